@@ -1,0 +1,1 @@
+"""Conformance: test bed, adapters, suites, checkers, verdicts, evidence and the command line."""

@@ -1,0 +1,71 @@
+"""A lane: one implementation under test, one link, one tester port.
+
+The suites see only these protocols, so that a case runs unchanged in the simulation, inside
+User-Mode Linux and on a host's own netem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Point = Literal["iut", "peer"]
+"""Where a packet was captured: at the implementation's side of the link, or at the tester's."""
+
+
+class Port(Protocol):
+    """The tester's end of the link; it carries plain IPv4 packets."""
+
+    def now(self) -> float:
+        """Seconds on a monotonic clock, shared with the captures' time base."""
+        ...
+
+    def send(self, packet: bytes) -> None:
+        """Put one IPv4 packet on the link."""
+        ...
+
+    def receive(self, deadline: float) -> tuple[float, bytes] | None:
+        """Block until a packet arrives or ``deadline`` (on :meth:`now`'s clock) passes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One IPv4 packet seen at one capture point.
+
+    Attributes:
+        time: seconds since the case began.
+        point: the capture point.
+        outgoing: True when the packet travels from the implementation to the tester.
+        data: the whole IPv4 packet.
+    """
+
+    time: float
+    point: Point
+    outgoing: bool
+    data: bytes
+
+
+class Lane(Protocol):
+    """One implementation under test behind one link, and the tester's port in front of it."""
+
+    port: Port
+    iut_address: str
+    timing_error: float
+    """Seconds by which the bed may be wrong about a time, as its own check measured."""
+
+    def begin(self) -> str:
+        """Start a case with empty captures; return the tester address to use in it."""
+        ...
+
+    def end(self) -> list[Captured]:
+        """Stop the case; return what was captured at both points, in time order."""
+        ...
+
+    def iut_alive(self) -> str | None:
+        """None while the implementation runs, else one sentence on how it ended."""
+        ...
+
+    def close(self) -> None:
+        """Take down everything the lane made."""
+        ...

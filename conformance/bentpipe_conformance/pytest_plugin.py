@@ -1,0 +1,1 @@
+"""pytest plugin: fixtures and options of the conformance suites."""

@@ -1,0 +1,1 @@
+"""Hypothesis strategies and campaigns for fuzzing transport implementations."""

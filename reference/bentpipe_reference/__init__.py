@@ -1,0 +1,1 @@
+"""Reference implementation: wire codecs, sans-IO protocol machines and the virtual link."""

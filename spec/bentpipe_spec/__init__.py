@@ -1,0 +1,1 @@
+"""What an implementation must do: requirements, profiles, conformance statements, vectors."""
