@@ -1,0 +1,66 @@
+"""A recorded trace: timed packets at their capture points, dissected.
+
+Everything a verdict depends on is here; checkers read nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bentpipe_conformance.lane import Captured, Point
+from bentpipe_conformance.wire import MalformedPacket, Tcp, dissect
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One captured packet.
+
+    Attributes:
+        number: frame number in the capture of its point, from 1.
+        time: seconds since the trace began.
+        point: where it was captured.
+        outgoing: True when it travels from the implementation under test to the tester.
+        tcp: the segment, or None when the octets could not be dissected as TCP over IPv4.
+        data: the octets as captured.
+    """
+
+    number: int
+    time: float
+    point: Point
+    outgoing: bool
+    tcp: Tcp | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All packets of one case (or of a foreign capture), in time order.
+
+    Attributes:
+        packets: packets of both capture points.
+        timing_error: seconds by which ``time`` may be wrong.
+    """
+
+    packets: tuple[Packet, ...]
+    timing_error: float = 0.0
+
+    def at(self, point: Point) -> Sequence[Packet]:
+        """The packets of one capture point."""
+        return [packet for packet in self.packets if packet.point == point]
+
+
+def read_trace(captured: Iterable[Captured], timing_error: float = 0.0) -> Trace:
+    """Dissect captured octets; what cannot be dissected stays in the trace with ``tcp`` None."""
+    counts: dict[Point, int] = {"iut": 0, "peer": 0}
+    packets = []
+    for item in captured:
+        counts[item.point] += 1
+        try:
+            tcp = dissect(item.data)
+        except MalformedPacket:
+            tcp = None
+        packets.append(
+            Packet(counts[item.point], item.time, item.point, item.outgoing, tcp, item.data)
+        )
+    return Trace(tuple(packets), timing_error)

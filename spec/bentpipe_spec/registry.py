@@ -1,0 +1,152 @@
+"""The requirement registry: typed records loaded from ``requirements/*.toml``.
+
+A requirement's identifier is permanent; its text lives in the TOML file and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any, Literal, get_args
+
+Level = Literal["MUST", "SHOULD", "MAY"]
+Testability = Literal["wire", "model", "review"]
+Profile = Literal["hk99", "rfc"]
+
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+_ID = re.compile(r"[A-Z]{3,4}-[A-Z]{2,4}-\d{3}")
+
+
+class SpecificationError(ValueError):
+    """A specification file says something the registry cannot accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One numbered requirement.
+
+    Attributes:
+        id: permanent identifier, such as ``SNR-REC-003``.
+        title: a short name for lists.
+        level: RFC 2119 level.
+        text: the requirement itself.
+        source: paper sections, RFC sections, or ``project decision: reason``.
+        testability: ``wire`` when it is judged on packets, ``model`` when it is shown by model
+            checking only, ``review`` when a person has to look.
+        profiles: the profiles it belongs to.
+        condition: the conformance-statement item it depends on; empty when unconditional.
+        difference: where paper and RFC disagree, and what that means here.
+        alternatives: per profile, the permitted alternatives as named values.
+    """
+
+    id: str
+    title: str
+    level: Level
+    text: str
+    source: tuple[str, ...]
+    testability: Testability
+    profiles: tuple[Profile, ...]
+    condition: str = ""
+    difference: str = ""
+    alternatives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def permitted(self, profile: str, name: str, default: Any = None) -> Any:
+        """The permitted alternative ``name`` in ``profile``, or ``default``."""
+        return self.alternatives.get(profile, {}).get(name, default)
+
+
+_FIELDS = {
+    "id": str,
+    "title": str,
+    "level": str,
+    "text": str,
+    "source": list,
+    "testability": str,
+    "profiles": list,
+    "condition": str,
+    "difference": str,
+    "alternatives": dict,
+}
+_OPTIONAL = {"condition", "difference", "alternatives"}
+
+
+def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
+    """Build a record from one TOML table.
+
+    Raises:
+        SpecificationError: a key is missing, unknown, of the wrong type or out of range.
+    """
+    name = entry.get("id", "a requirement without id")
+    if unknown := set(entry) - set(_FIELDS):
+        raise SpecificationError(f"{where}: {name} has unknown key {sorted(unknown)[0]!r}")
+    for key, kind in _FIELDS.items():
+        if key not in entry:
+            if key in _OPTIONAL:
+                continue
+            raise SpecificationError(f"{where}: {name} lacks {key!r}")
+        if not isinstance(entry[key], kind):
+            raise SpecificationError(f"{where}: {name}: {key!r} must be a {kind.__name__}")
+    if not _ID.fullmatch(entry["id"]):
+        raise SpecificationError(f"{where}: {name!r} is not of the form AAA-BBB-000")
+    for key, allowed in (("level", get_args(Level)), ("testability", get_args(Testability))):
+        if entry[key] not in allowed:
+            raise SpecificationError(
+                f"{where}: {name}: {key} {entry[key]!r} is not one of {', '.join(allowed)}"
+            )
+    profiles = tuple(entry["profiles"])
+    if not profiles or set(profiles) - set(PROFILES):
+        raise SpecificationError(f"{where}: {name}: profiles must be among {', '.join(PROFILES)}")
+    if not entry["source"]:
+        raise SpecificationError(f"{where}: {name} names no source")
+    alternatives = entry.get("alternatives", {})
+    if extra := set(alternatives) - set(profiles):
+        raise SpecificationError(
+            f"{where}: {name}: alternatives for {sorted(extra)[0]!r}, which is not its profile"
+        )
+    return Requirement(
+        id=entry["id"],
+        title=entry["title"],
+        level=entry["level"],
+        text=" ".join(entry["text"].split()),
+        source=tuple(entry["source"]),
+        testability=entry["testability"],
+        profiles=profiles,
+        condition=entry.get("condition", ""),
+        difference=" ".join(entry.get("difference", "").split()),
+        alternatives=alternatives,
+    )
+
+
+def load_file(path: Traversable) -> list[Requirement]:
+    """Every requirement of one TOML file, in file order."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SpecificationError(f"{path.name}: {error}") from error
+    if set(document) - {"requirement"}:
+        raise SpecificationError(f"{path.name}: only [[requirement]] tables are allowed")
+    return [parse_requirement(entry, path.name) for entry in document.get("requirement", [])]
+
+
+@cache
+def load_requirements() -> Mapping[str, Requirement]:
+    """All requirements of the distribution by identifier.
+
+    Raises:
+        SpecificationError: a file is malformed or an identifier is used twice.
+    """
+    folder = resources.files("bentpipe_spec") / "requirements"
+    found: dict[str, Requirement] = {}
+    for path in sorted(folder.iterdir(), key=lambda item: item.name):
+        if not path.name.endswith(".toml"):
+            continue
+        for requirement in load_file(path):
+            if requirement.id in found:
+                raise SpecificationError(f"{path.name}: {requirement.id} is defined twice")
+            found[requirement.id] = requirement
+    return found
