@@ -1,0 +1,1 @@
+"""What a trace says about one TCP connection, seen from the implementation's side of the link."""

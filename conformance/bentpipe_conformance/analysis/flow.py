@@ -1,0 +1,567 @@
+"""One connection replayed from the implementation's side of the link.
+
+:func:`read_flows` walks the packets captured at the ``iut`` point once and annotates each with
+what the implementation could know at that moment. Sequence numbers become *offsets*: 64-bit
+numbers that do not wrap, 0 being the first octet of data in that direction (the SYN is -1).
+
+Vocabulary, for the implementation under test (IUT) as a sender of data:
+
+``Sent``
+    a segment that left the IUT with data or FIN;
+``Ack``
+    a segment that reached the IUT and carried an acknowledgment;
+and as a receiver:
+
+``Arrival``
+    a segment that reached the IUT with data or FIN;
+``Reply``
+    a segment that left the IUT with an acknowledgment (with or without data).
+One packet can be two of these: a data segment with a moved acknowledgment field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.analysis.ranges import Range, RangeSet
+from bentpipe_conformance.trace import Packet, Trace
+from bentpipe_conformance.wire import ACK, FIN, MODULUS, RST, SYN, Tcp
+
+REACTION_S = 0.02
+"""A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
+
+It lies well below the fastest retransmission timer in use (200 ms) and above the slowest reaction
+of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error is added to it.
+"""
+
+DEFAULT_MSS = 536
+"""Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
+
+MAX_WINDOW_SHIFT = 14
+"""RFC 7323 section 2.3."""
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """A segment with data or FIN leaving the IUT, and the sender's state just before it.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+        start, end: offsets [start, end); a FIN occupies one.
+        payload: octets of data.
+        transmission: 1 for new data, 2 for the first retransmission of ``start``, ...
+        una: lowest unacknowledged offset.
+        max: highest offset sent so far, exclusive (snd_max).
+        window_edge: highest right edge the tester has ever offered, exclusive.
+        sacked: ranges the tester has reported held above ``una`` (never forgotten on a timeout).
+        duplicates: duplicate acknowledgments received in a row.
+        cause: the acknowledgment that triggered it, None when a timer or the application did.
+        since_arrival: seconds since the last packet that reached the IUT.
+        since_sent: seconds since the IUT last sent data, or infinity.
+    """
+
+    packet: Packet
+    time: float
+    start: int
+    end: int
+    payload: int
+    transmission: int
+    una: int
+    max: int
+    window_edge: int
+    sacked: tuple[Range, ...]
+    duplicates: int
+    cause: Ack | None
+    since_arrival: float
+    since_sent: float
+
+    @property
+    def new(self) -> bool:
+        """Whether it carries data never sent before."""
+        return self.end > self.max
+
+    @property
+    def retransmission(self) -> bool:
+        """Whether it carries data sent before."""
+        return self.start < self.max
+
+    @property
+    def flight(self) -> int:
+        """Octets sent and not acknowledged before this segment (RFC 5681 FlightSize)."""
+        return self.max - self.una
+
+    @property
+    def timed(self) -> bool:
+        """Whether no arrival explains it: a timer expired (or the application wrote)."""
+        return self.cause is None
+
+
+@dataclass(slots=True, eq=False)
+class Ack:
+    """A segment with an acknowledgment reaching the IUT.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+        ack: acknowledgment number as an offset.
+        una: lowest unacknowledged offset before it.
+        max: snd_max when it arrived.
+        advance: octets newly acknowledged.
+        duplicate: a duplicate acknowledgment as RFC 5681 section 2 defines it.
+        duplicates: duplicates in a row, this one included.
+        window: offered window in octets, scaled.
+        window_edge: ack + window.
+        blocks: SACK blocks inside (una, max], as offsets; an invalid block is left out.
+        invalid_blocks: SACK blocks that are malformed or outside what was sent.
+        dsack: the D-SACK block of RFC 2883, if the first block is one.
+        newly_sacked: octets reported held for the first time.
+        sacked: ranges held above the acknowledgment after this segment.
+        ancient: acknowledges less than una.
+        beyond: acknowledges data never sent.
+        rejected: the IUT has to drop the segment: sequence number outside its window, or an old
+            timestamp (RFC 7323 section 5.3).
+        responses: what the IUT sent because of it, in order.
+    """
+
+    packet: Packet
+    time: float
+    ack: int
+    una: int
+    max: int
+    advance: int
+    duplicate: bool
+    duplicates: int
+    window: int
+    window_edge: int
+    blocks: tuple[Range, ...]
+    invalid_blocks: tuple[Range, ...]
+    dsack: Range | None
+    newly_sacked: int
+    sacked: tuple[Range, ...]
+    ancient: bool
+    beyond: bool
+    rejected: bool
+    responses: list[Sent] = field(default_factory=list)
+
+    @property
+    def flight(self) -> int:
+        """Octets outstanding when it arrived, before it took effect."""
+        return self.max - self.una
+
+    @property
+    def acceptable(self) -> bool:
+        """Whether a conformant sender takes it into account at all."""
+        return not (self.ancient or self.beyond or self.rejected)
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A segment with data or FIN reaching the IUT, and the receiver's state just before it.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+        start, end: offsets in the tester's direction.
+        expected: next in-sequence offset (rcv_nxt) before it.
+        held: ranges above ``expected`` the IUT must be holding before it.
+        window_edge: right edge the IUT had offered, exclusive.
+        paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
+        acceptable: it passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
+        replies: acknowledgments the IUT sent after it and before the next arrival.
+    """
+
+    packet: Packet
+    time: float
+    start: int
+    end: int
+    expected: int
+    held: tuple[Range, ...]
+    window_edge: int
+    paws_rejected: bool
+    acceptable: bool
+    replies: list[Reply] = field(default_factory=list)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it starts at the next expected offset (or overlaps it) with something new."""
+        return self.acceptable and self.start <= self.expected < self.end
+
+    @property
+    def out_of_order(self) -> bool:
+        """Whether it leaves a hole below itself."""
+        return self.acceptable and self.start > self.expected
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether everything in it had been received in sequence."""
+        return self.end <= self.expected
+
+    @property
+    def fills_gap(self) -> bool:
+        """Whether it arrives in order while something above is held."""
+        return self.in_order and bool(self.held)
+
+
+@dataclass(slots=True, eq=False)
+class Reply:
+    """A segment with an acknowledgment leaving the IUT.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+        ack: acknowledgment number as an offset in the tester's direction.
+        window: offered window in octets, scaled.
+        window_edge: ack + window.
+        blocks: SACK blocks as offsets, in wire order.
+        payload: octets of data it carries besides.
+        expected: the highest offset the IUT may acknowledge then.
+        held: ranges above ``expected`` it may report in SACK blocks.
+        last_arrival: the latest segment with data that reached the IUT before it.
+    """
+
+    packet: Packet
+    time: float
+    ack: int
+    window: int
+    window_edge: int
+    blocks: tuple[Range, ...]
+    payload: int
+    expected: int
+    held: tuple[Range, ...]
+    last_arrival: Arrival | None
+
+
+Event = Sent | Ack | Arrival | Reply
+
+
+@dataclass(slots=True, eq=False)
+class Handshake:
+    """The SYN of the tester and the SYN-ACK of the IUT (or the reverse when the IUT opens).
+
+    Attributes:
+        tester: the tester's SYN or SYN-ACK.
+        iut: the IUT's SYN or SYN-ACK, the first if it was repeated.
+        iut_opens: whether the IUT sent the SYN without ACK.
+        established: time the IUT saw the handshake complete, None if it never did.
+    """
+
+    tester: Packet | None = None
+    iut: Packet | None = None
+    iut_opens: bool = False
+    established: float | None = None
+
+    def _both(self, attribute: str) -> bool:
+        found = [p.tcp for p in (self.tester, self.iut) if p is not None and p.tcp is not None]
+        return len(found) == 2 and all(getattr(t, attribute) not in (None, False) for t in found)
+
+    @property
+    def sack(self) -> bool:
+        """Whether both sides sent SACK-permitted."""
+        return self._both("sack_permitted")
+
+    @property
+    def timestamps(self) -> bool:
+        """Whether both sides sent a Timestamps option."""
+        return self._both("tsval")
+
+    @property
+    def window_scale(self) -> bool:
+        """Whether both sides sent a Window Scale option."""
+        return self._both("window_scale")
+
+    def offered(self, attribute: str) -> bool:
+        """Whether the tester's SYN carried ``attribute`` (``sack_permitted``, ``tsval``, ...)."""
+        tcp = self.tester.tcp if self.tester else None
+        return tcp is not None and getattr(tcp, attribute) not in (None, False)
+
+    def answered(self, attribute: str) -> bool:
+        """Whether the IUT's SYN-ACK carried ``attribute``."""
+        tcp = self.iut.tcp if self.iut else None
+        return tcp is not None and getattr(tcp, attribute) not in (None, False)
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """One connection: its handshake and its annotated events in time order.
+
+    Attributes:
+        tester, iut: (address, port) of each side.
+        handshake: the opening segments.
+        events: everything in time order; the typed lists below hold the same objects.
+        packets: every packet of the connection at the IUT's side.
+        resets: RST segments, either direction.
+        mss: largest payload the tester allows (its MSS option or 536), options not deducted.
+        segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
+    """
+
+    tester: tuple[str, int]
+    iut: tuple[str, int]
+    handshake: Handshake
+    events: list[Event] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    acks: list[Ack] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    packets: list[Packet] = field(default_factory=list)
+    resets: list[Packet] = field(default_factory=list)
+    mss: int = DEFAULT_MSS
+    segment: int = DEFAULT_MSS
+
+    def between(self, start: float, end: float) -> list[Sent]:
+        """Segments with data the IUT sent in [start, end)."""
+        return [item for item in self.sent if start <= item.time < end]
+
+
+class _Direction:
+    """Unwraps one direction's 32-bit numbers into offsets."""
+
+    def __init__(self, initial: int) -> None:
+        self._base = initial + 1
+        self._last = 0
+
+    def offset(self, number: int) -> int:
+        """The offset nearest to the last one seen."""
+        near = self._base + self._last
+        delta = (number - near + (MODULUS >> 1)) % MODULUS - (MODULUS >> 1)
+        return self._last + delta
+
+    def saw(self, offset: int) -> None:
+        """Move the reference for unwrapping."""
+        self._last = max(self._last, offset)
+
+
+class _Replay:
+    """Walks one connection's packets; see :func:`read_flows`."""
+
+    def __init__(self, flow: Flow, timing_error: float) -> None:
+        self.flow = flow
+        self.reaction = REACTION_S + timing_error
+        self.out: _Direction | None = None
+        self.into: _Direction | None = None
+        self.tester_shift = self.iut_shift = 0
+        self.una = self.max = 0
+        self.edge = 0
+        self.last_window = -1
+        self.duplicates = 0
+        self.sacked = RangeSet()
+        self.counts: dict[int, int] = {}
+        self.last_ack: Ack | None = None
+        self.last_in: float | None = None
+        self.last_out = float("-inf")
+        self.expected = 0
+        self.held = RangeSet()
+        self.offered_edge = 0
+        self.last_arrival: Arrival | None = None
+        self.ts_recent: int | None = None
+        self.last_ack_sent = 0
+
+    def packet(self, packet: Packet) -> None:
+        tcp = packet.tcp
+        if tcp is None:
+            return
+        self.flow.packets.append(packet)
+        if tcp.flags & RST:
+            self.flow.resets.append(packet)
+            return
+        if tcp.flags & SYN:
+            self._syn(packet, tcp)
+            return
+        if self.out is None or self.into is None:
+            return
+        if packet.outgoing:
+            self._leaving(packet, tcp)
+        else:
+            self._arriving(packet, tcp)
+
+    def _syn(self, packet: Packet, tcp: Tcp) -> None:
+        handshake = self.flow.handshake
+        if packet.outgoing:
+            if handshake.iut is None:
+                handshake.iut = packet
+                handshake.iut_opens = not tcp.flags & ACK
+                self.out = _Direction(tcp.seq)
+        elif handshake.tester is None:
+            handshake.tester = packet
+            self.into = _Direction(tcp.seq)
+            self.flow.mss = tcp.mss if tcp.mss is not None else DEFAULT_MSS
+            self.ts_recent = tcp.tsval
+            # The window field of a SYN is never scaled (RFC 7323 section 2.2).
+            self.edge = tcp.window
+        if handshake.window_scale:
+            tester, iut = handshake.tester, handshake.iut
+            assert tester and tester.tcp and iut and iut.tcp
+            self.tester_shift = min(tester.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
+            self.iut_shift = min(iut.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
+        if handshake.iut is not None and handshake.iut.tcp is not None:
+            self.offered_edge = max(self.offered_edge, handshake.iut.tcp.window)
+
+    # -- leaving the IUT
+
+    def _leaving(self, packet: Packet, tcp: Tcp) -> None:
+        assert self.out is not None and self.into is not None
+        start = self.out.offset(tcp.seq)
+        if tcp.flags & ACK:
+            self._reply(packet, tcp)
+        if not tcp.length:
+            return
+        end = start + tcp.length
+        for known in [mark for mark in self.counts if start <= mark < end]:
+            self.counts[known] += 1
+        transmission = self.counts.setdefault(start, 2 if start < self.max else 1)
+        quiet = packet.time - self.last_in if self.last_in is not None else float("inf")
+        cause = self.last_ack if quiet <= self.reaction else None
+        sent = Sent(
+            packet, packet.time, start, end, len(tcp.payload), transmission, self.una, self.max,
+            self.edge, self.sacked.snapshot(), self.duplicates, cause, quiet,
+            packet.time - self.last_out,
+        )  # fmt: skip
+        self.flow.sent.append(sent)
+        self.flow.events.append(sent)
+        if cause is not None:
+            cause.responses.append(sent)
+        self.max = max(self.max, end)
+        self.out.saw(end)
+        self.last_out = packet.time
+
+    def _reply(self, packet: Packet, tcp: Tcp) -> None:
+        assert self.into is not None
+        ack = self.into.offset(tcp.ack)
+        window = tcp.window << self.iut_shift
+        blocks = tuple((self.into.offset(a), self.into.offset(b)) for a, b in tcp.sack)
+        reply = Reply(
+            packet, packet.time, ack, window, ack + window, blocks, len(tcp.payload),
+            self.expected, self.held.snapshot(), self.last_arrival,
+        )  # fmt: skip
+        self.flow.replies.append(reply)
+        self.flow.events.append(reply)
+        if self.last_arrival is not None:
+            self.last_arrival.replies.append(reply)
+        self.offered_edge = max(self.offered_edge, reply.window_edge)
+        self.last_ack_sent = ack
+
+    # -- arriving at the IUT
+
+    def _arriving(self, packet: Packet, tcp: Tcp) -> None:
+        assert self.out is not None and self.into is not None
+        start = self.into.offset(tcp.seq)
+        paws = self._paws_rejects(tcp)
+        if tcp.flags & ACK:
+            self._ack(packet, tcp, paws or not self._in_window(start, tcp.length))
+        self.last_in = packet.time
+        handshake = self.flow.handshake
+        if handshake.established is None and handshake.iut is not None:
+            handshake.established = packet.time
+        if tcp.length:
+            self._data(packet, tcp, start, paws)
+        # RFC 7323 section 4.3 rule 2: TS.Recent moves for a segment that covers Last.ACK.sent.
+        if tcp.tsval is not None and not paws and start <= self.last_ack_sent:
+            self.ts_recent = tcp.tsval
+
+    def _paws_rejects(self, tcp: Tcp) -> bool:
+        if not self.flow.handshake.timestamps or tcp.tsval is None or self.ts_recent is None:
+            return False
+        return (tcp.tsval - self.ts_recent) % MODULUS >= MODULUS >> 1
+
+    def _in_window(self, start: int, length: int) -> bool:
+        """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
+        if length == 0:
+            return self.expected <= start <= max(self.offered_edge, self.expected)
+        return start < self.offered_edge and start + length > self.expected
+
+    def _ack(self, packet: Packet, tcp: Tcp, rejected: bool) -> None:
+        assert self.out is not None
+        ack = self.out.offset(tcp.ack)
+        window = tcp.window << self.tester_shift
+        ancient, beyond = ack < self.una, ack > self.max
+        usable = not (ancient or beyond or rejected)
+        dsack, good, bad = self._blocks(tcp, ack)
+        outstanding = self.max > self.una
+        duplicate = (
+            usable and outstanding and ack == self.una and tcp.length == 0
+            and window == self.last_window
+        )  # fmt: skip
+        newly = 0
+        una = self.una
+        if usable:
+            newly = sum(self.sacked.add(*block) for block in good)
+            if ack > self.una:
+                self.una = ack
+                self.sacked.remove_below(ack)
+                self.counts = {k: v for k, v in self.counts.items() if k >= ack}
+                self.duplicates = 0
+            elif duplicate:
+                self.duplicates += 1
+            self.edge = max(self.edge, ack + window)
+            self.last_window = window
+        item = Ack(
+            packet, packet.time, ack, una, self.max, max(0, ack - una) if usable else 0,
+            duplicate, self.duplicates, window, ack + window, good, bad, dsack, newly,
+            self.sacked.snapshot(), ancient, beyond, rejected,
+        )  # fmt: skip
+        self.flow.acks.append(item)
+        self.flow.events.append(item)
+        self.last_ack = item
+
+    def _blocks(
+        self, tcp: Tcp, ack: int
+    ) -> tuple[Range | None, tuple[Range, ...], tuple[Range, ...]]:
+        assert self.out is not None
+        edges = [(self.out.offset(a), self.out.offset(b)) for a, b in tcp.sack]
+        dsack: Range | None = None
+        if edges:
+            first = edges[0]
+            inside_next = len(edges) > 1 and edges[1][0] <= first[0] and first[1] <= edges[1][1]
+            # RFC 2883 section 4: below the acknowledgment, or inside the second block.
+            if first[0] < first[1] and (first[1] <= ack or inside_next):
+                dsack = first
+                edges = edges[1:]
+        good: list[Range] = []
+        bad: list[Range] = []
+        for left, right in edges:
+            valid = ack < left < right <= self.max and self.flow.handshake.sack
+            (good if valid else bad).append((left, right))
+        return dsack, tuple(good), tuple(bad)
+
+    def _data(self, packet: Packet, tcp: Tcp, start: int, paws: bool) -> None:
+        assert self.into is not None
+        end = start + tcp.length
+        acceptable = not paws and self._in_window(start, tcp.length) and tcp.checksum_ok
+        arrival = Arrival(
+            packet, packet.time, start, end, self.expected, self.held.snapshot(),
+            self.offered_edge, paws, acceptable,
+        )  # fmt: skip
+        self.flow.arrivals.append(arrival)
+        self.flow.events.append(arrival)
+        self.last_arrival = arrival
+        if acceptable:
+            self.into.saw(min(end, self.offered_edge))
+            self.held.add(max(start, self.expected), end)
+            for left, right in self.held.snapshot():
+                if left <= self.expected:
+                    self.expected = max(self.expected, right)
+            self.held.remove_below(self.expected)
+
+
+def read_flows(trace: Trace) -> list[Flow]:
+    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+    flows: dict[tuple[tuple[str, int], tuple[str, int]], tuple[Flow, _Replay]] = {}
+    for packet in trace.at("iut"):
+        tcp = packet.tcp
+        if tcp is None or not tcp.checksum_ok:
+            continue
+        source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
+        iut, tester = (source, destination) if packet.outgoing else (destination, source)
+        if (tester, iut) not in flows:
+            flow = Flow(tester, iut, Handshake())
+            flows[tester, iut] = flow, _Replay(flow, trace.timing_error)
+        flows[tester, iut][1].packet(packet)
+    for flow, _ in flows.values():
+        flow.segment = max((item.payload for item in flow.sent), default=flow.mss)
+    return [flow for flow, _ in flows.values()]
+
+
+__all__ = [
+    "DEFAULT_MSS", "FIN", "MAX_WINDOW_SHIFT", "REACTION_S", "Ack", "Arrival", "Event", "Flow",
+    "Handshake", "Reply", "Sent", "read_flows",
+]  # fmt: skip

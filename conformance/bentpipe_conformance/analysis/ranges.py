@@ -1,0 +1,78 @@
+"""Sets of sequence offsets as sorted, disjoint, half-open ranges."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+Range = tuple[int, int]
+
+
+class RangeSet:
+    """A mutable set of half-open integer ranges."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self, ranges: tuple[Range, ...] = ()) -> None:
+        self._ranges: list[Range] = []
+        for left, right in ranges:
+            self.add(left, right)
+
+    def add(self, left: int, right: int) -> int:
+        """Add [left, right); return how many of its numbers were new."""
+        if left >= right:
+            return 0
+        ranges = self._ranges
+        first = bisect_left(ranges, left, key=lambda item: item[1])
+        last = bisect_right(ranges, right, key=lambda item: item[0])
+        merged = ranges[first:last]
+        held = sum(min(b, right) - max(a, left) for a, b in merged)
+        if merged:
+            ranges[first:last] = [(min(left, merged[0][0]), max(right, merged[-1][1]))]
+        else:
+            ranges.insert(first, (left, right))
+        return right - left - held
+
+    def remove_below(self, bound: int) -> None:
+        """Forget every number below ``bound``."""
+        self._ranges = [(max(a, bound), b) for a, b in self._ranges if b > bound]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._ranges = []
+
+    def covers(self, left: int, right: int) -> bool:
+        """Whether the whole of [left, right) is in the set."""
+        at = bisect_right(self._ranges, left, key=lambda item: item[0]) - 1
+        return at >= 0 and self._ranges[at][1] >= right
+
+    def overlap(self, left: int, right: int) -> int:
+        """How many numbers of [left, right) are in the set."""
+        return sum(
+            max(0, min(b, right) - max(a, left)) for a, b in self._ranges if b > left and a < right
+        )
+
+    def above(self, bound: int) -> int:
+        """How many numbers at or above ``bound`` are in the set."""
+        return sum(b - max(a, bound) for a, b in self._ranges if b > bound)
+
+    def gaps(self, left: int, right: int) -> list[Range]:
+        """The ranges of [left, right) that are not in the set, lowest first."""
+        missing, at = [], left
+        for a, b in self._ranges:
+            if b <= at:
+                continue
+            if a >= right:
+                break
+            if a > at:
+                missing.append((at, a))
+            at = b
+        if at < right:
+            missing.append((at, right))
+        return missing
+
+    def snapshot(self) -> tuple[Range, ...]:
+        """The ranges, lowest first."""
+        return tuple(self._ranges)
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)

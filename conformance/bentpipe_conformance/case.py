@@ -1,0 +1,93 @@
+"""Cases: pytest tests that read as scripts, registered with what they target.
+
+A case is a function in a module ``suites/<suite>/test_<group>.py``::
+
+    @case("SNR-FR-001", "SNR-FR-002")
+    def test_established_third_duplicate_acknowledgment(peer: Peer) -> None:
+        \"\"\"Fast retransmit starts at the third duplicate, not before.\"\"\"
+
+Its identifier, here ``snr/<group>/established-third-duplicate-acknowledgment``, comes from the
+names, so that inserting a case moves no other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from bentpipe_conformance.peer import Peer
+
+Script = Callable[[Peer], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case.
+
+    Attributes:
+        id: permanent identifier.
+        title: first line of the docstring.
+        purpose: the whole docstring.
+        requirements: the requirements it targets; each needs a finding for a conclusive verdict.
+        needs: conformance-statement items without which it cannot run.
+        profiles: the profiles it belongs to.
+        script: the function.
+    """
+
+    id: str
+    title: str
+    purpose: str
+    requirements: tuple[str, ...]
+    needs: tuple[str, ...]
+    profiles: tuple[str, ...]
+    script: Script
+
+
+_CASES: dict[str, Case] = {}
+
+
+def case(
+    *requirements: str,
+    needs: tuple[str, ...] = (),
+    profiles: tuple[str, ...] = ("hk99", "rfc"),
+) -> Callable[[Script], Script]:
+    """Register a test function as a case that targets ``requirements``."""
+
+    def register(script: Script) -> Script:
+        *_, suite, module = script.__module__.split(".")
+        group = module.removeprefix("test_").replace("_", "-")
+        name = script.__name__.removeprefix("test_").replace("_", "-")
+        purpose = inspect.getdoc(script)
+        if not requirements or not purpose:
+            raise ValueError(f"{script.__qualname__} needs requirements and a docstring")
+        item = Case(
+            id=f"{suite}/{group}/{name}",
+            title=purpose.splitlines()[0].rstrip("."),
+            purpose=purpose,
+            requirements=requirements,
+            needs=needs,
+            profiles=profiles,
+            script=script,
+        )
+        if item.id in _CASES and _CASES[item.id].script.__code__ is not script.__code__:
+            known = _CASES[item.id].script.__code__
+            if known.co_filename != script.__code__.co_filename:
+                raise ValueError(f"two cases are called {item.id}")
+        _CASES[item.id] = item
+        return script
+
+    return register
+
+
+@cache
+def load_cases(suite: str = "snr") -> Mapping[str, Case]:
+    """Every case of a suite by identifier, in definition order."""
+    package = importlib.import_module(f"bentpipe_conformance.suites.{suite}")
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+        if module.name.startswith("test_"):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+    return {item.id: item for item in _CASES.values() if item.id.startswith(f"{suite}/")}

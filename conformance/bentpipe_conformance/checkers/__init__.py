@@ -1,0 +1,1 @@
+"""One checker per wire-testable requirement, grouped as the requirements are."""

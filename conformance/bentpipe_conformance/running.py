@@ -1,0 +1,158 @@
+"""Running one case on one lane: drive, capture, judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.case import Case
+from bentpipe_conformance.checking import Finding, Ics, declared, judge
+from bentpipe_conformance.lane import Captured, Lane
+from bentpipe_conformance.peer import STANDARD_SERVICES, NotReached, Peer
+from bentpipe_conformance.trace import read_trace
+from bentpipe_conformance.verdict import Verdict, within_case
+from bentpipe_spec.registry import load_requirements
+
+SETTLE_RTTS = 1.0
+"""Round trips to keep capturing after a script, so that answers to its last segment are judged."""
+
+
+class LaneError(Exception):
+    """The bed, not the implementation, failed; the case's verdict is *error*."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What is the same for every case of a run.
+
+    Attributes:
+        profile: ``hk99`` or ``rfc``.
+        ics: the declared conformance statement.
+        rtt: round-trip time of the link without queueing, in seconds.
+        seed: printed seed of the run.
+        services: ports of the upper tester.
+    """
+
+    profile: str
+    ics: Ics
+    rtt: float
+    seed: int = 0
+    services: Mapping[str, int] = field(default_factory=lambda: STANDARD_SERVICES)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one case came to.
+
+    Attributes:
+        verdict: of the case: its targets' findings merged.
+        reason: one sentence.
+        findings: every finding, also on requirements the case does not target.
+        captured: what was captured.
+        tester_address: the tester's address.
+        link_seconds: seconds on the lane's clock.
+        wall_seconds: seconds on the wall clock.
+    """
+
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...]
+    captured: tuple[Captured, ...] = ()
+    tester_address: str = ""
+    link_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+
+def run_case(item: Case, lane: Lane, settings: RunSettings) -> Outcome:
+    """Drive a case on a lane and judge what was captured.
+
+    A script that fails to reach its situation makes the targets it left open inconclusive; an
+    implementation that died makes them fail; a bed or script that broke is an error.
+    """
+    missing = [need for need in item.needs if not declared(settings.ics, need)]
+    if missing:
+        reason = f"the conformance statement does not claim {', '.join(missing)}"
+        return Outcome(Verdict.UNSUPPORTED, reason, ())
+    wall = time.perf_counter()
+    address = lane.begin()
+    started = lane.port.now()
+    # The seed depends on the case alone, so that running a subset changes nothing.
+    peer = Peer(
+        lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
+        seed=settings.seed ^ _stable_hash(item.id),
+    )  # fmt: skip
+    not_reached = ""
+    broken = ""
+    try:
+        item.script(peer)
+        peer.wait(SETTLE_RTTS * settings.rtt)
+    except NotReached as error:
+        not_reached = str(error)
+    except LaneError as error:
+        broken = str(error)
+    except Exception as error:  # a defect of the script must not end the run
+        broken = f"the script broke: {type(error).__name__}: {error}"
+    died = lane.iut_alive()
+    link_seconds = lane.port.now() - started
+    captured: tuple[Captured, ...] = ()
+    try:
+        peer.finish()
+        captured = tuple(lane.end())
+    except LaneError as error:
+        broken = broken or str(error)
+    verdict, reason, findings = judge_case(
+        item, captured, settings.profile, settings.ics, lane.timing_error,
+        not_reached=not_reached, broken=broken, died=died or "",
+    )  # fmt: skip
+    return Outcome(
+        verdict, reason, findings, captured, address, link_seconds, time.perf_counter() - wall
+    )
+
+
+def judge_case(
+    item: Case,
+    captured: Sequence[Captured],
+    profile: str,
+    ics: Ics,
+    timing_error: float,
+    *,
+    not_reached: str = "",
+    broken: str = "",
+    died: str = "",
+) -> tuple[Verdict, str, tuple[Finding, ...]]:
+    """The verdict, its reason and all findings of a case from what was captured.
+
+    A pure function: :mod:`bentpipe_conformance.verify` calls it again on a stored bundle.
+    """
+    findings = list(judge(read_trace(captured, timing_error), profile, ics))
+    registry = load_requirements()
+    targets = [
+        name
+        for name in item.requirements
+        if profile in registry[name].profiles and declared(ics, registry[name].condition)
+    ]
+    if not targets:
+        return Verdict.UNSUPPORTED, "no target requirement applies", tuple(findings)
+    judged = {finding.requirement for finding in findings}
+    for name in targets:
+        if died:
+            sentence = f"the implementation ended during the case: {died}"
+            findings.append(Finding(name, Verdict.FAIL, (), sentence))
+        elif broken:
+            findings.append(Finding(name, Verdict.ERROR, (), broken))
+        elif name not in judged:
+            sentence = not_reached or "the situation was not reached"
+            findings.append(Finding(name, Verdict.INCONCLUSIVE, (), sentence))
+    relevant = [finding for finding in findings if finding.requirement in targets]
+    verdict = within_case(finding.verdict for finding in relevant)
+    assert verdict is not None
+    decisive = next(finding for finding in relevant if finding.verdict is verdict)
+    return verdict, f"{decisive.requirement}: {decisive.sentence}", tuple(findings)
+
+
+def _stable_hash(text: str) -> int:
+    value = 0
+    for octet in text.encode():
+        value = (value * 131 + octet) & 0xFFFFFFFF
+    return value

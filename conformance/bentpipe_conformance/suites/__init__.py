@@ -1,0 +1,1 @@
+"""Conformance suites: pytest modules whose tests are cases."""

@@ -1,0 +1,1 @@
+"""TCP loss recovery over satellite paths (SNR)."""
