@@ -1,0 +1,84 @@
+"""A case's packets as pcapng octets and back, exactly.
+
+Times are kept to the nanosecond. A verdict given live and one given from the stored captures
+must agree, so both judge `as_recorded`.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Mapping
+
+from bentpipe_conformance.evidence.frames import CaptureError, Frame
+from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, NANO, read_octets, write_pcapng
+from bentpipe_conformance.lane import Captured, Point
+
+_PLACES: dict[Point, str] = {
+    "iut": "at the implementation's side of the link",
+    "peer": "at the tester's side of the link",
+}
+
+
+def _nanoseconds(item: Captured) -> int:
+    return round(item.time * NANO)
+
+
+def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
+    """The packets as reading them back gives them: times in whole nanoseconds, in time order.
+
+    At equal times the implementation's side comes first, and each point keeps its own order.
+    """
+    rounded = [
+        Captured(_nanoseconds(item) / NANO, item.point, item.outgoing, item.data)
+        for item in captured
+    ]
+    return sorted(rounded, key=lambda item: (item.time, item.point))
+
+
+def dump_captured(
+    captured: Iterable[Captured], point: Point, case_id: str, started: float
+) -> bytes:
+    """The pcapng file of one capture point.
+
+    Packets are marked outbound when the implementation sent them, at both points. ``started``
+    (seconds since 1970) becomes the file's time offset, in whole seconds.
+
+    Raises:
+        CaptureError: a packet has a time before the case began.
+    """
+    base_ns = max(0, math.floor(started)) * NANO
+    chosen = [item for item in as_recorded(captured) if item.point == point]
+    frames = [
+        Frame(number, base_ns + _nanoseconds(item), item.data, LINKTYPE_RAW, outgoing=item.outgoing)
+        for number, item in enumerate(chosen, 1)
+    ]
+    file = io.BytesIO()
+    write_pcapng(
+        file,
+        frames,
+        name=point,
+        description=f"{case_id}, {_PLACES[point]}; outbound: sent by the implementation",
+        base_ns=base_ns,
+    )
+    return file.getvalue()
+
+
+def load_captured(octets: Mapping[Point, bytes], where: str) -> list[Captured]:
+    """The packets of both points from their pcapng files, as `as_recorded` orders them.
+
+    Raises:
+        CaptureError: a file is damaged or was not written by `dump_captured`.
+    """
+    found = []
+    for point, content in octets.items():
+        name = f"{where}/{point}.pcapng"
+        for frame in read_octets(content, name):
+            if frame.time_ns is None or frame.outgoing is None or frame.link_type != LINKTYPE_RAW:
+                raise CaptureError(
+                    f"{name} was not written by bentpipe: packet {frame.number} lacks its time, "
+                    "its direction or the link type of raw IP."
+                )
+            time = (frame.time_ns - frame.base_ns) / NANO
+            found.append(Captured(time, point, frame.outgoing, frame.data))
+    return as_recorded(found)

@@ -1,0 +1,133 @@
+"""Records to JSON and back, strictly: what is read was written by a bentpipe, or is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+Json = Any
+"""What the json module reads and writes: None, bool, int, float, str, list, dict of these."""
+
+_Record = TypeVar("_Record")
+
+
+class RecordError(ValueError):
+    """A JSON document does not say what its record needs; the message names the place."""
+
+
+def encode(value: Any) -> Json:
+    """A dataclass (or any value inside one) as JSON data."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    if isinstance(value, StrEnum):
+        return value.value
+    return value
+
+
+def decode(record: type[_Record], value: Json, where: str = "") -> _Record:
+    """The record that ``value`` spells out.
+
+    Raises:
+        RecordError: a member is unknown, missing (and has no default) or of the wrong type.
+    """
+    label = where or record.__name__
+    if not isinstance(value, dict):
+        raise RecordError(f"{label} must be an object, not {_name(value)}")
+    hints = typing.get_type_hints(record)
+    fields = {f.name: f for f in dataclasses.fields(record)}  # type: ignore[arg-type]
+    unknown = sorted(set(value) - set(fields))
+    if unknown:
+        raise RecordError(f"{label} has an unknown member {unknown[0]!r}")
+    arguments = {}
+    for name, field in fields.items():
+        if name in value:
+            arguments[name] = _decode(hints[name], value[name], f"{label}.{name}")
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise RecordError(f"{label} lacks {name!r}")
+    return record(**arguments)
+
+
+def _decode(hint: Any, value: Json, where: str) -> Any:
+    origin = typing.get_origin(hint)
+    if hint is Any:
+        return value
+    if origin in (types.UnionType, typing.Union):
+        members = [member for member in typing.get_args(hint) if member is not types.NoneType]
+        return None if value is None else _decode(members[0], value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise RecordError(f"{where} must be an array, not {_name(value)}")
+        (item, _) = typing.get_args(hint)
+        return tuple(_decode(item, v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin in (dict, Mapping):
+        if not isinstance(value, dict):
+            raise RecordError(f"{where} must be an object, not {_name(value)}")
+        (_, item) = typing.get_args(hint)
+        return {key: _decode(item, v, f"{where}.{key}") for key, v in value.items()}
+    if dataclasses.is_dataclass(hint):
+        return decode(typing.cast("type[Any]", hint), value, where)
+    return _scalar(hint, value, where)
+
+
+def _scalar(hint: Any, value: Json, where: str) -> Any:
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        if value in [member.value for member in hint]:
+            return hint(value)
+        raise RecordError(f"{where} must be one of {', '.join(hint)}, not {value!r}")
+    if hint is float and type(value) in (int, float) and math.isfinite(value):
+        return float(value)
+    if type(value) is not hint:
+        raise RecordError(f"{where} must be {_NAMES[hint]}, not {_name(value)}")
+    return value
+
+
+_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+
+
+def _name(value: Json) -> str:
+    if value is None:
+        return "null"
+    return {**_NAMES, list: "an array", dict: "an object"}[type(value)]
+
+
+def dumps(value: Json) -> str:
+    """JSON text, indented, with a final newline; equal input gives equal text.
+
+    Raises:
+        ValueError: a number is infinite or not a number.
+    """
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def loads(text: str) -> Json:
+    """JSON data of ``text``, without Python's extensions.
+
+    Raises:
+        RecordError: the text is not JSON, repeats a member, or is nested beyond reason.
+    """
+
+    def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise RecordError("an object has the same member twice")
+        return found
+
+    def constant(name: str) -> Json:
+        raise RecordError(f"{name} is no JSON number")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        raise RecordError(f"line {error.lineno} is not JSON ({error.msg})") from error
+    except RecursionError as error:
+        raise RecordError("it is nested too deeply") from error

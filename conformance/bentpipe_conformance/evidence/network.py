@@ -1,0 +1,137 @@
+"""From captured frames of any usual link type to IPv4 packets."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from bentpipe_conformance.evidence.frames import CaptureError, Frame
+from bentpipe_conformance.evidence.pcapng import read_capture
+from bentpipe_conformance.lane import Captured
+
+_ETHERTYPE_IPV4 = 0x0800
+_VLAN_TAGS = (0x8100, 0x88A8, 0x9100)
+
+_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2 = (
+    0, 1, 12, 14, 101, 108, 113, 228, 276,
+)  # fmt: skip
+LINK_TYPES = (_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2)
+"""LINKTYPE numbers whose frames are understood."""
+
+
+def ipv4_packet(frame: Frame) -> bytes | None:
+    """The IPv4 packet a frame carries, without link-layer padding; None when it carries none.
+
+    A packet that the capture cut short is filled up with zeros to its own total length, so that
+    lengths and sequence numbers stay true; its checksum is then wrong (see `Frame.cut`).
+    """
+    start = _network_start(frame.link_type, frame.data)
+    if start is None:
+        return None
+    packet = frame.data[start:]
+    if len(packet) < 20 or packet[0] >> 4 != 4:
+        return None
+    total = int.from_bytes(packet[2:4], "big")
+    if total < 20:  # segmentation offload leaves 0 here in packets that never were on a wire
+        return packet
+    if total > len(packet) and frame.cut:
+        return packet + b"\0" * (total - len(packet))
+    return packet[:total]
+
+
+def _network_start(link_type: int, data: bytes) -> int | None:
+    if link_type in (_RAW, _RAW_BSD, _RAW_OPENBSD, _IPV4):
+        return 0
+    if link_type == _ETHERNET:
+        at = 12
+        while data[at : at + 2] and int.from_bytes(data[at : at + 2], "big") in _VLAN_TAGS:
+            at += 4
+        return at + 2 if data[at : at + 2] == struct.pack("!H", _ETHERTYPE_IPV4) else None
+    if link_type == _SLL:
+        return 16 if data[14:16] == struct.pack("!H", _ETHERTYPE_IPV4) else None
+    if link_type == _SLL2:
+        return 20 if data[0:2] == struct.pack("!H", _ETHERTYPE_IPV4) else None
+    if link_type in (_NULL, _LOOP):  # address family 2, in the byte order of the capturing host
+        return 4 if data[:4] in (b"\x02\0\0\0", b"\0\0\0\x02") else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignCapture:
+    """A capture the suite did not make, seen as if taken at the implementation's side.
+
+    Attributes:
+        captured: one item per frame, so that positions agree with Wireshark's numbers; frames
+            that carry no IPv4 have empty data. Times are seconds since the first frame.
+        cut: how many packets were cut short; their checksums cannot be judged.
+        notes: sentences a reader should know about the file.
+    """
+
+    captured: tuple[Captured, ...]
+    cut: int
+    notes: tuple[str, ...]
+
+
+def read_foreign(
+    path: str | os.PathLike[str], iut: str, *, partial: bool = False
+) -> ForeignCapture:
+    """Read any capture file, with the implementation under test at address ``iut``.
+
+    With ``partial``, the packets before a truncation or damage are kept and a note says so.
+
+    Raises:
+        CaptureError: the file is unreadable, or holds no IPv4 packet from or to ``iut``.
+    """
+    name = os.fspath(path)
+    notes = []
+    try:
+        frames = read_capture(path)
+    except CaptureError as error:
+        if not partial or not error.partial:
+            raise
+        frames = error.partial
+        notes.append(f"{error} The packets before are judged.")
+    try:
+        address = IPv4Address(iut).packed
+    except ValueError as error:
+        raise CaptureError(f"{iut!r} is not an IPv4 address such as 192.0.2.1.") from error
+    packets = [ipv4_packet(frame) or b"" for frame in frames]
+    _require_address(name, frames, packets, address)
+    if any(frame.time_ns is None for frame in frames):
+        raise CaptureError(f"{name} has packets without a time stamp, so it cannot be judged.")
+    times = [frame.time_ns or 0 for frame in frames]
+    if any(later < earlier for earlier, later in itertools.pairwise(times)):
+        notes.append(f"{name} has packets whose time runs backwards; file order is kept.")
+    cut = sum(frame.cut and bool(packet) for frame, packet in zip(frames, packets, strict=True))
+    if cut:
+        notes.append(f"{name} cut {cut} packets short; payloads and checksums are not judged.")
+    captured = tuple(
+        Captured((time - times[0]) / 1e9, "iut", packet[12:16] == address, packet)
+        for time, packet in zip(times, packets, strict=True)
+    )
+    return ForeignCapture(captured, cut, tuple(notes))
+
+
+def _require_address(
+    name: str, frames: tuple[Frame, ...], packets: list[bytes], address: bytes
+) -> None:
+    if any(address in (packet[12:16], packet[16:20]) for packet in packets):
+        return
+    seen = sorted(
+        {IPv4Address(p[at : at + 4]) for p in packets if p for at in (12, 16)},
+    )
+    if seen:
+        some = ", ".join(map(str, seen[:6])) + (", ..." if len(seen) > 6 else "")
+        raise CaptureError(
+            f"{name} has no packet from or to {IPv4Address(address)}; it has these hosts: {some}."
+        )
+    foreign = sorted({frame.link_type for frame in frames} - set(LINK_TYPES))
+    if foreign:
+        raise CaptureError(
+            f"{name} uses link type {foreign[0]}, which bentpipe does not read; capture Ethernet, "
+            f"Linux cooked or raw IP."
+        )
+    raise CaptureError(f"{name} holds no IPv4 packet.")

@@ -1,0 +1,162 @@
+"""The records of a bundle: a finding, a case, a run. Times are seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bentpipe_conformance.evidence import codec
+from bentpipe_conformance.evidence.codec import Json
+from bentpipe_conformance.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one checker found about one requirement in one case.
+
+    Attributes:
+        requirement: its permanent ID.
+        packets: frame numbers in the case's ``iut.pcapng``, from 1, that prove the finding.
+        sentence: why, in one sentence.
+        expected: what the requirement asks for here; empty when the sentence says it.
+        actual: what the packets show; empty when the sentence says it.
+    """
+
+    requirement: str
+    verdict: Verdict
+    packets: tuple[int, ...] = ()
+    sentence: str = ""
+    expected: str = ""
+    actual: str = ""
+
+    def to_json(self) -> Json:
+        """As JSON data."""
+        return codec.encode(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> Finding:
+        """From JSON data; raises `codec.RecordError`."""
+        return codec.decode(cls, value)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRecord:
+    """One executed case.
+
+    Attributes:
+        id: for example ``snr/recovery/third-duplicate-ack``.
+        requirements: the IDs the case was written for.
+        reason: why this verdict, in one sentence.
+        started: seconds since 1970 on the clock of the place where it ran.
+        link_seconds: how long the case lasted for the link.
+        wall_seconds: how long it lasted for whoever waited.
+        lane: facts about the lane it ran on, for example its number.
+        error: the text of a failure of the suite or the bed itself, empty without one.
+    """
+
+    id: str
+    title: str
+    purpose: str
+    requirements: tuple[str, ...]
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    started: float = 0.0
+    link_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    tester_address: str = ""
+    lane: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    def to_json(self) -> Json:
+        """As JSON data."""
+        return codec.encode(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> CaseRecord:
+        """From JSON data; raises `codec.RecordError`."""
+        return codec.decode(cls, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """The implementation under test, as its TOML file and its probe tell.
+
+    Attributes:
+        ics: the implementation conformance statement, as declared.
+    """
+
+    id: str
+    name: str
+    description: str = ""
+    ics: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """Where the run took place.
+
+    Attributes:
+        place: ``uml-virtual``, ``uml``, ``host`` or ``simulation``.
+        reason: why this place was chosen, in one sentence.
+        kernel: version of the kernel under the link, empty in simulation.
+        timing_error: seconds by which the bed may be wrong about a time.
+        check: figures of the bed check (delay, rate, loss), name -> value.
+    """
+
+    place: str
+    reason: str = ""
+    kernel: str = ""
+    timing_error: float = 0.0
+    check: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Everything about a run that is not a verdict.
+
+    Attributes:
+        bentpipe: version of this tool.
+        link: the link profile, as data; ``link["id"]`` names it.
+        profile: ``rfc`` or ``hk99``.
+        suite: short name of the suite, for example ``snr``.
+        started: seconds since 1970.
+        finished: seconds since 1970, None while the run goes on or was interrupted.
+    """
+
+    bentpipe: str
+    command: tuple[str, ...]
+    iut: Implementation
+    link: dict[str, Any]
+    profile: str
+    bed: Bed
+    seed: int
+    suite: str = "snr"
+    python: str = ""
+    scapy: str = ""
+    started: float = 0.0
+    finished: float | None = None
+
+    def to_json(self) -> Json:
+        """As JSON data."""
+        return codec.encode(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> RunRecord:
+        """From JSON data; raises `codec.RecordError`."""
+        return codec.decode(cls, value)
+
+    def differences(self, other: RunRecord) -> list[str]:
+        """What makes the two runs different experiments, in words; empty when resumable."""
+        pairs = [
+            ("implementation", self.iut.id, other.iut.id),
+            ("link", self.link.get("id"), other.link.get("id")),
+            ("profile", self.profile, other.profile),
+            ("suite", self.suite, other.suite),
+            ("place", self.bed.place, other.bed.place),
+            ("bentpipe version", self.bentpipe, other.bentpipe),
+        ]
+        found = [f"{what} {mine} not {theirs}" for what, mine, theirs in pairs if mine != theirs]
+        if self.iut.ics != other.iut.ics:
+            found.append("another conformance statement (ICS)")
+        return found
