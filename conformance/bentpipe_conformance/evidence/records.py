@@ -1,4 +1,4 @@
-"""The records of a bundle: a finding, a case, a run. Times are seconds."""
+"""The records of a bundle: a case with its findings, and the run. Times are seconds."""
 
 from __future__ import annotations
 
@@ -7,36 +7,8 @@ from typing import Any
 
 from bentpipe_conformance.evidence import codec
 from bentpipe_conformance.evidence.codec import Json
+from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.verdict import Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one checker found about one requirement in one case.
-
-    Attributes:
-        requirement: its permanent ID.
-        packets: frame numbers in the case's ``iut.pcapng``, from 1, that prove the finding.
-        sentence: why, in one sentence.
-        expected: what the requirement asks for here; empty when the sentence says it.
-        actual: what the packets show; empty when the sentence says it.
-    """
-
-    requirement: str
-    verdict: Verdict
-    packets: tuple[int, ...] = ()
-    sentence: str = ""
-    expected: str = ""
-    actual: str = ""
-
-    def to_json(self) -> Json:
-        """As JSON data."""
-        return codec.encode(self)
-
-    @classmethod
-    def from_json(cls, value: Json) -> Finding:
-        """From JSON data; raises `codec.RecordError`."""
-        return codec.decode(cls, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +132,6 @@ class RunRecord:
         if self.iut.ics != other.iut.ics:
             found.append("another conformance statement (ICS)")
         return found
+
+
+__all__ = ["Bed", "CaseRecord", "Finding", "Implementation", "RunRecord"]

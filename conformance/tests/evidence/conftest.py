@@ -6,10 +6,10 @@ import pytest
 from bentpipe_conformance.evidence.records import (
     Bed,
     CaseRecord,
-    Finding,
     Implementation,
     RunRecord,
 )
+from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.lane import Captured
 from bentpipe_conformance.verdict import Verdict
 

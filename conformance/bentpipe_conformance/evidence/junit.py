@@ -1,0 +1,113 @@
+"""JUnit XML, for continuous integration: one test case per case of the suite.
+
+Verdicts map as pass -> passed, fail -> failure, unsupported -> skipped, inconclusive and
+error -> error. A case that fails on requirements below MUST level only is passed with a remark,
+as the overall verdict has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
+from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.verdict import Verdict
+
+# XML 1.0 section 2.2: characters that cannot appear in a document, escaped or not.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(run: RunRecord, cases: Sequence[CaseRecord], levels: Mapping[str, str]) -> str:
+    """The document; ``levels`` maps requirement IDs to MUST, SHOULD or MAY."""
+    root = ElementTree.Element("testsuites", name=_clean(f"bentpipe {run.suite} {run.iut.id}"))
+    groups: dict[str, list[CaseRecord]] = {}
+    for case in cases:
+        groups.setdefault(case.id.rpartition("/")[0] or run.suite, []).append(case)
+    for name, members in groups.items():
+        suite = ElementTree.SubElement(root, "testsuite", name=_clean(name.replace("/", ".")))
+        _add_properties(suite, run)
+        for case in members:
+            _add_case(suite, name, case, levels)
+        _add_counts(suite, members)
+    _add_counts(root, cases)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _add_properties(suite: ElementTree.Element, run: RunRecord) -> None:
+    properties = ElementTree.SubElement(suite, "properties")
+    values: dict[str, Any] = {
+        "iut": run.iut.id,
+        "link": run.link.get("id", ""),
+        "profile": run.profile,
+        "bed": run.bed.place,
+        "kernel": run.bed.kernel,
+        "seed": run.seed,
+        "bentpipe": run.bentpipe,
+    }
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=_clean(str(value)))
+
+
+def _add_case(
+    suite: ElementTree.Element, group: str, case: CaseRecord, levels: Mapping[str, str]
+) -> None:
+    element = ElementTree.SubElement(
+        suite,
+        "testcase",
+        classname=_clean(group.replace("/", ".")),
+        name=_clean(case.id.rpartition("/")[2]),
+        time=f"{case.wall_seconds:.3f}",
+    )
+    message = _clean(case.reason)
+    details = _clean("\n".join(_details(case)))
+    if case.verdict is Verdict.UNSUPPORTED:
+        ElementTree.SubElement(element, "skipped", message=message)
+    elif case.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
+        child = ElementTree.SubElement(element, "error", message=message, type=case.verdict.value)
+        child.text = details
+    elif case.verdict is Verdict.FAIL and is_failure(case, levels):
+        child = ElementTree.SubElement(element, "failure", message=message, type="fail")
+        child.text = details
+    elif case.verdict is Verdict.FAIL:
+        child = ElementTree.SubElement(element, "system-out")
+        child.text = f"Deviation from a requirement below MUST level: {details or message}"
+
+
+def is_failure(case: CaseRecord, levels: Mapping[str, str]) -> bool:
+    """Whether a failed case violates a MUST (or fails without saying which requirement)."""
+    failed = [item for item in case.findings if item.verdict is Verdict.FAIL]
+    return not failed or any(levels.get(item.requirement, "MUST") == "MUST" for item in failed)
+
+
+def _details(case: CaseRecord) -> Iterable[str]:
+    for finding in case.findings:
+        if finding.verdict is not Verdict.PASS:
+            yield _sentence(finding)
+    if case.error:
+        yield case.error
+
+
+def _sentence(finding: Finding) -> str:
+    packets = ", ".join(map(str, finding.packets))
+    where = f" (iut.pcapng, packet {packets})" if packets else ""
+    text = f"{finding.requirement} {finding.verdict}: {finding.sentence}{where}"
+    if finding.expected or finding.actual:
+        text += f"\n  expected: {finding.expected}\n  actual: {finding.actual}"
+    return text
+
+
+def _add_counts(element: ElementTree.Element, cases: Sequence[CaseRecord]) -> None:
+    children = list(element.iter("testcase"))
+    for kind, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        element.set(name, str(sum(child.find(kind) is not None for child in children)))
+    element.set("tests", str(len(cases)))
+    element.set("time", f"{sum(case.wall_seconds for case in cases):.3f}")
+
+
+def _clean(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", text)
