@@ -27,6 +27,7 @@ from bentpipe_spec.registry import Requirement, load_requirements
 
 from bentpipe_conformance.analysis.flow import Flow, read_flows
 from bentpipe_conformance.analysis.recovery import Episode, read_episodes
+from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.trace import Packet, Trace
 from bentpipe_conformance.verdict import Verdict
 
@@ -35,29 +36,6 @@ class HasPacket(Protocol):
     """Anything that stands for one captured packet."""
 
     packet: Packet
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a checker found about one requirement.
-
-    Attributes:
-        requirement: identifier.
-        verdict: pass, fail or inconclusive.
-        packets: frame numbers in the capture at the implementation's side, the decisive one first.
-        sentence: why, in one sentence.
-        expected: what the requirement asks for here.
-        actual: what was seen.
-        count: how many times it was found (passes are folded).
-    """
-
-    requirement: str
-    verdict: Verdict
-    packets: tuple[int, ...]
-    sentence: str
-    expected: str = ""
-    actual: str = ""
-    count: int = 1
 
 
 Ics = Mapping[str, Any]
@@ -221,3 +199,9 @@ def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
             first.requirement, Verdict.PASS, first.packets, first.sentence,
             first.expected, first.actual, passes,
         )  # fmt: skip
+
+
+__all__ = [
+    "HANDSHAKE_ITEMS", "Checker", "Context", "Finding", "HasPacket", "Ics", "checker", "declared",
+    "judge", "load_checkers",
+]  # fmt: skip

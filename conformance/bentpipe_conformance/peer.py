@@ -268,9 +268,7 @@ class Connection:
     @property
     def timestamps(self) -> bool:
         """Whether timestamps were negotiated."""
-        return bool(
-            self._syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None
-        )
+        return bool(self._syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
 
     def reset(self) -> None:
         """Send a RST the IUT must accept: exactly at the octet it expects (RFC 5961)."""

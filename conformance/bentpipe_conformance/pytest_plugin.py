@@ -1,1 +1,126 @@
-"""pytest plugin: fixtures and options of the conformance suites."""
+"""pytest plugin: the suites as ordinary tests.
+
+``pytest --pyargs bentpipe_conformance.suites --iut linux --link geo`` runs the selected cases and
+maps the five verdicts onto pytest's outcomes: *pass* passes, *fail* and *inconclusive* fail,
+*unsupported* skips, *error* is an error. The simulated reference runs inside this process, case by
+case; any other implementation is certified by workers in its bed and the results are reported
+here, so that selection, ``-k``, JUnit files and exit status are pytest's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bentpipe_conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.case import Case
+    from bentpipe_conformance.peer import Peer
+    from bentpipe_conformance.running import RunSettings
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the suites."""
+    group = parser.getgroup("bentpipe", "transport conformance over satellite links")
+    group.addoption("--iut", default="reference", help="implementation under test (ID or TOML)")
+    group.addoption("--link", default="geo", help="link profile (ID or TOML)")
+    group.addoption(
+        "--requirement-profile", default="rfc", choices=("rfc", "hk99"), help="which profile"
+    )
+    group.addoption("--bed", default="auto", help="auto, uml-virtual, uml, host or simulation")
+    group.addoption("--bundle", type=Path, help="where to keep the evidence")
+
+
+class VerdictError(Exception):
+    """A case whose verdict is not pass; the text is its reason."""
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer | None]:
+    """The scripted peer of the case; :func:`pytest_pyfunc_call` hands it to the script."""
+    yield None
+
+
+def _case_of(item: pytest.Item) -> Case | None:
+    function = getattr(item, "function", None)
+    module = getattr(function, "__module__", "")
+    if not module.startswith("bentpipe_conformance.suites."):
+        return None
+    from bentpipe_conformance.case import load_cases
+
+    _, _, suite, name = module.split(".")
+    group = name.removeprefix("test_").replace("_", "-")
+    script = function.__name__.removeprefix("test_").replace("_", "-") if function else ""
+    return load_cases(suite).get(f"{suite}/{group}/{script}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases of the other profile."""
+    profile = config.getoption("--requirement-profile")
+    kept, dropped = [], []
+    for item in items:
+        case = _case_of(item)
+        (dropped if case is not None and profile not in case.profiles else kept).append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a case on its lane, judge it, and turn the verdict into an outcome."""
+    case = _case_of(pyfuncitem)
+    if case is None:
+        return None
+    from bentpipe_conformance.running import run_case
+
+    lane, settings = _simulated(pyfuncitem.config)
+    outcome = run_case(case, lane, settings)
+    _conclude(outcome.verdict, outcome.reason)
+    return True
+
+
+def _conclude(verdict: Verdict, reason: str) -> None:
+    if verdict is Verdict.UNSUPPORTED:
+        pytest.skip(f"unsupported: {reason}")
+    if verdict is Verdict.FAIL:
+        pytest.fail(reason, pytrace=False)
+    if verdict is Verdict.INCONCLUSIVE:
+        pytest.fail(f"inconclusive: {reason}", pytrace=False)
+    if verdict is Verdict.ERROR:
+        raise VerdictError(reason)
+
+
+def _simulated(config: pytest.Config) -> tuple[Any, RunSettings]:
+    known: tuple[Any, RunSettings] | None = getattr(config, "_bentpipe", None)
+    if known is None:
+        from bentpipe_conformance.places import simulated_lane
+
+        known = simulated_lane(
+            config.getoption("--iut"),
+            config.getoption("--link"),
+            config.getoption("--requirement-profile"),
+        )
+        config._bentpipe = known  # type: ignore[attr-defined]
+    return known
+
+
+def _in_process(config: pytest.Config) -> bool:
+    from bentpipe_conformance.iut.description import load_iut
+
+    return load_iut(config.getoption("--iut")).attach.kind == "in-process"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Certify in the bed when the implementation cannot run inside this process."""
+    cases = {item: case for item in session.items if (case := _case_of(item)) is not None}
+    if not cases or session.config.option.collectonly or _in_process(session.config):
+        return None
+    from bentpipe_conformance.pytest_bed import run_in_bed
+
+    return run_in_bed(session, cases)

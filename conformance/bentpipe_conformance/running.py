@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bentpipe_spec.registry import load_requirements
+
 from bentpipe_conformance.case import Case
-from bentpipe_conformance.checking import Finding, Ics, declared, judge
+from bentpipe_conformance.checking import Ics, declared, judge
+from bentpipe_conformance.evidence.captures import as_recorded
+from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.lane import Captured, Lane
 from bentpipe_conformance.peer import STANDARD_SERVICES, NotReached, Peer
-from bentpipe_conformance.trace import read_trace
+from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict, within_case
-from bentpipe_spec.registry import load_requirements
 
 SETTLE_RTTS = 1.0
 """Round trips to keep capturing after a script, so that answers to its last segment are judged."""
@@ -53,6 +56,10 @@ class Outcome:
         tester_address: the tester's address.
         link_seconds: seconds on the lane's clock.
         wall_seconds: seconds on the wall clock.
+        timing_error: seconds by which times in this case may be wrong.
+        not_reached: why the script did not reach its situation, or empty.
+        broken: how the bed or the script broke, or empty.
+        died: how the implementation ended, or empty.
     """
 
     verdict: Verdict
@@ -62,9 +69,25 @@ class Outcome:
     tester_address: str = ""
     link_seconds: float = 0.0
     wall_seconds: float = 0.0
+    timing_error: float = 0.0
+    not_reached: str = ""
+    broken: str = ""
+    died: str = ""
+
+    @classmethod
+    def of_broken_bed(cls, item: Case, sentence: str) -> Outcome:
+        """The outcome of a case for which no lane could be had."""
+        findings = tuple(Finding(name, Verdict.ERROR, (), sentence) for name in item.requirements)
+        return cls(Verdict.ERROR, sentence, findings, broken=sentence)
 
 
-def run_case(item: Case, lane: Lane, settings: RunSettings) -> Outcome:
+Lateness = Callable[[Trace], float]
+"""Measures the bed's own timing error, in seconds, on the packets of a trace."""
+
+
+def run_case(
+    item: Case, lane: Lane, settings: RunSettings, lateness: Lateness = lambda _trace: 0.0
+) -> Outcome:
     """Drive a case on a lane and judge what was captured.
 
     A script that fails to reach its situation makes the targets it left open inconclusive; an
@@ -93,21 +116,23 @@ def run_case(item: Case, lane: Lane, settings: RunSettings) -> Outcome:
         broken = str(error)
     except Exception as error:  # a defect of the script must not end the run
         broken = f"the script broke: {type(error).__name__}: {error}"
-    died = lane.iut_alive()
+    died = lane.iut_alive() or ""
     link_seconds = lane.port.now() - started
-    captured: tuple[Captured, ...] = ()
+    captured: list[Captured] = []
     try:
         peer.finish()
-        captured = tuple(lane.end())
+        captured = as_recorded(lane.end())
     except LaneError as error:
         broken = broken or str(error)
+    timing_error = max(lane.timing_error, lateness(read_trace(captured)))
     verdict, reason, findings = judge_case(
-        item, captured, settings.profile, settings.ics, lane.timing_error,
-        not_reached=not_reached, broken=broken, died=died or "",
+        item, captured, settings.profile, settings.ics, timing_error,
+        not_reached=not_reached, broken=broken, died=died,
     )  # fmt: skip
     return Outcome(
-        verdict, reason, findings, captured, address, link_seconds, time.perf_counter() - wall
-    )
+        verdict, reason, findings, tuple(captured), address, link_seconds,
+        time.perf_counter() - wall, timing_error, not_reached, broken, died,
+    )  # fmt: skip
 
 
 def judge_case(

@@ -54,7 +54,9 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iter
             continue
         first = next((sent for sent in ack.responses if sent.retransmission), None)
         if first is not None and first.start == ack.ack:
-            yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
+            yield context.holds(
+                f"offset {first.start} was retransmitted on duplicate 3", first, ack
+            )
             continue
         later = next((e for e in episodes if e.first.time >= ack.time), None)
         yield context.violated(

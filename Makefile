@@ -1,0 +1,53 @@
+# Every target sets up what it needs: a virtual environment in .venv, nothing outside but caches
+# in $XDG_CACHE_HOME/bentpipe (the bed's kernel, builds of implementations under test).
+
+PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+READY := .venv/.ready
+OUT ?= bentpipe-runs/linux-geo
+
+.PHONY: help setup certify test lint bench docs bed clean
+
+help:
+	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
+	@echo "make test      run all tests, linters and type checks"
+	@echo "make bench     print the benchmark ratios"
+	@echo "make docs      build the documentation in docs/_build"
+	@echo "make bed       build the test bed's virtual-time kernel (once per machine)"
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "bentpipe needs Python 3.11 or newer: apt-get install python3 python3-venv" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+		{ echo "cannot make a virtual environment: apt-get install python3-venv" >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+bed: setup
+	$(BIN)/bentpipe bed build
+
+certify: bed
+	$(BIN)/bentpipe certify linux --link geo --out $(OUT) --fresh
+
+test: setup lint
+	$(BIN)/bentpipe bed fetch
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy spec/bentpipe_spec reference/bentpipe_reference conformance/bentpipe_conformance fuzz/bentpipe_fuzz
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m bentpipe_conformance.benchmarks
+
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf .venv .tox dist build docs/_build

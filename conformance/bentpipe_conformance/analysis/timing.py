@@ -1,0 +1,64 @@
+"""How wrong a recorded time may be, measured on the recorded packets themselves.
+
+Every packet is captured on both sides of the link, and the link is a FIFO of known rate and
+delay, so its transit time can be calculated. What a packet took beyond that is the bed's own
+lateness at that moment: the error bar of every time in the trace.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+from bentpipe_reference.link.profile import LinkProfile
+
+from bentpipe_conformance.trace import Packet, Trace
+
+# A copy held longer than this beyond its calculated transit is another packet with equal octets.
+_IMPLAUSIBLE_S = 30.0
+
+
+def lateness(trace: Trace, link: LinkProfile) -> float:
+    """The largest deviation from a calculated transit time, in seconds; 0.0 without packets.
+
+    Links that reorder on purpose are not calculable and give 0.0.
+    """
+    worst = 0.0
+    for outgoing, direction in ((True, link.forward), (False, link.return_)):
+        if direction.reorder_probability:
+            continue
+        entered = trace.at("iut" if outgoing else "peer")
+        left = trace.at("peer" if outgoing else "iut")
+        transmitter_free = 0.0
+        for packet, end in _transits(entered, left, outgoing):
+            rate = direction.rate_bit_s
+            serialisation = len(packet.data) * 8 / rate if rate else 0.0
+            transmitter_free = max(packet.time, transmitter_free) + serialisation
+            deviation = abs(end - transmitter_free - direction.delay_s)
+            if deviation < _IMPLAUSIBLE_S:
+                worst = max(worst, deviation)
+    return worst
+
+
+def _transits(
+    entered: Sequence[Packet], left: Sequence[Packet], outgoing: bool
+) -> list[tuple[Packet, float]]:
+    """Packets seen on both sides, each with the time it came out of the link.
+
+    What the link dropped never reached its transmitter, so it does not delay what follows.
+    """
+    exits: dict[bytes, deque[float]] = defaultdict(deque)
+    for packet in left:
+        if packet.outgoing == outgoing:
+            exits[_identity(packet)].append(packet.time)
+    found = []
+    for packet in entered:
+        if packet.outgoing == outgoing and (queue := exits.get(_identity(packet))):
+            found.append((packet, queue.popleft()))
+    return found
+
+
+def _identity(packet: Packet) -> bytes:
+    """What the satellite's router leaves alone: all but TTL and header checksum."""
+    data = packet.data
+    return data[2:8] + data[9:10] + data[12:]

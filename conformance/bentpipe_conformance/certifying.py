@@ -1,0 +1,234 @@
+"""The front of a certification: choose a place, share out the cases, watch, write the report."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bentpipe_conformance.case import Case, load_cases
+from bentpipe_conformance.evidence.bundle import Bundle, case_directory
+from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
+from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.places import Crew, Place
+from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.worker import Assignment
+
+POLL_S = 0.1
+"""Seconds between two looks at what the workers have finished."""
+
+MAX_RESTARTS = 5
+"""How often dead or hung workers are replaced before the run gives up on its remaining cases."""
+
+
+class Watcher(Protocol):
+    """What wants to hear of a run's progress."""
+
+    def planned(self, cases: int, already: int) -> None:
+        """How many cases the run has, and how many of them were there before (``--resume``)."""
+
+    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
+        """A case was finished; which others are running now."""
+
+    def note(self, sentence: str) -> None:
+        """Something a person should know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to certify.
+
+    Attributes:
+        run: the record for ``run.json``.
+        place: where to run.
+        iut, link: identifier or path of the IUT description and the link profile.
+        cases: the selected cases.
+        directory: the bundle's directory.
+        jobs: workers side by side (None: as many as the place bears).
+        resume: go on with an interrupted run.
+        case_timeout: wall-clock seconds after which one case counts as hung.
+    """
+
+    run: RunRecord
+    place: Place
+    iut: str
+    link: str
+    cases: tuple[Case, ...]
+    directory: Path
+    jobs: int | None = None
+    resume: bool = False
+    case_timeout: float = 300.0
+
+
+@dataclass
+class _Progress:
+    """Which claims and results have been seen."""
+
+    wanted: dict[str, Case]
+    done: dict[str, CaseRecord] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
+
+    def running(self, claims: Path) -> list[str]:
+        return [
+            name
+            for name in self.wanted
+            if name not in self.done and (claims / case_directory(name)).exists()
+        ]
+
+
+def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
+    """The cases of a suite in a profile; ``only`` are shell patterns on identifiers or IDs of
+    requirements they target.
+
+    Raises:
+        ValueError: a pattern selects nothing.
+    """
+    from fnmatch import fnmatchcase
+
+    every = [item for item in load_cases(suite).values() if profile in item.profiles]
+    if not only:
+        return tuple(every)
+    chosen: dict[str, Case] = {}
+    for pattern in only:
+        found = [
+            item
+            for item in every
+            if any(fnmatchcase(name, pattern) for name in (item.id, *item.requirements))
+            or pattern in item.id
+        ]
+        if not found:
+            raise ValueError(
+                f"no case or requirement matches {pattern!r}; see 'bentpipe list cases'"
+            )
+        chosen.update((item.id, item) for item in found)
+    return tuple(item for item in every if item.id in chosen)
+
+
+def certify(plan: Plan, watcher: Watcher) -> Bundle:
+    """Run the plan's cases; every finished case is in the bundle at once.
+
+    Raises:
+        BundleError: the bundle cannot be written.
+        KeyboardInterrupt: after the workers were stopped; the bundle can be resumed.
+    """
+    make = Bundle.resume if plan.resume else Bundle.create
+    bundle = make(plan.directory, plan.run)
+    progress = _Progress({item.id: item for item in plan.cases})
+    for identifier in bundle.completed():
+        if identifier in progress.wanted:
+            progress.done[identifier] = bundle.case(identifier)
+    watcher.planned(len(plan.cases), len(progress.done))
+    with _claims() as claims:
+        for attempt in range(MAX_RESTARTS + 1):
+            left = tuple(name for name in progress.wanted if name not in progress.done)
+            if not left:
+                break
+            if attempt:
+                watcher.note(f"{len(left)} cases are left; starting new workers")
+            assignment = _assignment(plan, left, claims)
+            crew = plan.place.start(assignment, plan.jobs)
+            try:
+                _watch(crew, plan, bundle, claims, progress, watcher)
+            finally:
+                crew.stop()
+        for name in progress.wanted:
+            if name not in progress.done:
+                _give_up(bundle, progress, name, "no worker could be kept alive", watcher)
+    return bundle
+
+
+def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path) -> Assignment:
+    return Assignment(
+        iut=plan.iut,
+        link=plan.link,
+        profile=plan.run.profile,
+        place=plan.place.name,
+        suite=plan.run.suite,
+        cases=cases,
+        bundle=str(plan.directory.resolve()),
+        claims=str(claims),
+        seed=plan.run.seed,
+    )
+
+
+@contextlib.contextmanager
+def _claims() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="bentpipe-claims-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _watch(
+    crew: Crew, plan: Plan, bundle: Bundle, claims: Path, progress: _Progress, watcher: Watcher
+) -> None:
+    """Until the crew ends or a case hangs; cases a dead crew left claimed become errors."""
+    while True:
+        alive = crew.alive()
+        _collect(bundle, progress, claims, watcher)
+        running = progress.running(claims)
+        now = time.monotonic()
+        for name in running:
+            progress.since.setdefault(name, now)
+        hung = [name for name in running if now - progress.since[name] > plan.case_timeout]
+        if hung:
+            crew.stop()
+            _collect(bundle, progress, claims, watcher)
+            for name in hung:
+                sentence = f"the case hung: no result after {plan.case_timeout:.0f} s of wall clock"
+                if name not in progress.done:
+                    _give_up(bundle, progress, name, sentence, watcher)
+        if hung or not alive:
+            _collect(bundle, progress, claims, watcher)
+            _release(bundle, progress, claims, crew, watcher)
+            return
+        time.sleep(POLL_S)
+
+
+def _collect(bundle: Bundle, progress: _Progress, claims: Path, watcher: Watcher) -> None:
+    for name in progress.running(claims):
+        if (bundle.directory / "cases" / case_directory(name) / "case.json").exists():
+            progress.done[name] = bundle.case(name)
+            watcher.finished(progress.done[name], progress.running(claims))
+
+
+def _release(
+    bundle: Bundle, progress: _Progress, claims: Path, crew: Crew, watcher: Watcher
+) -> None:
+    """Cases that died with their worker are tried once more, then given up."""
+    for name in progress.running(claims):
+        folder = claims / case_directory(name)
+        progress.since.pop(name, None)
+        if (folder / "again").exists() or (folder.parent / f"{folder.name}.again").exists():
+            _give_up(bundle, progress, name, f"the worker ended: {crew.why()}", watcher)
+            continue
+        watcher.note(f"{name}: the worker ended ({crew.why()}); trying once more")
+        (folder.parent / f"{folder.name}.again").touch()
+        shutil.rmtree(folder)
+
+
+def _give_up(
+    bundle: Bundle, progress: _Progress, name: str, sentence: str, watcher: Watcher
+) -> None:
+    item = progress.wanted[name]
+    record = CaseRecord(
+        id=item.id,
+        title=item.title,
+        purpose=item.purpose,
+        requirements=item.requirements,
+        verdict=Verdict.ERROR,
+        reason=sentence,
+        findings=tuple(Finding(r, Verdict.ERROR, (), sentence) for r in item.requirements),
+        started=time.time(),
+        lane={"timing_error": 0.0, "not_reached": "", "died": ""},
+        error=sentence,
+    )
+    bundle.add_case(record, ())
+    progress.done[name] = record
+    watcher.finished(record, ())

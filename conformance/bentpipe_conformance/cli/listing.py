@@ -1,0 +1,161 @@
+"""``bentpipe list`` and ``bentpipe show``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from bentpipe_spec.registry import Requirement, load_requirements
+from rich.console import Console
+from rich.table import Table
+
+from bentpipe_conformance.case import Case, load_cases
+from bentpipe_conformance.checking import load_checkers
+from bentpipe_conformance.cli.main import USAGE, Failure, print_json
+
+
+def requirement_rows() -> list[dict[str, Any]]:
+    """Every requirement as ``list requirements --json`` prints it."""
+    return [_requirement(item) for item in load_requirements().values()]
+
+
+def case_rows() -> list[dict[str, Any]]:
+    """Every case as ``list cases --json`` prints it."""
+    return [
+        {"id": item.id, "title": item.title, "requirements": list(item.requirements),
+         "profiles": list(item.profiles), "needs": list(item.needs)}
+        for item in load_cases().values()
+    ]  # fmt: skip
+
+
+def iut_rows() -> list[dict[str, Any]]:
+    """Every known implementation as ``list iuts --json`` prints it."""
+    from bentpipe_conformance.iut.description import list_iuts
+
+    return [
+        {"id": item.id, "name": item.name, "attach": item.attach.kind, "ics": dict(item.ics)}
+        for item in list_iuts()
+    ]
+
+
+def link_rows() -> list[dict[str, Any]]:
+    """Every link profile as ``list links --json`` prints it."""
+    from bentpipe_reference.link.profile import load_profiles
+
+    return [
+        {"id": item.id, "title": item.title,
+         "forward_bit_s": item.forward.rate_bit_s, "return_bit_s": item.return_.rate_bit_s,
+         "rtt_s": round(item.forward.delay_s + item.return_.delay_s, 6), "source": item.source}
+        for item in load_profiles().values()
+    ]  # fmt: skip
+
+
+_KINDS: dict[str, tuple[Callable[[], list[dict[str, Any]]], tuple[str, ...]]] = {
+    "requirements": (requirement_rows, ("id", "level", "testability", "title")),
+    "cases": (case_rows, ("id", "requirements", "title")),
+    "iuts": (iut_rows, ("id", "attach", "name")),
+    "links": (link_rows, ("id", "rtt_s", "forward_bit_s", "return_bit_s", "title")),
+}
+
+
+def _requirement(item: Requirement) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "level": item.level,
+        "title": item.title,
+        "testability": item.testability,
+        "source": list(item.source),
+        "profiles": list(item.profiles),
+        "condition": item.condition,
+    }
+
+
+@click.command("list", epilog="Example: bentpipe list requirements --json")
+@click.argument("kind", type=click.Choice(list(_KINDS)))
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+def list_command(kind: str, as_json: bool) -> None:
+    """List requirements, cases, implementations (iuts) or link profiles."""
+    rows, columns = _KINDS[kind][0](), _KINDS[kind][1]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row[column]) for column in columns))
+    Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "unlimited" if value is None else str(value)
+
+
+@click.command("show", epilog="Example: bentpipe show SNR-FR-002")
+@click.argument("identifier")
+@click.option("--json", "as_json", is_flag=True, help="Print one object.")
+def show_command(identifier: str, as_json: bool) -> None:
+    """Show a requirement, case, implementation or link profile in full."""
+    requirement = load_requirements().get(identifier)
+    if requirement is not None:
+        _show(_requirement_detail(requirement), as_json)
+        return
+    item = load_cases().get(identifier)
+    if item is not None:
+        _show(_case_detail(item), as_json)
+        return
+    for rows in (iut_rows, link_rows):
+        for row in rows():
+            if row["id"] == identifier:
+                _show(row, as_json)
+                return
+    raise Failure(f"nothing is called {identifier!r}; see 'bentpipe list requirements'", USAGE)
+
+
+def _requirement_detail(item: Requirement) -> dict[str, Any]:
+    from bentpipe_conformance.selftest.mutants import mutants_of
+
+    cases = [found.id for found in load_cases().values() if item.id in found.requirements]
+    checker = load_checkers().get(item.id)
+    detail = _requirement(item)
+    detail["text"] = item.text
+    if item.difference:
+        detail["difference"] = item.difference
+    if item.alternatives:
+        detail["alternatives"] = {name: dict(value) for name, value in item.alternatives.items()}
+    detail["checker"] = f"{checker.__module__}.{checker.__name__}" if checker else None
+    detail["cases"] = cases
+    detail["mutants"] = list(mutants_of(item.id))
+    return detail
+
+
+def _case_detail(item: Case) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "title": item.title,
+        "purpose": item.purpose,
+        "requirements": list(item.requirements),
+        "profiles": list(item.profiles),
+        "needs": list(item.needs),
+        "script": f"{item.script.__module__}.{item.script.__name__}",
+    }
+
+
+def _show(detail: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(detail)
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in detail.items():
+        if value not in (None, "", []):
+            lines = value if isinstance(value, list) else [value]
+            table.add_row(key, "\n".join(str(line) for line in lines))
+    Console().print(table)
+
+
+COMMANDS = {"list": list_command, "show": show_command}

@@ -1,0 +1,93 @@
+"""``bentpipe selftest``: prove that the suite has teeth."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
+
+
+@click.command(
+    epilog="Examples: bentpipe selftest snr    bentpipe selftest snr --only SNR-REC-001 --json"
+)
+@click.argument("suite", type=click.Choice(["snr"]))
+@click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
+@click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
+@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
+@click.option("--out", type=click.Path(path_type=Path), help="Store the table in this file (JSON).")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def selftest(
+    suite: str, only: tuple[str, ...], seed: int, jobs: int, out: Path | None, as_json: bool
+) -> None:
+    """Run every case against every mutant of the reference, in virtual time.
+
+    Each mutant breaks one requirement and must fail on it; the true reference must meet every
+    requirement in both profiles. Exit status 0 when all of this holds, 1 otherwise.
+    """
+    from bentpipe_conformance.selftest import running
+
+    chosen = running.subjects(suite, only)
+    if only and not any(item.target for item in chosen):
+        raise Failure(f"no mutant matches {', '.join(only)}; see 'bentpipe show ID'", USAGE)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("mutants", total=len(chosen))
+        results = running.run(chosen, suite, seed, max(1, jobs), lambda result: bar.advance(task))
+    outcome = running.summary(results, suite)
+    outcome["seed"] = seed
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(outcome, indent=2), encoding="utf-8")
+    if as_json:
+        print_json(outcome)
+    else:
+        _print(outcome)
+    problems = ("missed", "reference_failures", "reference_open")
+    gaps = () if only else ("requirements_without_mutant", "requirements_without_checker")
+    clean = not any(outcome[name] for name in (*problems, *gaps))
+    raise click.exceptions.Exit(PASSED if clean else FAILED)
+
+
+def _print(outcome: dict[str, Any]) -> None:
+    console = Console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("requirement", "mutant", "profile", "caught", "why"):
+        table.add_column(column, overflow="fold")
+    for row in sorted(outcome["table"], key=lambda item: item["breaks"]):
+        caught = "[green]yes[/]" if row["caught"] else "[bold red]NO[/]"
+        table.add_row(row["breaks"], row["mutant"], row["profile"], caught, row["sentence"])
+    console.print(table)
+    console.print()
+    for key, title in (
+        ("reference_failures", "The true reference fails"),
+        ("reference_open", "The true reference stays open"),
+    ):
+        for row in outcome[key]:
+            console.print(
+                f"[bold red]{title}[/] ({row['profile']}) {row['requirement']}: {row['sentence']}"
+            )
+    for key, title in (
+        ("requirements_without_mutant", "No mutant breaks"),
+        ("requirements_without_checker", "No checker judges"),
+    ):
+        if outcome[key]:
+            console.print(f"[yellow]{title}:[/] {', '.join(outcome[key])}")
+    console.print(
+        f"{outcome['mutants']} mutants, {outcome['caught']} caught, "
+        f"{len(outcome['missed'])} missed; {len(outcome['reference_failures'])} failures of the "
+        f"true reference (seed {outcome['seed']})"
+    )
+
+
+COMMANDS = {"selftest": selftest}

@@ -1,0 +1,172 @@
+"""Judging again: a stored bundle, or a capture the suite did not make."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bentpipe_spec.registry import load_requirements
+
+from bentpipe_conformance.analysis.flow import Flow, read_flows
+from bentpipe_conformance.case import load_cases
+from bentpipe_conformance.checking import HANDSHAKE_ITEMS, judge
+from bentpipe_conformance.evidence.bundle import Bundle
+from bentpipe_conformance.evidence.frames import CaptureError
+from bentpipe_conformance.evidence.network import ipv4_packet
+from bentpipe_conformance.evidence.pcapng import read_capture
+from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.running import judge_case
+from bentpipe_conformance.trace import Trace
+from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.wire import MalformedPacket, dissect
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A case whose stored verdict is not what its packets give today."""
+
+    case: str
+    stored: str
+    judged: str
+
+
+def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
+    """The record of a stored case as its captures give it, by the same function as live.
+
+    Raises:
+        BundleError: a capture is missing or damaged.
+    """
+    if record.verdict == "unsupported" and not record.findings:
+        return record
+    item = load_cases(bundle.run.suite).get(record.id)
+    if item is None:
+        return record
+    verdict, reason, findings = judge_case(
+        item,
+        bundle.captured(record.id),
+        bundle.run.profile,
+        bundle.run.iut.ics,
+        float(record.lane.get("timing_error", 0.0)),
+        not_reached=str(record.lane.get("not_reached", "")),
+        broken=record.error,
+        died=str(record.lane.get("died", "")),
+    )
+    return replace(record, verdict=verdict, reason=reason, findings=findings)
+
+
+def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[Difference]]:
+    """Check a finished bundle's hashes, judge every case again, and list what differs.
+
+    Raises:
+        BundleError: a file is missing, changed or damaged.
+    """
+    bundle.check()
+    records, differences = [], []
+    for record in bundle.cases():
+        again = judge_again(bundle, record)
+        records.append(again)
+        if _gist(again) != _gist(record):
+            differences.append(Difference(record.id, record.verdict.value, again.verdict.value))
+    return records, differences
+
+
+def _gist(record: CaseRecord) -> tuple[Any, ...]:
+    return record.verdict, sorted((f.requirement, f.verdict, f.packets) for f in record.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What a foreign capture says about one requirement.
+
+    Attributes:
+        requirement: its identifier.
+        holds: how many times it was exercised and met.
+        violations: the findings against it, packet numbers being the capture's own.
+        unclear: findings for which the capture is too coarse.
+    """
+
+    requirement: str
+    holds: int
+    violations: tuple[Finding, ...]
+    unclear: tuple[Finding, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words."""
+        if self.violations:
+            first = self.violations[0]
+            times = f" ({len(self.violations)} times in all)" if len(self.violations) > 1 else ""
+            where = f"at packet {first.packets[0]}" if first.packets else "somewhere"
+            return f"violated {where}{times}: {first.sentence}"
+        if self.unclear:
+            return f"unclear: {self.unclear[0].sentence}"
+        if self.holds:
+            return f"holds {self.holds} times" if self.holds > 1 else "holds once"
+        return "not exercised"
+
+
+def analyze(
+    trace: Trace, profile: str, ics: Mapping[str, Any]
+) -> tuple[list[Analysis], list[Flow]]:
+    """Judge a capture the suite did not make, against every requirement of a profile.
+
+    Args:
+        trace: the capture, taken at the implementation's side of the link.
+        profile: ``hk99`` or ``rfc``.
+        ics: what to assume of the implementation; its handshake fills in what is missing.
+
+    Returns:
+        One analysis per wire-testable requirement, and the connections found.
+    """
+    flows = read_flows(trace)
+    findings = judge(trace, profile, ics)
+    analyses = []
+    for requirement in load_requirements().values():
+        if requirement.testability != "wire" or profile not in requirement.profiles:
+            continue
+        found = [item for item in findings if item.requirement == requirement.id]
+        analyses.append(
+            Analysis(
+                requirement.id,
+                sum(item.count for item in found if item.verdict is Verdict.PASS),
+                tuple(item for item in found if item.verdict is Verdict.FAIL),
+                tuple(item for item in found if item.verdict is Verdict.INCONCLUSIVE),
+            )
+        )
+    return analyses, flows
+
+
+def observed_ics(flows: Sequence[Flow]) -> dict[str, Any]:
+    """The conformance statement a capture's handshakes suggest, for stacks without one."""
+    ics: dict[str, Any] = {"fast_retransmit": True, "newreno": True}
+    for item, known in HANDSHAKE_ITEMS.items():
+        ics[item] = any(flow.handshake.answered(known.attribute) for flow in flows)
+    return ics
+
+
+def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False) -> str:
+    """The IPv4 address that sent the most TCP payload in a capture.
+
+    Raises:
+        CaptureError: the file is unreadable or holds no TCP payload.
+    """
+    try:
+        frames = read_capture(path)
+    except CaptureError as error:
+        if not partial or not error.partial:
+            raise
+        frames = error.partial
+    octets: Counter[str] = Counter()
+    for frame in frames:
+        try:
+            segment = dissect(ipv4_packet(frame) or b"")
+        except MalformedPacket:
+            continue
+        octets[segment.src] += len(segment.payload)
+    if not octets.total():
+        raise CaptureError(f"{os.fspath(path)} holds no TCP payload over IPv4 to judge.")
+    return octets.most_common(1)[0][0]

@@ -1,0 +1,62 @@
+"""From what a person typed to a plan: description, link, cases, place, run record."""
+
+from __future__ import annotations
+
+import platform
+import random
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from bentpipe_conformance.case import Case
+from bentpipe_conformance.certifying import Plan, select_cases
+from bentpipe_conformance.evidence.codec import encode
+from bentpipe_conformance.evidence.records import Bed, Implementation, RunRecord
+from bentpipe_conformance.iut.description import load_iut
+from bentpipe_conformance.places import choose, load_link
+
+
+def make_plan(
+    *,
+    iut: str,
+    link: str,
+    profile: str,
+    bed: str = "auto",
+    only: Sequence[str] = (),
+    cases: tuple[Case, ...] | None = None,
+    directory: Path,
+    jobs: int | None = None,
+    resume: bool = False,
+    seed: int | None = None,
+    suite: str = "snr",
+    command: tuple[str, ...] = (),
+    case_timeout: float = 300.0,
+) -> Plan:
+    """Everything a certification needs, checked before anything runs.
+
+    Raises:
+        ValueError: an unknown case pattern, a bad description or link profile.
+        BedError: the place asked for cannot be had on this machine.
+    """
+    description = load_iut(iut)
+    profile_of_link = load_link(link)
+    chosen = select_cases(suite, profile, only) if cases is None else cases
+    place = choose(bed, description)
+    run = RunRecord(
+        bentpipe=version("bentpipe"),
+        command=command,
+        iut=Implementation(id=description.id, name=description.name, ics=dict(description.ics)),
+        link=encode(profile_of_link),
+        profile=profile,
+        suite=suite,
+        bed=Bed(place=place.name, reason=place.reason, kernel=place.kernel),
+        seed=random.SystemRandom().getrandbits(31) if seed is None else seed,
+        python=platform.python_version(),
+        scapy=version("scapy"),
+        started=time.time(),
+    )
+    return Plan(
+        run=run, place=place, iut=iut, link=link, cases=chosen, directory=directory, jobs=jobs,
+        resume=resume, case_timeout=case_timeout,
+    )  # fmt: skip

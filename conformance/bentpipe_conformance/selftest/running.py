@@ -1,0 +1,182 @@
+"""Running the self-test: all mutants times all cases, in virtual time, on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_spec.registry import PROFILES, load_requirements
+
+from bentpipe_conformance.case import Case, load_cases
+from bentpipe_conformance.checking import load_checkers
+from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
+from bentpipe_conformance.running import RunSettings, run_case
+from bentpipe_conformance.selftest.mutants import load_mutants
+from bentpipe_conformance.verdict import Verdict
+
+REFERENCE_ICS: Mapping[str, Any] = {
+    "sack": True,
+    "sack_sender": True,
+    "sack_receiver": True,
+    "dsack": False,
+    "timestamps": True,
+    "window_scale": True,
+    "limited_transmit": True,
+    "fast_retransmit": True,
+    "newreno": True,
+    "congestion_control": "reno",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A reference or a mutant of it.
+
+    Attributes:
+        name: the mutant's identifier, or ``reference``.
+        profile: ``hk99`` or ``rfc``.
+        target: the requirement the mutant breaks; empty for the reference.
+    """
+
+    name: str
+    profile: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectResult:
+    """What the suite said of one subject.
+
+    Attributes:
+        subject: whom.
+        failed: requirements with at least one failing finding, and the first sentence of each.
+        open: targets of cases that stayed inconclusive or in error, with the sentence.
+    """
+
+    subject: Subject
+    failed: Mapping[str, str]
+    open: Mapping[str, str]
+
+    @property
+    def caught(self) -> bool:
+        """Whether a mutant failed on the requirement it breaks."""
+        return self.subject.target in self.failed
+
+
+def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
+    """The true reference in each profile, then every mutant of the suite (or those named)."""
+    prefix = f"{suite.upper()}-"
+    mutants = [
+        Subject(item.id, item.profile, item.breaks)
+        for item in load_mutants().values()
+        if item.breaks.startswith(prefix) and (not only or item.id in only or item.breaks in only)
+    ]
+    return [*(Subject("reference", profile) for profile in PROFILES), *mutants]
+
+
+def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> SubjectResult:
+    """Run every case of the subject's profile against it on the simulated GEO link."""
+    link = load_profiles()["geo"]
+    settings = RunSettings(subject.profile, REFERENCE_ICS, link.round_trip_s, seed)
+    lane = SimulatedLane(configuration(subject), link, seed)
+    failed: dict[str, str] = {}
+    still_open: dict[str, str] = {}
+    for item in load_cases(suite).values():
+        if subject.profile in item.profiles:
+            _judge_case(item, lane, settings, failed, still_open)
+    return SubjectResult(subject, failed, still_open)
+
+
+def configuration(subject: Subject) -> EndpointConfig:
+    """The subject's configuration."""
+    config = REFERENCES[subject.profile]
+    if not subject.target:
+        return config
+    return load_mutants()[subject.name].configure(config)
+
+
+def _judge_case(
+    item: Case,
+    lane: SimulatedLane,
+    settings: RunSettings,
+    failed: dict[str, str],
+    still_open: dict[str, str],
+) -> None:
+    outcome = run_case(item, lane, settings)
+    for finding in outcome.findings:
+        if finding.verdict is Verdict.FAIL:
+            failed.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")
+        elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
+            still_open.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")
+
+
+def run(
+    chosen: Iterable[Subject],
+    suite: str,
+    seed: int,
+    jobs: int,
+    report: Callable[[SubjectResult], None],
+) -> list[SubjectResult]:
+    """Judge subjects on ``jobs`` processes, calling ``report`` for each as it ends."""
+    todo = list(chosen)
+    if jobs == 1:
+        results = []
+        for subject in todo:
+            results.append(judge_subject(subject, suite, seed))
+            report(results[-1])
+        return results
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        futures = [pool.submit(judge_subject, subject, suite, seed) for subject in todo]
+        results = []
+        for future in futures:
+            results.append(future.result())
+            report(results[-1])
+    return results
+
+
+def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
+    """The machine-readable outcome: mutants, caught, missed, reference failures, coverage."""
+    mutants = [item for item in results if item.subject.target]
+    references = [item for item in results if not item.subject.target]
+    by_target: dict[str, list[str]] = {}
+    for item in mutants:
+        by_target.setdefault(item.subject.target, []).append(item.subject.name)
+    unbroken = [
+        requirement.id
+        for requirement in load_requirements().values()
+        if requirement.testability == "wire"
+        and requirement.id.startswith(f"{suite.upper()}-")
+        and requirement.id not in by_target
+    ]
+    return {
+        "suite": suite,
+        "mutants": len(mutants),
+        "caught": sum(item.caught for item in mutants),
+        "missed": [item.subject.name for item in mutants if not item.caught],
+        "reference_failures": [
+            {"profile": item.subject.profile, "requirement": name, "sentence": sentence}
+            for item in references
+            for name, sentence in item.failed.items()
+        ],
+        "reference_open": [
+            {"profile": item.subject.profile, "requirement": name, "sentence": sentence}
+            for item in references
+            for name, sentence in item.open.items()
+        ],
+        "requirements_without_mutant": unbroken,
+        "requirements_without_checker": [
+            requirement.id
+            for requirement in load_requirements().values()
+            if requirement.testability == "wire" and requirement.id not in load_checkers()
+        ],
+        "table": [
+            {"mutant": item.subject.name, "profile": item.subject.profile,
+             "breaks": item.subject.target, "caught": item.caught,
+             "failed": list(item.failed), "sentence": item.failed.get(item.subject.target, "")}
+            for item in mutants
+        ],
+    }  # fmt: skip
