@@ -1,0 +1,180 @@
+"""Keeps one User-Mode Linux, and leaves nothing of it behind, however its owner ends.
+
+Run as ``python -IS supervisor.py`` by :mod:`bentpipe_conformance.bed.uml`, with the standard
+library only. Standard input carries one marshalled order and then stays open: its end means that
+the owner is gone. Standard output carries one line of marshalled result.
+
+User-Mode Linux runs every guest process as a traced child of its own; were it killed alone, those
+children would run on with the host's system calls. So it is made the first process of a process
+namespace where that is allowed (the host's kernel then kills all with it), and in any case this
+process adopts and kills what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import marshal
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import time
+from typing import Any
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+DEATH_PATIENCE = 5.0
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> int:
+    """Obey the order on standard input."""
+    order: dict[str, Any] = marshal.load(sys.stdin.buffer)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for unwanted in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(unwanted, signal.SIG_IGN)
+    processor = claim_processor(order["locks"])
+    started = time.monotonic()
+    isolated = enter_process_namespace()
+    child = start(order, processor)
+    ending = wait(child, order["timeout"])
+    status = kill_all(child)
+    for directory in order["remove"] + (order["keep"] if ending == "abandoned" else []):
+        shutil.rmtree(directory, ignore_errors=True)
+    result = {
+        "ending": ending,
+        "status": status,
+        "isolated": isolated,
+        "processor": processor,
+        "seconds": time.monotonic() - started,
+    }
+    with contextlib.suppress(OSError):
+        os.write(1, marshal.dumps(result))
+    return 0
+
+
+def claim_processor(locks: str) -> int:
+    """A processor for this guest alone where one is free; the lock ends with this process.
+
+    A guest and its kernel take turns. On two processors each turn waits for a wake-up across
+    them, which makes every system call four times slower.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    for processor in allowed:
+        try:
+            handle = os.open(f"{locks}/cpu-{processor}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError:
+            break
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+        else:
+            return processor
+    return random.choice(allowed)
+
+
+def enter_process_namespace() -> bool:
+    """Put the next child into a process namespace of its own; False where that is forbidden."""
+    if libc.unshare(CLONE_NEWPID) == 0:
+        return True
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0:
+        return False
+    with contextlib.suppress(OSError):
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as handle:
+                handle.write(text)
+    return True
+
+
+def start(order: dict[str, Any], processor: int) -> int:
+    """Start the kernel in a session of its own, bound to ``processor``."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.setsid()
+        os.sched_setaffinity(0, {processor})
+        console = os.open(order["console"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(console, 1)
+        os.dup2(console, 2)
+        for unwanted in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(unwanted, signal.SIG_DFL)
+        os.execve(order["argv"][0], order["argv"], order["env"])
+    except OSError as error:
+        os.write(2, f"cannot start the kernel: {error}\n".encode())
+    os._exit(127)
+
+
+def wait(child: int, timeout: float) -> str:
+    """How it ended: ``exited``, ``abandoned`` by the owner, or ``timeout``."""
+    handle = os.pidfd_open(child)
+    owner = sys.stdin.fileno()
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.register(owner, select.POLLIN)
+    deadline = time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        for ready, _ in poll.poll(left * 1000):
+            if ready == handle:
+                return "exited"
+            if not os.read(owner, 4096):
+                return "abandoned"
+    return "timeout"
+
+
+def descendants() -> list[int]:
+    """Every process below this one, deepest first."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as handle:
+                parent = int(handle.read().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    todo = [os.getpid()]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found[::-1]
+
+
+def kill_all(child: int) -> int | None:
+    """Kill and reap what is below this process, traced children before the kernel.
+
+    Returns:
+        The wait status of ``child``, None when it could not be killed in time.
+    """
+    status: int | None = None
+    deadline = time.monotonic() + DEATH_PATIENCE
+    while time.monotonic() < deadline:
+        for process in descendants():
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        try:
+            while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
+                if reaped[0] == child:
+                    status = reaped[1]
+        except ChildProcessError:
+            break
+        time.sleep(0.002)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,360 @@
+"""Running a command inside User-Mode Linux.
+
+The guest sees the host's files (hostfs) and runs the caller's own interpreter, so a command needs
+no preparation: its results are the files it writes. With ``virtual`` the guest's clock is moved
+forward whenever every process sleeps, so that sleeping costs nothing and computing no time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bentpipe_conformance.bed.errors import BedError
+
+POLL = 0.02
+"""Seconds between looks at a running guest's output."""
+HIDDEN = ("/proc", "/sys")
+"""Where the guest mounts file systems of its own, so that no run can live there."""
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+GUEST_INIT = Path(__file__).with_name("guest_init.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A User-Mode Linux kernel.
+
+    Attributes:
+        path: the executable.
+        virtual: it can run with a virtual clock.
+        version: for the evidence.
+        modules: files of the kernel modules to load, in order.
+    """
+
+    path: Path
+    virtual: bool
+    version: str
+    modules: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GuestResult:
+    """How a command ended inside the guest.
+
+    Attributes:
+        status: its exit status, negative when a signal ended it.
+        seconds: wall-clock seconds from start to halt.
+        stdout: what it printed.
+        stderr: what it printed as errors.
+    """
+
+    status: int
+    seconds: float
+    stdout: str
+    stderr: str
+
+
+class Guest:
+    """One running User-Mode Linux; use as a context manager, leaving it kills it."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        command: Sequence[str],
+        *,
+        cwd: Path | str | None = None,
+        env: Mapping[str, str] | None = None,
+        run_dir: Path | str | None = None,
+        virtual: bool = True,
+        memory_mib: int = 512,
+        timeout: float = 600.0,
+    ) -> None:
+        """Start ``command`` in a new guest.
+
+        Args:
+            kernel: what to boot.
+            command: program and arguments, as for :mod:`subprocess`.
+            cwd: working directory, the caller's if None.
+            env: environment, the caller's if None.
+            run_dir: directory for this run's files; a temporary one, removed at the end, if None.
+            virtual: run on a virtual clock.
+            memory_mib: the guest's memory, taken from the host as it is used.
+            timeout: wall-clock seconds after which the guest is killed.
+
+        Raises:
+            BedError: the kernel cannot do this or cannot be started.
+        """
+        if virtual and not kernel.virtual:
+            raise BedError(
+                f"The kernel {kernel.path} has no virtual clock; build one with `bentpipe bed build`."
+            )
+        self.kernel = kernel
+        self._timeout = timeout
+        self._owned = run_dir is None
+        self.run_dir = _make_run_dir(run_dir)
+        try:
+            self._supervisor = self._start(command, cwd, env, virtual, memory_mib)
+        except BaseException:
+            self._clear()
+            raise
+        self._result: GuestResult | None = None
+
+    def _start(
+        self,
+        command: Sequence[str],
+        cwd: Path | str | None,
+        env: Mapping[str, str] | None,
+        virtual: bool,
+        memory_mib: int,
+    ) -> subprocess.Popen[bytes]:
+        folder = self.run_dir
+        (folder / "guest").mkdir(exist_ok=True)
+        for name in ("status", "stdout", "stderr", "console"):
+            (folder / name).unlink(missing_ok=True)
+        for name in ("stdout", "stderr", "console"):
+            (folder / name).touch(mode=0o600)
+        environment = dict(os.environ if env is None else env)
+        environment["TMPDIR"] = str(folder / "guest" / "tmp")
+        environment["BENTPIPE_TUN"] = str(folder / "guest" / "tun")
+        environment["BENTPIPE_PLACE"] = "uml-virtual" if virtual else "uml"
+        order = {
+            "command": list(command),
+            "cwd": os.path.abspath(cwd or os.getcwd()),
+            "env": environment,
+            "stdin": os.devnull,
+            "stdout": str(folder / "stdout"),
+            "stderr": str(folder / "stderr"),
+            "modules": [] if virtual else [str(module) for module in self.kernel.modules],
+        }
+        (folder / "order").write_bytes(marshal.dumps(order))
+        init = folder / "init"
+        words = (sys.executable, "-IS", str(GUEST_INIT), str(folder))
+        init.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n", encoding="utf-8")
+        init.chmod(0o700)
+        uml_dir = tempfile.mkdtemp(prefix="bentpipe-uml-", dir=_short_directory())
+        arguments = [
+            str(self.kernel.path),
+            "quiet",
+            f"mem={memory_mib}M",
+            "rootfstype=hostfs",
+            "rw",
+            f"init={init}",
+            "con=null",
+            "con0=null,fd:1",
+            "ssl=null",
+            f"uml_dir={uml_dir}/",
+            "umid=bed",
+            "panic=-1",
+            *(("time-travel=inf-cpu",) if virtual else ()),
+        ]
+        supervision = {
+            "argv": arguments,
+            "env": {
+                "PATH": os.environ.get("PATH", os.defpath),
+                "TMPDIR": _memory_directory(memory_mib),
+                "HOME": uml_dir,
+            },
+            "console": str(folder / "console"),
+            "timeout": self._timeout,
+            "locks": _locks_directory(),
+            "remove": [uml_dir],
+            "keep": [str(folder)] if self._owned else [],
+        }
+        process = subprocess.Popen(
+            (sys.executable, "-IS", str(SUPERVISOR)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(marshal.dumps(supervision))
+        process.stdin.flush()
+        return process
+
+    def running(self) -> bool:
+        """Whether the guest still runs."""
+        return self._supervisor.poll() is None
+
+    def wait(self, follow: Callable[[str], None] | None = None) -> GuestResult:
+        """Wait for the command and the guest to end.
+
+        Args:
+            follow: called with each line the command prints, as it is printed.
+
+        Raises:
+            BedError: the guest ended without the command's exit status.
+        """
+        if self._result is None:
+            with (self.run_dir / "stdout").open(encoding="utf-8", errors="replace") as printed:
+                rest = ""
+                while follow is not None and self.running():
+                    rest = _lines(rest + printed.read(), follow)
+                    time.sleep(POLL)
+                self._supervisor.wait()
+                if follow is not None:
+                    rest = _lines(rest + printed.read(), follow)
+                    if rest:
+                        follow(rest)
+            self._result = self._conclude()
+        return self._result
+
+    def _conclude(self) -> GuestResult:
+        assert self._supervisor.stdout is not None
+        told = self._supervisor.stdout.read()
+        if not told:
+            raise BedError("User-Mode Linux was killed from outside; run the command again.")
+        outcome: dict[str, Any] = marshal.loads(told)
+        if outcome["ending"] == "timeout":
+            raise BedError(
+                f"User-Mode Linux did not finish within {self._timeout:.0f} s and was killed"
+                f"{_quoted(self._last_words())}."
+            )
+        try:
+            status = int((self.run_dir / "status").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            raise BedError(
+                f"User-Mode Linux ({self.kernel.path}) ended before its command did"
+                f"{_quoted(self._last_words())}."
+            ) from None
+        return GuestResult(
+            status=status,
+            seconds=outcome["seconds"],
+            stdout=_text(self.run_dir / "stdout"),
+            stderr=_text(self.run_dir / "stderr"),
+        )
+
+    def _last_words(self) -> str:
+        lines = (_text(self.run_dir / "stderr") + _text(self.run_dir / "console")).splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def close(self) -> None:
+        """Kill the guest if it still runs and remove its temporary files."""
+        process = self._supervisor
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
+        self._clear()
+
+    def _clear(self) -> None:
+        if self._owned:
+            shutil.rmtree(self.run_dir, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def run(
+    kernel: Kernel,
+    command: Sequence[str],
+    *,
+    follow: Callable[[str], None] | None = None,
+    cwd: Path | str | None = None,
+    env: Mapping[str, str] | None = None,
+    run_dir: Path | str | None = None,
+    virtual: bool = True,
+    memory_mib: int = 512,
+    timeout: float = 600.0,
+) -> GuestResult:
+    """Run ``command`` in a guest of its own and wait for it; see :class:`Guest`.
+
+    Raises:
+        BedError: the guest could not be started or ended without an exit status.
+    """
+    with Guest(
+        kernel,
+        command,
+        cwd=cwd,
+        env=env,
+        run_dir=run_dir,
+        virtual=virtual,
+        memory_mib=memory_mib,
+        timeout=timeout,
+    ) as guest:
+        return guest.wait(follow)
+
+
+def _make_run_dir(wanted: Path | str | None) -> Path:
+    if wanted is None:
+        return Path(tempfile.mkdtemp(prefix="bentpipe-run-", dir=_visible_directory()))
+    folder = Path(wanted).resolve()
+    if _hidden(folder):
+        raise BedError(
+            f"{folder} is not visible inside User-Mode Linux; choose a directory outside "
+            f"{' and '.join(HIDDEN)}."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _hidden(folder: Path) -> bool:
+    return any(folder.is_relative_to(hidden) for hidden in HIDDEN)
+
+
+def _visible_directory() -> str | None:
+    folder = Path(tempfile.gettempdir()).resolve()
+    return "/tmp" if _hidden(folder) else str(folder)
+
+
+def _short_directory() -> str | None:
+    """A directory whose name leaves room for the management socket (108 octets)."""
+    folder = tempfile.gettempdir()
+    return folder if len(folder) < 60 else "/tmp"
+
+
+def _memory_directory(memory_mib: int) -> str:
+    """Where the guest's memory is best kept: shared memory where there is room for it."""
+    shared = "/dev/shm"
+    with contextlib.suppress(OSError):
+        room = os.statvfs(shared)
+        enough = room.f_bavail * room.f_frsize >= memory_mib << 20
+        if enough and not room.f_flag & os.ST_NOEXEC and os.access(shared, os.W_OK):
+            return shared
+    return tempfile.gettempdir()
+
+
+def _locks_directory() -> str:
+    folder = Path(tempfile.gettempdir()) / "bentpipe-locks"
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o1777)
+    return str(folder)
+
+
+def _lines(text: str, follow: Callable[[str], None]) -> str:
+    *whole, rest = text.split("\n")
+    for line in whole:
+        follow(line)
+    return rest
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _quoted(words: str) -> str:
+    return f" (last words: {words})" if words else ""
