@@ -28,7 +28,7 @@ STRANGER = "10.77.0.9"  # not an address of the kernel, so that it resets nothin
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, IFF_UP = 0x8914, 0x8916, 0x891C, 0x1
-PATTERN = bytes(range(33, 127))
+PATTERN = bytes((index ^ index >> 8) & 0xFF for index in range(1 << 16))
 MEGABYTE = 1 << 20
 
 

@@ -46,18 +46,13 @@ func discard(connection net.Conn) {
 	_, _ = io.Copy(io.Discard, connection)
 }
 
-// The generated stream is these characters over and over.
-const (
-	firstCharacter = 33
-	cycle          = 94
-)
-
-var characters = func() []byte {
-	several := make([]byte, 64*cycle)
-	for index := range several {
-		several[index] = byte(firstCharacter + index%cycle)
+// stream is one cycle of the generated stream, which is the same in every responder.
+var stream = func() []byte {
+	cycle := make([]byte, 1<<16)
+	for index := range cycle {
+		cycle[index] = byte(index ^ index>>8)
 	}
-	return several
+	return cycle
 }()
 
 func chargen(connection net.Conn) {
@@ -68,7 +63,7 @@ func chargen(connection net.Conn) {
 	}()
 	generated := 0
 	for {
-		written, err := connection.Write(characters[generated%cycle:])
+		written, err := connection.Write(stream[generated%len(stream):])
 		if err != nil {
 			return
 		}

@@ -19,10 +19,9 @@ struct connection {
   int peer_finished;
 };
 
-/* The generated stream is these octets over and over; a copy of several cycles spares calls. */
-#define CYCLE 94
-#define FIRST_CHARACTER 33
-static char characters[64 * CYCLE];
+/* One cycle of the generated stream, which is the same in every responder. */
+#define CYCLE 65536
+static unsigned char stream[CYCLE];
 
 static u16_t at_most(size_t wanted, tcpwnd_size_t room) {
   size_t octets = wanted < room ? wanted : room;
@@ -55,10 +54,10 @@ static void echo(struct tcp_pcb *pcb, struct connection *connection) {
 static void generate(struct tcp_pcb *pcb, struct connection *connection) {
   for (;;) {
     size_t phase = connection->generated % CYCLE;
-    u16_t octets = at_most(sizeof characters - phase, tcp_sndbuf(pcb));
+    u16_t octets = at_most(CYCLE - phase, tcp_sndbuf(pcb));
     u8_t flags = TCP_WRITE_FLAG_COPY | TCP_WRITE_FLAG_MORE;
 
-    if (octets == 0 || tcp_write(pcb, characters + phase, octets, flags) != ERR_OK) {
+    if (octets == 0 || tcp_write(pcb, stream + phase, octets, flags) != ERR_OK) {
       return;
     }
     connection->generated += octets;
@@ -179,8 +178,8 @@ static int listen_on(u16_t port, enum service service) {
 }
 
 int services_listen(void) {
-  for (size_t index = 0; index < sizeof characters; index++) {
-    characters[index] = (char)(FIRST_CHARACTER + index % CYCLE);
+  for (size_t index = 0; index < CYCLE; index++) {
+    stream[index] = (unsigned char)(index ^ index >> 8);
   }
   return listen_on(7, ECHO) && listen_on(9, DISCARD) && listen_on(19, CHARGEN);
 }

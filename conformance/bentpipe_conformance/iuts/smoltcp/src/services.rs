@@ -173,8 +173,8 @@ fn chargen(socket: &mut Socket, generated: &mut u64) -> bool {
     }
     while socket.can_send() {
         let written = socket.send(|room| {
-            for (index, octet) in room.iter_mut().enumerate() {
-                *octet = character(*generated + index as u64);
+            for (index, place) in room.iter_mut().enumerate() {
+                *place = octet(*generated + index as u64);
             }
             (room.len(), room.len())
         });
@@ -187,9 +187,9 @@ fn chargen(socket: &mut Socket, generated: &mut u64) -> bool {
     moved
 }
 
-/// The octet at `offset` of the generated stream: the printable characters, over and over.
-fn character(offset: u64) -> u8 {
-    33 + (offset % 94) as u8
+/// The octet at `offset` of the generated stream, the same in every responder.
+fn octet(offset: u64) -> u8 {
+    (offset ^ offset >> 8) as u8
 }
 
 fn drain(socket: &mut Socket) -> bool {
