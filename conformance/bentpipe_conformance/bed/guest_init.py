@@ -77,7 +77,9 @@ def bring_up(interface: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         request = struct.pack("16sH22x", interface.encode(), 0)
         flags = struct.unpack_from("H", fcntl.ioctl(handle, SIOCGIFFLAGS, request), 16)[0]
-        fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), flags | IFF_UP))
+        fcntl.ioctl(
+            handle, SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), flags | IFF_UP)
+        )
 
 
 def run(order: dict[str, Any]) -> int:

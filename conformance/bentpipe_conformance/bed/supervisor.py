@@ -69,7 +69,9 @@ def claim_processor(locks: str) -> int:
     allowed = sorted(os.sched_getaffinity(0))
     for processor in allowed:
         try:
-            handle = os.open(f"{locks}/cpu-{processor}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(
+                f"{locks}/cpu-{processor}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
+            )
         except OSError:
             break
         try:

@@ -1,0 +1,69 @@
+"""TUN and TAP devices, and the offloads of Ethernet devices."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+
+from bentpipe_conformance.bed.errors import BedError
+
+TUNSETIFF = 0x400454CA
+IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000
+SIOCETHTOOL = 0x8946
+ETHTOOL_SRXCSUM, ETHTOOL_STXCSUM, ETHTOOL_SSG, ETHTOOL_STSO = 0x15, 0x17, 0x19, 0x1F
+ETHTOOL_SUFO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x22, 0x24, 0x2C
+OFFLOADS = (ETHTOOL_STSO, ETHTOOL_SUFO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM, ETHTOOL_SSG)
+
+
+def open_tun(name: str, *, ethernet: bool = False) -> int:
+    """Make a TUN device (a TAP device if ``ethernet``) in this thread's namespace.
+
+    Returns:
+        A file descriptor: each read or write is one packet.
+
+    Raises:
+        BedError: there is no TUN driver or no permission.
+    """
+    device = os.environ.get("BENTPIPE_TUN", "/dev/net/tun")
+    try:
+        fd = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise BedError(
+            f"The TUN driver {device} cannot be opened ({error.strerror}); "
+            "load it with `modprobe tun` as root, or use `--bed uml-virtual`."
+        ) from None
+    flags = (IFF_TAP if ethernet else IFF_TUN) | IFF_NO_PI
+    try:
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+    except OSError as error:
+        os.close(fd)
+        raise BedError(f"The TUN device {name} cannot be made ({error.strerror}).") from None
+    return fd
+
+
+def clear_offloads(name: str) -> None:
+    """Make an Ethernet device carry only packets as they would be on a wire.
+
+    Otherwise the kernel hands on several segments as one, and leaves checksums for a hardware
+    that does not exist.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        for command in OFFLOADS:
+            value = bytearray(struct.pack("=II", command, 0))
+            _ethtool(handle, name, value)
+
+
+def _ethtool(handle: socket.socket, name: str, value: bytearray) -> None:
+    import ctypes
+
+    buffer = (ctypes.c_char * len(value)).from_buffer(value)
+    request = struct.pack("16sQ16x", name.encode(), ctypes.addressof(buffer))
+    try:
+        fcntl.ioctl(handle, SIOCETHTOOL, request)
+    except OSError as error:
+        if error.errno not in (95, 22):  # an offload this device does not have is off
+            raise BedError(
+                f"The offloads of {name} cannot be cleared ({error.strerror})."
+            ) from None

@@ -1,0 +1,343 @@
+"""Lanes in a real kernel: on a host as root, or inside User-Mode Linux.
+
+Namespace ``sat`` holds the link: ``sat_a`` towards the implementation, ``sat_b`` (a TUN device)
+towards the tester, netem on the way out of either, and a capture on both. All of it is held by file
+descriptors of this process and vanishes with it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bentpipe_conformance.bed import netem
+from bentpipe_conformance.bed.capture import Capture, Record
+from bentpipe_conformance.bed.devices import clear_offloads, open_tun
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.namespaces import NetworkNamespace
+from bentpipe_conformance.bed.netlink import Netlink
+from bentpipe_conformance.bed.process import IutProcess
+from bentpipe_conformance.lane import Captured, Point
+from bentpipe_reference.link.profile import LinkProfile
+
+IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
+TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
+IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
+DEVICE_QUEUE = 10_000
+"""Packets a device may hold beyond netem, so that it never drops any."""
+CLOCK_STEP = 1_000_000
+"""Nanoseconds by which the two clocks may drift apart within a case."""
+ROUTER = {
+    "net.ipv4.ip_forward": "1",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+}
+
+Kind = Literal["namespace", "tun", "tap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """How an implementation is attached and started.
+
+    Attributes:
+        kind: ``namespace`` (its sockets in a namespace behind a veth), ``tun`` or ``tap`` (it
+            inherits the file descriptor of a device that carries IP packets or Ethernet frames).
+        command: how to start it; ``{fd}``, ``{address}``, ``{gateway}``, ``{prefix}``, ``{mtu}``,
+            ``{mac}`` and ``{gateway_mac}`` are filled in. Empty: nothing is started.
+        ready: the line on its standard output that tells readiness.
+        ready_timeout: seconds on the place's clock to wait for it.
+        sysctls: kernel parameters of its namespace.
+        env: its environment, ours if None.
+        cwd: its working directory, ours if None.
+    """
+
+    kind: Kind
+    command: Sequence[str]
+    ready: str | None = "ready"
+    ready_timeout: float = 10.0
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+
+
+class TunPort:
+    """The tester's end of the link: a TUN device read without ever polling the clock."""
+
+    def __init__(self, fd: int) -> None:
+        """Use the TUN device behind ``fd``."""
+        self._fd = fd
+        self._captures: tuple[_Point, ...] = ()
+        self.address = b""
+        os.set_blocking(fd, False)
+
+    def now(self) -> float:
+        """Seconds on the place's monotonic clock."""
+        return time.monotonic()
+
+    def send(self, packet: bytes) -> None:
+        """Put one IPv4 packet on the link.
+
+        Raises:
+            BedError: the kernel takes it for no IPv4 packet.
+        """
+        try:
+            os.write(self._fd, packet)
+        except OSError as error:
+            raise BedError(
+                f"The kernel does not take a packet of {len(packet)} octets ({error.strerror})."
+            ) from None
+
+    def receive(self, deadline: float) -> tuple[float, bytes] | None:
+        """Block until a packet for this case's address arrives or ``deadline`` passes."""
+        while True:
+            for point in self._captures:
+                point.drain()
+            try:
+                packet = os.read(self._fd, 65536)
+            except BlockingIOError:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return None
+                select.select([self._fd], [], [], left)
+                continue
+            if len(packet) < 20 or packet[16:20] == self.address:
+                return time.monotonic(), packet
+
+    def watch(self, captures: Sequence[_Point]) -> None:
+        """Empty these captures whenever the tester waits."""
+        self._captures = tuple(captures)
+
+    def discard(self) -> None:
+        """Throw away what has arrived."""
+        try:
+            while os.read(self._fd, 65536):
+                pass
+        except BlockingIOError:
+            pass
+
+
+class _Point:
+    """A capture and what it has gathered in this case."""
+
+    def __init__(self, name: Point, interface: str, frames: int) -> None:
+        self.name: Point = name
+        self.capture = Capture(interface, frames)
+        self.records: list[Record] = []
+
+    def drain(self) -> None:
+        self.records += self.capture.drain()
+
+    def clear(self) -> None:
+        self.capture.drain()
+        self.records.clear()
+        self.capture.lost()
+
+    def finish(self) -> list[Record]:
+        self.drain()
+        lost = self.capture.lost()
+        if lost:
+            raise BedError(
+                f"The capture on {self.capture.interface} lost {lost} packets; "
+                "run fewer lanes side by side."
+            )
+        return self.records
+
+
+class KernelLane:
+    """One implementation behind one link laid out by this kernel; see :class:`lane.Lane`."""
+
+    def __init__(
+        self,
+        profile: LinkProfile,
+        attachment: Attachment,
+        *,
+        timing_error: float = 0.0,
+        capture_frames: int = 2048,
+    ) -> None:
+        """Lay out the link and start the implementation.
+
+        Args:
+            profile: the link.
+            attachment: the implementation.
+            timing_error: seconds, from the bed's check.
+            capture_frames: packets each capture holds between two looks.
+
+        Raises:
+            BedError: the kernel cannot lay it out or the implementation does not start.
+        """
+        self.iut_address = IUT_ADDRESS
+        self.timing_error = timing_error
+        self.profile = profile
+        self._cases = 0
+        self._start = (0, 0)
+        self._namespaces: list[NetworkNamespace] = []
+        self._fds: list[int] = []
+        self._points: list[_Point] = []
+        self._process: IutProcess | None = None
+        try:
+            self.port = self._lay_out(attachment, capture_frames)
+        except BaseException:
+            self.close()
+            raise
+
+    def _lay_out(self, attachment: Attachment, frames: int) -> TunPort:
+        satellite = self._namespace()
+        iut = self._namespace() if attachment.kind == "namespace" else satellite
+        profile = self.profile
+        with satellite.entered(), Netlink() as netlink:
+            far = self._keep(open_tun("sat_b"))
+            inherited: list[int] = []
+            if attachment.kind == "namespace":
+                netlink.add_veth("sat_a", "eth0", iut.fd, profile.mtu, DEVICE_QUEUE)
+            else:
+                near = self._keep(open_tun("sat_a", ethernet=attachment.kind == "tap"))
+                inherited.append(near)
+            _quieten("sat_a", "sat_b")
+            ethernet = attachment.kind != "tun"
+            if attachment.kind == "namespace":
+                clear_offloads("sat_a")
+            netlink.set_link("sat_b", mtu=profile.mtu, queue=DEVICE_QUEUE)
+            netlink.set_link(
+                "sat_a",
+                mtu=profile.mtu,
+                queue=DEVICE_QUEUE,
+                address=GATEWAY_MAC if ethernet else None,
+            )
+            netlink.add_address("sat_a", GATEWAY, PREFIX)
+            if ethernet:
+                netlink.add_neighbour("sat_a", IUT_ADDRESS, IUT_MAC)
+            netlink.add_route(TESTERS, TESTERS_PREFIX, "sat_b")
+            netem.lay_out(netlink, "sat_b", profile.forward, ethernet=False)
+            netem.lay_out(netlink, "sat_a", profile.return_, ethernet=ethernet)
+            self._points = [_Point("iut", "sat_a", frames), _Point("peer", "sat_b", frames)]
+        satellite.set_sysctls(ROUTER)
+        if attachment.kind == "namespace":
+            self._lay_out_iut(iut)
+        if attachment.sysctls:
+            iut.set_sysctls(attachment.sysctls)
+        if attachment.command:
+            with iut.entered():
+                self._process = _start(attachment, profile, inherited)
+        for fd in inherited:
+            # Kept open here, the device would outlive the implementation.
+            os.close(fd)
+            self._fds.remove(fd)
+        port = TunPort(far)
+        port.watch(self._points)
+        return port
+
+    def _lay_out_iut(self, namespace: NetworkNamespace) -> None:
+        with namespace.entered(), Netlink() as netlink:
+            _quieten("eth0")
+            clear_offloads("eth0")
+            netlink.set_link("lo")
+            netlink.set_link("eth0", address=IUT_MAC)
+            netlink.add_address("eth0", IUT_ADDRESS, PREFIX)
+            netlink.add_neighbour("eth0", GATEWAY, GATEWAY_MAC)
+            netlink.add_route("0.0.0.0", 0, "eth0", GATEWAY)
+
+    def _namespace(self) -> NetworkNamespace:
+        made = NetworkNamespace()
+        self._namespaces.append(made)
+        return made
+
+    def _keep(self, fd: int) -> int:
+        self._fds.append(fd)
+        return fd
+
+    def begin(self) -> str:
+        """Start a case; see :class:`lane.Lane`."""
+        # An address used once leaves no TCP metrics, and late packets of other cases are told apart.
+        self._cases += 1
+        high, low = divmod(self._cases % 64_516 or 1, 254)
+        address = f"10.78.{high}.{low + 1}"
+        self.port.address = bytes(map(int, address.split(".")))
+        self.port.discard()
+        for point in self._points:
+            point.clear()
+        self._start = (time.clock_gettime_ns(time.CLOCK_REALTIME), time.monotonic_ns())
+        return address
+
+    def end(self) -> list[Captured]:
+        """Stop the case; see :class:`lane.Lane`.
+
+        Raises:
+            BedError: the captures are not complete or the clock was set meanwhile.
+        """
+        found = [
+            Captured(
+                (time_ns - self._start[0]) / 1e9, point.name, sent == (point.name == "peer"), data
+            )
+            for point in self._points
+            for time_ns, sent, data in point.finish()
+            if self._belongs(data)
+        ]
+        real, monotonic = time.clock_gettime_ns(time.CLOCK_REALTIME), time.monotonic_ns()
+        if abs((real - self._start[0]) - (monotonic - self._start[1])) > CLOCK_STEP:
+            raise BedError("The host's clock was set during the case; run it again.")
+        for point in self._points:
+            point.clear()
+        return sorted(found, key=lambda packet: packet.time)
+
+    def _belongs(self, packet: bytes) -> bool:
+        """Whether a packet is of this case, or too short to tell."""
+        address = self.port.address
+        return len(packet) < 20 or packet[12:16] == address or packet[16:20] == address
+
+    def iut_alive(self) -> str | None:
+        """None while the implementation runs, else one sentence on how it ended."""
+        return None if self._process is None else self._process.ended()
+
+    def close(self) -> None:
+        """Take down everything the lane made."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+        for point in self._points:
+            point.capture.close()
+        for fd in self._fds:
+            os.close(fd)
+        for namespace in self._namespaces:
+            namespace.close()
+        self._points, self._fds, self._namespaces = [], [], []
+
+
+def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int]) -> IutProcess:
+    values = {
+        "address": IUT_ADDRESS,
+        "gateway": GATEWAY,
+        "prefix": str(PREFIX),
+        "mtu": str(profile.mtu),
+        "mac": IUT_MAC.hex(":"),
+        "gateway_mac": GATEWAY_MAC.hex(":"),
+        "python": sys.executable,
+        "fd": str(inherited[0]) if inherited else "",
+    }
+    command = []
+    for word in attachment.command:
+        for name, value in values.items():
+            word = word.replace(f"{{{name}}}", value)
+        command.append(word)
+    return IutProcess(
+        command,
+        ready=attachment.ready,
+        ready_timeout=attachment.ready_timeout,
+        env=attachment.env,
+        cwd=attachment.cwd,
+        inherited=inherited,
+    )
+
+
+def _quieten(*interfaces: str) -> None:
+    """Switch IPv6 off, so that the kernel sends nothing of its own accord."""
+    for name in interfaces:
+        switch = f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
+        if os.path.exists(switch):
+            with open(switch, "w", encoding="ascii") as handle:
+                handle.write("1\n")

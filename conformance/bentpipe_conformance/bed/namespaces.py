@@ -1,0 +1,80 @@
+"""Network namespaces that have no name and so vanish with the process that holds them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bentpipe_conformance.bed.errors import BedError
+
+CLONE_NEWNET = 0x40000000
+_OWN = "/proc/thread-self/ns/net"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class NetworkNamespace:
+    """A network namespace held by a file descriptor."""
+
+    def __init__(self) -> None:
+        """Make a new, empty namespace.
+
+        Raises:
+            BedError: this process may not.
+        """
+        before = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if _libc.unshare(CLONE_NEWNET):
+                reason = os.strerror(ctypes.get_errno())
+                raise BedError(
+                    f"Making a network namespace needs root ({reason}); "
+                    "run inside User-Mode Linux with `--bed uml-virtual`."
+                )
+            self.fd = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+            _enter(before)
+        finally:
+            os.close(before)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Sockets, devices and processes made by this thread meanwhile belong to the namespace."""
+        before = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _enter(self.fd)
+            try:
+                yield
+            finally:
+                _enter(before)
+        finally:
+            os.close(before)
+
+    def set_sysctls(self, values: Mapping[str, str]) -> None:
+        """Set kernel parameters, ``net.ipv4.tcp_sack`` being ``/proc/sys/net/ipv4/tcp_sack``.
+
+        Raises:
+            BedError: one is unknown to this kernel or refuses the value.
+        """
+        with self.entered():
+            for name, value in values.items():
+                try:
+                    # Slashes are kept, so that interface names with dots can be written.
+                    path = name if "/" in name else name.replace(".", "/")
+                    Path("/proc/sys", path).write_text(f"{value}\n", encoding="ascii")
+                except OSError as error:
+                    raise BedError(
+                        f"The kernel refuses sysctl {name} = {value} ({error.strerror}); "
+                        "correct the [sysctl] table or use a kernel that has it."
+                    ) from None
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def _enter(fd: int) -> None:
+    if _libc.setns(fd, CLONE_NEWNET):
+        raise BedError(f"Entering a network namespace failed ({os.strerror(ctypes.get_errno())}).")

@@ -1,0 +1,90 @@
+"""Link profiles as netem queueing disciplines."""
+
+from __future__ import annotations
+
+import struct
+
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.netlink import Netlink, attribute
+from bentpipe_reference.link.profile import Direction, LinkProfile
+
+TCA_NETEM_REORDER, TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 3, 6, 8, 10
+IN_FLIGHT = 100_000
+"""Packets the delay line may hold: more than any profile's bandwidth times delay."""
+ETHERNET_HEADER = 14
+DELAY_LINE, BOTTLENECK = 0x10000, 0x20000
+
+
+def lay_out(netlink: Netlink, name: str, direction: Direction, *, ethernet: bool) -> None:
+    """Lay one direction of a link on an interface's way out.
+
+    A delay line holds what is in flight, and below it the bottleneck holds what waits for the
+    rate. The order of the two makes no difference to what comes out and when, but one netem doing
+    both would count packets in flight against the queue.
+
+    Args:
+        netlink: of the interface's namespace.
+        name: the interface.
+        direction: what to lay out.
+        ethernet: the interface's packets carry an Ethernet header, which the rate must not count.
+
+    Raises:
+        BedError: netem is missing or cannot do this.
+    """
+    if direction.ber or direction.reorder_probability:
+        raise BedError(
+            "netem cannot lay out bit errors or this profile's reordering exactly; "
+            "run it with `--bed simulation`."
+        )
+    line = options(
+        delay_s=direction.delay_s,
+        limit=IN_FLIGHT,
+        loss=direction.loss_probability,
+        duplicate=direction.duplicate_probability,
+    )
+    netlink.add_qdisc(name, "netem", line, DELAY_LINE)
+    if direction.rate_bit_s is not None:
+        bottleneck = options(
+            # netem counts the packet being serialised as one of its queue.
+            limit=direction.queue_packets + 1,
+            rate_bit_s=direction.rate_bit_s,
+            overhead=-ETHERNET_HEADER if ethernet else 0,
+        )
+        netlink.add_qdisc(name, "netem", bottleneck, BOTTLENECK, parent=DELAY_LINE | 1)
+
+
+def options(
+    *,
+    limit: int,
+    delay_s: float = 0.0,
+    loss: float = 0.0,
+    duplicate: float = 0.0,
+    rate_bit_s: float | None = None,
+    overhead: int = 0,
+) -> bytes:
+    """The options of one netem: a fixed structure, then attributes for what it cannot say."""
+    packed = struct.pack("=IIIIII", 0, limit, _share(loss), 0, _share(duplicate), 0)
+    packed += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
+    if rate_bit_s is not None:
+        octets = round(rate_bit_s / 8)
+        packed += attribute(
+            TCA_NETEM_RATE, struct.pack("=IiIi", min(octets, 0xFFFFFFFF), overhead, 0, 0)
+        )
+        if octets > 0xFFFFFFFF:
+            packed += attribute(TCA_NETEM_RATE64, struct.pack("=Q", octets))
+    return packed
+
+
+def _share(probability: float) -> int:
+    return round(probability * 0xFFFFFFFF)
+
+
+def describe(profile: LinkProfile) -> str:
+    """One line on what is laid out, for reports."""
+    ways = (("to the peer", profile.forward), ("back", profile.return_))
+    return "; ".join(
+        f"{name}: {way.delay_s * 1e3:g} ms"
+        + ("" if way.rate_bit_s is None else f", {way.rate_bit_s / 1e6:g} Mb/s")
+        + f", queue {way.queue_packets}"
+        for name, way in ways
+    )

@@ -1,0 +1,222 @@
+"""Just enough rtnetlink to lay out a lane.
+
+pyroute2 does the same and more, but importing it takes as long inside User-Mode Linux as running
+dozens of cases (see CONTRIBUTING), so the few messages needed are built here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from types import TracebackType
+from typing import Self
+
+from bentpipe_conformance.bed.errors import BedError
+
+NETLINK_ROUTE = 0
+SOL_NETLINK, NETLINK_EXT_ACK = 270, 11
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x100, 0x200, 0x400
+NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
+NLMSG_ERROR = 2
+NLMSGERR_ATTR_MSG = 1
+RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWQDISC = (
+    16,
+    17,
+    20,
+    24,
+    28,
+    36,
+)
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_TXQLEN, IFLA_LINKINFO, IFLA_NET_NS_FD = (
+    1,
+    3,
+    4,
+    13,
+    18,
+    28,
+)
+IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+RTA_DST, RTA_OIF, RTA_GATEWAY = 1, 4, 5
+NDA_DST, NDA_LLADDR, NUD_PERMANENT = 1, 2, 0x80
+TCA_KIND, TCA_OPTIONS = 1, 2
+TC_H_ROOT = 0xFFFFFFFF
+RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RT_SCOPE_LINK, RTN_UNICAST = 254, 4, 0, 253, 1
+IFF_UP = 1
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    """One netlink attribute, padded to four octets."""
+    length = 4 + len(value)
+    return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
+
+
+def text(kind: int, value: str) -> bytes:
+    """A netlink attribute holding a zero-terminated string."""
+    return attribute(kind, value.encode() + b"\0")
+
+
+def number(kind: int, value: int) -> bytes:
+    """A netlink attribute holding an unsigned 32-bit number."""
+    return attribute(kind, struct.pack("=I", value))
+
+
+class Netlink:
+    """A routing socket of the namespace in which it is made."""
+
+    def __init__(self) -> None:
+        """Open the socket in this thread's namespace."""
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
+        self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
+        self._socket.bind((0, 0))
+        self._sequence = 0
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def request(self, kind: int, flags: int, body: bytes, purpose: str) -> None:
+        """Send one request and wait for the kernel's answer.
+
+        Args:
+            kind: message type, ``RTM_...``.
+            flags: beyond request and acknowledgement.
+            body: family header and attributes.
+            purpose: what it is for, for the error: "cannot PURPOSE".
+
+        Raises:
+            BedError: the kernel refused; the message quotes the kernel.
+        """
+        self._sequence += 1
+        header = struct.pack(
+            "=IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self._sequence, 0
+        )
+        self._socket.send(header + body)
+        while True:
+            answer = self._socket.recv(65536)
+            _, reply, reply_flags, sequence, _ = struct.unpack_from("=IHHII", answer)
+            if reply == NLMSG_ERROR and sequence == self._sequence:
+                break
+        code = -struct.unpack_from("=i", answer, 16)[0]
+        if code:
+            said = _extended_message(answer, reply_flags) or os.strerror(code)
+            hint = "; this needs root" if code in (errno.EPERM, errno.EACCES) else ""
+            raise BedError(f"The kernel could not {purpose}: {said.rstrip('.')}{hint}.")
+
+    def add_veth(self, name: str, peer: str, peer_namespace: int, mtu: int, queue: int) -> None:
+        """A pair of Ethernet devices, the peer in the namespace held by ``peer_namespace``."""
+        shape = number(IFLA_MTU, mtu) + number(IFLA_TXQLEN, queue)
+        other = (
+            _link_header()
+            + text(IFLA_IFNAME, peer)
+            + shape
+            + number(IFLA_NET_NS_FD, peer_namespace)
+        )
+        info = text(IFLA_INFO_KIND, "veth") + attribute(
+            IFLA_INFO_DATA, attribute(VETH_INFO_PEER, other)
+        )
+        body = _link_header() + text(IFLA_IFNAME, name) + shape + attribute(IFLA_LINKINFO, info)
+        self.request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"make the veth pair {name}")
+
+    def set_link(
+        self,
+        name: str,
+        *,
+        mtu: int | None = None,
+        queue: int | None = None,
+        address: bytes | None = None,
+    ) -> None:
+        """Set an interface's properties, then set it up."""
+        body = _link_header(socket.if_nametoindex(name), IFF_UP)
+        if address is not None:
+            body += attribute(IFLA_ADDRESS, address)
+        if mtu is not None:
+            body += number(IFLA_MTU, mtu)
+        if queue is not None:
+            body += number(IFLA_TXQLEN, queue)
+        self.request(RTM_NEWLINK, 0, body, f"set the interface {name} up")
+
+    def add_address(self, name: str, address: str, prefix: int) -> None:
+        """Give an interface an IPv4 address."""
+        packed = socket.inet_aton(address)
+        body = struct.pack(
+            "=BBBBI", socket.AF_INET, prefix, 0, RT_SCOPE_UNIVERSE, socket.if_nametoindex(name)
+        )
+        body += attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
+        self.request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, f"give {name} {address}")
+
+    def add_route(self, network: str, prefix: int, name: str, gateway: str | None = None) -> None:
+        """Route an IPv4 network through an interface, over ``gateway`` if given."""
+        scope = RT_SCOPE_LINK if gateway is None else RT_SCOPE_UNIVERSE
+        body = struct.pack(
+            "=BBBBBBBBI",
+            socket.AF_INET,
+            prefix,
+            0,
+            0,
+            RT_TABLE_MAIN,
+            RTPROT_STATIC,
+            scope,
+            RTN_UNICAST,
+            0,
+        )
+        if prefix:
+            body += attribute(RTA_DST, socket.inet_aton(network))
+        if gateway is not None:
+            body += attribute(RTA_GATEWAY, socket.inet_aton(gateway))
+        body += number(RTA_OIF, socket.if_nametoindex(name))
+        self.request(
+            RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, body, f"route {network}/{prefix} to {name}"
+        )
+
+    def add_neighbour(self, name: str, address: str, link_address: bytes) -> None:
+        """Fix the Ethernet address of an IPv4 neighbour, so that no ARP crosses the link."""
+        body = struct.pack(
+            "=BBHiHBB", socket.AF_INET, 0, 0, socket.if_nametoindex(name), NUD_PERMANENT, 0, 0
+        )
+        body += attribute(NDA_DST, socket.inet_aton(address)) + attribute(NDA_LLADDR, link_address)
+        self.request(
+            RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, body, f"fix the neighbour {address}"
+        )
+
+    def add_qdisc(
+        self, name: str, kind: str, options: bytes, handle: int, parent: int = TC_H_ROOT
+    ) -> None:
+        """Attach a queueing discipline to an interface, or below another one."""
+        body = struct.pack("=BBHiIII", 0, 0, 0, socket.if_nametoindex(name), handle, parent, 0)
+        body += text(TCA_KIND, kind) + attribute(TCA_OPTIONS, options)
+        self.request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"lay out {kind} on {name}")
+
+
+def _link_header(index: int = 0, flags: int = 0) -> bytes:
+    return struct.pack("=BBHiII", 0, 0, 0, index, flags, flags)
+
+
+def _extended_message(answer: bytes, flags: int) -> str | None:
+    """The kernel's own words in an acknowledgement, if it gave any."""
+    if not flags & NLM_F_ACK_TLVS:
+        return None
+    at = 16 + 4 + 16
+    if not flags & NLM_F_CAPPED:
+        at += max(0, struct.unpack_from("=I", answer, 20)[0] - 16)
+    while at + 4 <= len(answer):
+        length, kind = struct.unpack_from("=HH", answer, at)
+        if length < 4:
+            break
+        if kind == NLMSGERR_ATTR_MSG:
+            return answer[at + 4 : at + length].rstrip(b"\0").decode(errors="replace")
+        at += length + -length % 4
+    return None

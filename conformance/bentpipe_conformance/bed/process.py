@@ -1,0 +1,139 @@
+"""The process of an implementation under test."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from bentpipe_conformance.bed.errors import BedError
+
+PR_SET_PDEATHSIG = 1
+LAST_WORDS = 400
+"""Characters of a last line worth quoting."""
+TAIL = 4096
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class IutProcess:
+    """One implementation under test, started in this thread's network namespace."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        ready: str | None,
+        ready_timeout: float = 10.0,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        inherited: Sequence[int] = (),
+    ) -> None:
+        """Start ``command`` and wait until it says it is ready.
+
+        Args:
+            command: program and arguments.
+            ready: text of the line on standard output that tells readiness; None: ready at once.
+            ready_timeout: seconds on this place's clock to wait for that line.
+            env: environment, ours if None.
+            cwd: working directory, ours if None.
+            inherited: file descriptors the process keeps.
+
+        Raises:
+            BedError: it does not start, ends, or never becomes ready.
+        """
+        self.name = os.path.basename(command[0])
+        self._stderr = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                pass_fds=tuple(inherited),
+                start_new_session=True,
+                preexec_fn=_dies_with_us(),
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise BedError(
+                f"The implementation does not start: {command[0]}: {error.strerror}; "
+                "correct [start] command in its TOML file."
+            ) from None
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        os.set_blocking(self._output, False)
+        try:
+            if ready is not None:
+                self._await(ready.encode(), ready_timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def _await(self, ready: bytes, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        seen = b""
+        while (left := deadline - time.monotonic()) > 0:
+            select.select([self._output], [], [], left)
+            with contextlib.suppress(BlockingIOError):
+                piece = os.read(self._output, 65536)
+                if not piece:
+                    self._process.wait()
+                    raise BedError(f"The implementation ended before it was ready: {self.ended()}")
+                seen = (seen + piece)[-65536:]
+                if any(line.strip() == ready for line in seen.split(b"\n")):
+                    return
+        raise BedError(
+            f"The implementation {self.name} did not print {ready.decode()!r} within "
+            f"{timeout:g} s{self._quoted_stderr()}; correct [start] ready in its TOML file."
+        )
+
+    def ended(self) -> str | None:
+        """None while it runs, else one sentence on how it ended."""
+        with contextlib.suppress(BlockingIOError):
+            # A full pipe would stop a talkative implementation.
+            while os.read(self._output, 65536):
+                pass
+        code = self._process.poll()
+        if code is None:
+            return None
+        how = f"with exit status {code}" if code >= 0 else f"by {_signal_name(-code)}"
+        return f"{self.name} ended {how}{self._quoted_stderr()}."
+
+    def _quoted_stderr(self) -> str:
+        size = os.fstat(self._stderr.fileno()).st_size
+        tail = os.pread(self._stderr.fileno(), TAIL, max(0, size - TAIL))
+        lines = [
+            line.strip() for line in tail.decode(errors="replace").splitlines() if line.strip()
+        ]
+        return f" (it said: {lines[-1][:LAST_WORDS]})" if lines else ""
+
+    def close(self) -> None:
+        """Kill it and whatever it started in its session."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._stderr.close()
+
+
+def _dies_with_us() -> Callable[[], None] | None:
+    """On a host, ask the kernel to kill the process with us; a guest's kernel ends anyway."""
+    if os.environ.get("BENTPIPE_PLACE", "").startswith("uml"):
+        return None
+    return lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) and None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

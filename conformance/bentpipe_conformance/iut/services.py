@@ -1,0 +1,152 @@
+"""The standard services an implementation under test offers, for kernels' own TCP.
+
+Discard (port 9, RFC 863), echo (port 7, RFC 862) and an endless chargen (port 19, RFC 864) whose
+octets follow from their place in the stream, so that a tester can check any part of it. One thread
+that only ever blocks in select: inside User-Mode Linux with a virtual clock a busy loop would be
+expensive. Run as ``python -IS services.py``; prints ``ready``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import sys
+
+ECHO, DISCARD, CHARGEN = 7, 9, 19
+PIECE = 65536
+SEND_BUFFER = 1 << 20
+"""Octets; more than any profile's window, so that the application never holds TCP back."""
+SO_SNDBUFFORCE = 32
+PERIOD = 95
+"""The pattern: printable ASCII from space to tilde, over and over."""
+PATTERN = bytes(range(32, 32 + PERIOD)) * (PIECE // PERIOD + 2)
+POLL_END = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+def pattern(offset: int, length: int) -> bytes:
+    """The octets of the chargen stream from ``offset``."""
+    start = offset % PERIOD
+    return (PATTERN * ((start + length) // len(PATTERN) + 1))[start : start + length]
+
+
+class Connection:
+    """One accepted connection and what is still to be sent on it."""
+
+    def __init__(self, handle: socket.socket, service: int) -> None:
+        """Serve ``service`` on an accepted socket."""
+        self.handle = handle
+        self.service = service
+        self.offset = 0
+        self.pending = b""
+        self.peer_finished = False
+        handle.setblocking(False)
+
+    def wanted(self) -> int:
+        """The poll events to wait for."""
+        events = 0
+        if not self.peer_finished and len(self.pending) < PIECE:
+            events |= select.POLLIN
+        if self.service == CHARGEN or self.pending:
+            events |= select.POLLOUT
+        return events
+
+    def step(self, events: int) -> bool:
+        """Do what is possible now; False when the connection is over."""
+        try:
+            if events & select.POLLIN and not self._read():
+                return False
+            if events & select.POLLOUT:
+                self._write()
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if events & POLL_END and not events & select.POLLIN:
+            return False
+        return not self.peer_finished or bool(self.pending)
+
+    def _read(self) -> bool:
+        data = self.handle.recv(PIECE)
+        if not data:
+            self.peer_finished = True
+            # Chargen never ends by itself, so the peer's FIN ends it.
+            return bool(self.pending)
+        if self.service == ECHO:
+            self.pending += data
+        return True
+
+    def _write(self) -> None:
+        if self.service == CHARGEN:
+            start = self.offset % PERIOD
+            self.offset += self.handle.send(memoryview(PATTERN)[start : start + PIECE])
+        elif self.pending:
+            self.pending = self.pending[self.handle.send(self.pending) :]
+
+
+class Services:
+    """The three listeners and their connections."""
+
+    def __init__(self, address: str = "0.0.0.0") -> None:
+        """Listen on ``address``."""
+        self._poll = select.poll()
+        self._listeners: dict[int, tuple[socket.socket, int]] = {}
+        self._connections: dict[int, Connection] = {}
+        for port in (ECHO, DISCARD, CHARGEN):
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _enlarge(listener)
+            listener.bind((address, port))
+            listener.listen(128)
+            listener.setblocking(False)
+            self._listeners[listener.fileno()] = (listener, port)
+            self._poll.register(listener, select.POLLIN)
+
+    def serve(self) -> None:
+        """Serve until killed."""
+        while True:
+            for fd, events in self._poll.poll():
+                if fd in self._listeners:
+                    self._accept(*self._listeners[fd])
+                else:
+                    self._serve(fd, events)
+
+    def _accept(self, listener: socket.socket, service: int) -> None:
+        with contextlib.suppress(OSError):
+            handle, _ = listener.accept()
+            connection = Connection(handle, service)
+            self._connections[handle.fileno()] = connection
+            self._poll.register(handle, connection.wanted())
+
+    def _serve(self, fd: int, events: int) -> None:
+        connection = self._connections[fd]
+        if connection.step(events):
+            self._poll.modify(fd, connection.wanted())
+        else:
+            self._poll.unregister(fd)
+            del self._connections[fd]
+            connection.handle.close()
+
+
+def _enlarge(listener: socket.socket) -> None:
+    """Give the connections accepted later a large send buffer."""
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER)
+    except PermissionError:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+
+
+def main() -> int:
+    """Serve the standard services on every address of this namespace."""
+    try:
+        services = Services()
+    except OSError as error:
+        print(f"cannot listen on ports 7, 9 and 19: {error.strerror}", file=sys.stderr)
+        return 1
+    print("ready", flush=True)
+    services.serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
