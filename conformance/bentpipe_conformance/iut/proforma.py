@@ -1,0 +1,85 @@
+"""The conformance statement (ICS): the proforma's items, and a statement checked against them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+Answer = bool | int | str
+
+_KINDS: Mapping[str, type] = {"boolean": bool, "integer": int, "string": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question of the proforma.
+
+    Attributes:
+        name: the key under ``[ics]``.
+        kind: ``boolean``, ``integer`` or ``string``.
+        default: the answer of a statement that leaves the item out.
+        question: what is asked.
+        choices: the permitted answers; empty when any of the kind will do.
+    """
+
+    name: str
+    kind: str
+    default: Answer
+    question: str
+    choices: tuple[str, ...] = ()
+
+    def permits(self, answer: object) -> bool:
+        """Is this an answer to the question?"""
+        # bool is a subclass of int, so isinstance would take true for a number.
+        if type(answer) is not _KINDS[self.kind]:
+            return False
+        return not self.choices or answer in self.choices
+
+    def wanted(self) -> str:
+        """What an answer must be, for a sentence."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        return {"boolean": "true or false", "integer": "a whole number", "string": "a text"}[
+            self.kind
+        ]
+
+
+@cache
+def load_proforma() -> Mapping[str, Item]:
+    """The TCP proforma of the specification by item name, in its order."""
+    path = resources.files("bentpipe_spec") / "ics" / "tcp.toml"
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: _item(name, entry) for name, entry in document["item"].items()}
+
+
+def _item(name: str, entry: Mapping[str, Any]) -> Item:
+    return Item(
+        name=name,
+        kind=entry["type"],
+        default=entry["default"],
+        question=entry["question"],
+        choices=tuple(entry.get("choices", ())),
+    )
+
+
+def complete(statement: Mapping[str, object], proforma: Mapping[str, Item]) -> dict[str, Answer]:
+    """The statement with the proforma's defaults for what it leaves out.
+
+    Raises:
+        ValueError: an unknown item or an answer of the wrong kind, as a sentence without subject
+            (``has unknown ...``, ``needs ...``) for the caller to put the place before.
+    """
+    answers: dict[str, Answer] = {name: item.default for name, item in proforma.items()}
+    for name, answer in statement.items():
+        item = proforma.get(name)
+        if item is None:
+            raise ValueError(f"has unknown key {name!r}; allowed are {', '.join(proforma)}")
+        if not item.permits(answer):
+            raise ValueError(f"needs {item.wanted()} for {name!r}, not {answer!r}")
+        assert isinstance(answer, bool | int | str)
+        answers[name] = answer
+    return answers
