@@ -23,9 +23,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.analysis.direction import Direction
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
+from bentpipe_conformance.analysis.receiving import Arrival, Receiver, Reply
 from bentpipe_conformance.trace import Packet, Trace
-from bentpipe_conformance.wire import ACK, FIN, MODULUS, RST, SYN, Tcp
+from bentpipe_conformance.wire import ACK, RST, SYN, Tcp
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
@@ -155,83 +157,6 @@ class Ack:
         return not (self.ancient or self.beyond or self.rejected)
 
 
-@dataclass(slots=True, eq=False)
-class Arrival:
-    """A segment with data or FIN reaching the IUT, and the receiver's state just before it.
-
-    Attributes:
-        packet: the packet.
-        time: seconds since the trace began.
-        start, end: offsets in the tester's direction.
-        expected: next in-sequence offset (rcv_nxt) before it.
-        held: ranges above ``expected`` the IUT must be holding before it.
-        window_edge: right edge the IUT had offered, exclusive.
-        paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
-        acceptable: it passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
-        replies: acknowledgments the IUT sent after it and before the next arrival.
-    """
-
-    packet: Packet
-    time: float
-    start: int
-    end: int
-    expected: int
-    held: tuple[Range, ...]
-    window_edge: int
-    paws_rejected: bool
-    acceptable: bool
-    replies: list[Reply] = field(default_factory=list)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether it starts at the next expected offset (or overlaps it) with something new."""
-        return self.acceptable and self.start <= self.expected < self.end
-
-    @property
-    def out_of_order(self) -> bool:
-        """Whether it leaves a hole below itself."""
-        return self.acceptable and self.start > self.expected
-
-    @property
-    def duplicate(self) -> bool:
-        """Whether everything in it had been received in sequence."""
-        return self.end <= self.expected
-
-    @property
-    def fills_gap(self) -> bool:
-        """Whether it arrives in order while something above is held."""
-        return self.in_order and bool(self.held)
-
-
-@dataclass(slots=True, eq=False)
-class Reply:
-    """A segment with an acknowledgment leaving the IUT.
-
-    Attributes:
-        packet: the packet.
-        time: seconds since the trace began.
-        ack: acknowledgment number as an offset in the tester's direction.
-        window: offered window in octets, scaled.
-        window_edge: ack + window.
-        blocks: SACK blocks as offsets, in wire order.
-        payload: octets of data it carries besides.
-        expected: the highest offset the IUT may acknowledge then.
-        held: ranges above ``expected`` it may report in SACK blocks.
-        last_arrival: the latest segment with data that reached the IUT before it.
-    """
-
-    packet: Packet
-    time: float
-    ack: int
-    window: int
-    window_edge: int
-    blocks: tuple[Range, ...]
-    payload: int
-    expected: int
-    held: tuple[Range, ...]
-    last_arrival: Arrival | None
-
-
 Event = Sent | Ack | Arrival | Reply
 
 
@@ -293,6 +218,7 @@ class Flow:
         resets: RST segments, either direction.
         mss: largest payload the tester allows (its MSS option or 536), options not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
+        listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
     """
 
     tester: tuple[str, int]
@@ -307,28 +233,17 @@ class Flow:
     resets: list[Packet] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
+    listening: bool = False
+
+    @property
+    def horizon(self) -> float:
+        """Until when an answer of the IUT would show: the first RST, or the last packet."""
+        ends = self.resets or self.packets[-1:]
+        return ends[0].time if ends else 0.0
 
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         return [item for item in self.sent if start <= item.time < end]
-
-
-class _Direction:
-    """Unwraps one direction's 32-bit numbers into offsets."""
-
-    def __init__(self, initial: int) -> None:
-        self._base = initial + 1
-        self._last = 0
-
-    def offset(self, number: int) -> int:
-        """The offset nearest to the last one seen."""
-        near = self._base + self._last
-        delta = (number - near + (MODULUS >> 1)) % MODULUS - (MODULUS >> 1)
-        return self._last + delta
-
-    def saw(self, offset: int) -> None:
-        """Move the reference for unwrapping."""
-        self._last = max(self._last, offset)
 
 
 class _Replay:
@@ -337,9 +252,9 @@ class _Replay:
     def __init__(self, flow: Flow, timing_error: float) -> None:
         self.flow = flow
         self.reaction = REACTION_S + timing_error
-        self.out: _Direction | None = None
-        self.into: _Direction | None = None
-        self.tester_shift = self.iut_shift = 0
+        self.out: Direction | None = None
+        self.receiver = Receiver(self.reaction)
+        self.tester_shift = 0
         self.una = self.max = 0
         self.edge = 0
         self.last_window = -1
@@ -349,12 +264,6 @@ class _Replay:
         self.last_ack: Ack | None = None
         self.last_in: float | None = None
         self.last_out = float("-inf")
-        self.expected = 0
-        self.held = RangeSet()
-        self.offered_edge = 0
-        self.last_arrival: Arrival | None = None
-        self.ts_recent: int | None = None
-        self.last_ack_sent = 0
 
     def packet(self, packet: Packet) -> None:
         tcp = packet.tcp
@@ -367,7 +276,7 @@ class _Replay:
         if tcp.flags & SYN:
             self._syn(packet, tcp)
             return
-        if self.out is None or self.into is None:
+        if self.out is None or self.flow.handshake.tester is None:
             return
         if packet.outgoing:
             self._leaving(packet, tcp)
@@ -380,29 +289,30 @@ class _Replay:
             if handshake.iut is None:
                 handshake.iut = packet
                 handshake.iut_opens = not tcp.flags & ACK
-                self.out = _Direction(tcp.seq)
+                self.out = Direction(tcp.seq)
+            self.receiver.offers(tcp.window)
         elif handshake.tester is None:
             handshake.tester = packet
-            self.into = _Direction(tcp.seq)
+            self.receiver.opened(tcp)
             self.flow.mss = tcp.mss if tcp.mss is not None else DEFAULT_MSS
-            self.ts_recent = tcp.tsval
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.edge = tcp.window
         if handshake.window_scale:
             tester, iut = handshake.tester, handshake.iut
             assert tester and tester.tcp and iut and iut.tcp
             self.tester_shift = min(tester.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
-            self.iut_shift = min(iut.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
-        if handshake.iut is not None and handshake.iut.tcp is not None:
-            self.offered_edge = max(self.offered_edge, handshake.iut.tcp.window)
+            self.receiver.shift = min(iut.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
+        self.receiver.timestamps = handshake.timestamps
 
     # -- leaving the IUT
 
     def _leaving(self, packet: Packet, tcp: Tcp) -> None:
-        assert self.out is not None and self.into is not None
+        assert self.out is not None
         start = self.out.offset(tcp.seq)
-        if tcp.flags & ACK:
-            self._reply(packet, tcp)
+        reply = self.receiver.replying(packet, tcp)
+        if reply is not None:
+            self.flow.replies.append(reply)
+            self.flow.events.append(reply)
         if not tcp.length:
             return
         end = start + tcp.length
@@ -424,50 +334,19 @@ class _Replay:
         self.out.saw(end)
         self.last_out = packet.time
 
-    def _reply(self, packet: Packet, tcp: Tcp) -> None:
-        assert self.into is not None
-        ack = self.into.offset(tcp.ack)
-        window = tcp.window << self.iut_shift
-        blocks = tuple((self.into.offset(a), self.into.offset(b)) for a, b in tcp.sack)
-        reply = Reply(
-            packet, packet.time, ack, window, ack + window, blocks, len(tcp.payload),
-            self.expected, self.held.snapshot(), self.last_arrival,
-        )  # fmt: skip
-        self.flow.replies.append(reply)
-        self.flow.events.append(reply)
-        if self.last_arrival is not None:
-            self.last_arrival.replies.append(reply)
-        self.offered_edge = max(self.offered_edge, reply.window_edge)
-        self.last_ack_sent = ack
-
     # -- arriving at the IUT
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        assert self.out is not None and self.into is not None
-        start = self.into.offset(tcp.seq)
-        paws = self._paws_rejects(tcp)
         if tcp.flags & ACK:
-            self._ack(packet, tcp, paws or not self._in_window(start, tcp.length))
+            self._ack(packet, tcp, self.receiver.rejects(tcp))
         self.last_in = packet.time
         handshake = self.flow.handshake
         if handshake.established is None and handshake.iut is not None:
             handshake.established = packet.time
-        if tcp.length:
-            self._data(packet, tcp, start, paws)
-        # RFC 7323 section 4.3 rule 2: TS.Recent moves for a segment that covers Last.ACK.sent.
-        if tcp.tsval is not None and not paws and start <= self.last_ack_sent:
-            self.ts_recent = tcp.tsval
-
-    def _paws_rejects(self, tcp: Tcp) -> bool:
-        if not self.flow.handshake.timestamps or tcp.tsval is None or self.ts_recent is None:
-            return False
-        return (tcp.tsval - self.ts_recent) % MODULUS >= MODULUS >> 1
-
-    def _in_window(self, start: int, length: int) -> bool:
-        """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
-        if length == 0:
-            return self.expected <= start <= max(self.offered_edge, self.expected)
-        return start < self.offered_edge and start + length > self.expected
+        arrival = self.receiver.arriving(packet, tcp)
+        if arrival is not None:
+            self.flow.arrivals.append(arrival)
+            self.flow.events.append(arrival)
 
     def _ack(self, packet: Packet, tcp: Tcp, rejected: bool) -> None:
         assert self.out is not None
@@ -523,25 +402,6 @@ class _Replay:
             (good if valid else bad).append((left, right))
         return dsack, tuple(good), tuple(bad)
 
-    def _data(self, packet: Packet, tcp: Tcp, start: int, paws: bool) -> None:
-        assert self.into is not None
-        end = start + tcp.length
-        acceptable = not paws and self._in_window(start, tcp.length) and tcp.checksum_ok
-        arrival = Arrival(
-            packet, packet.time, start, end, self.expected, self.held.snapshot(),
-            self.offered_edge, paws, acceptable,
-        )  # fmt: skip
-        self.flow.arrivals.append(arrival)
-        self.flow.events.append(arrival)
-        self.last_arrival = arrival
-        if acceptable:
-            self.into.saw(min(end, self.offered_edge))
-            self.held.add(max(start, self.expected), end)
-            for left, right in self.held.snapshot():
-                if left <= self.expected:
-                    self.expected = max(self.expected, right)
-            self.held.remove_below(self.expected)
-
 
 def read_flows(trace: Trace) -> list[Flow]:
     """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
@@ -556,12 +416,14 @@ def read_flows(trace: Trace) -> list[Flow]:
             flow = Flow(tester, iut, Handshake())
             flows[tester, iut] = flow, _Replay(flow, trace.timing_error)
         flows[tester, iut][1].packet(packet)
+    open_ports = {flow.iut for flow, _ in flows.values() if flow.handshake.iut is not None}
     for flow, _ in flows.values():
+        flow.listening = flow.iut in open_ports
         flow.segment = max((item.payload for item in flow.sent), default=flow.mss)
     return [flow for flow, _ in flows.values()]
 
 
 __all__ = [
-    "DEFAULT_MSS", "FIN", "MAX_WINDOW_SHIFT", "REACTION_S", "Ack", "Arrival", "Event", "Flow",
+    "DEFAULT_MSS", "MAX_WINDOW_SHIFT", "REACTION_S", "Ack", "Arrival", "Event", "Flow",
     "Handshake", "Reply", "Sent", "read_flows",
 ]  # fmt: skip
