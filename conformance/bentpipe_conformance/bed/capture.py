@@ -70,8 +70,8 @@ class Capture:
                 sent = ring[at + _PACKET_TYPE_AT] == PACKET_OUTGOING
                 if kept < length:
                     raise BedError(
-                        f"A packet of {length} octets on {self.interface} does not fit the capture; "
-                        "choose a link profile with a smaller MTU."
+                        f"A packet of {length} octets on {self.interface} does not fit the "
+                        "capture; choose a link profile with a smaller MTU."
                     )
                 data = ring[at + net : at + net + kept]
                 found.append((seconds * 1_000_000_000 + nanoseconds, sent, data))

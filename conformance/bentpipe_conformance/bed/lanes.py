@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bentpipe_reference.link.profile import LinkProfile
+
 from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.capture import Capture, Record
 from bentpipe_conformance.bed.devices import clear_offloads, open_tun
@@ -23,7 +25,6 @@ from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.process import IutProcess
 from bentpipe_conformance.lane import Captured, Point
-from bentpipe_reference.link.profile import LinkProfile
 
 IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
 TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
@@ -253,7 +254,7 @@ class KernelLane:
 
     def begin(self) -> str:
         """Start a case; see :class:`lane.Lane`."""
-        # An address used once leaves no TCP metrics, and late packets of other cases are told apart.
+        # An address used once has no TCP metrics, and late packets of other cases are told apart.
         self._cases += 1
         high, low = divmod(self._cases % 64_516 or 1, 254)
         address = f"10.78.{high}.{low + 1}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 
+from bentpipe_reference.link.profile import Direction, LinkProfile
+
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import Netlink, attribute
-from bentpipe_reference.link.profile import Direction, LinkProfile
 
 TCA_NETEM_REORDER, TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 3, 6, 8, 10
 IN_FLIGHT = 100_000

@@ -48,7 +48,7 @@ class IutProcess:
             BedError: it does not start, ends, or never becomes ready.
         """
         self.name = os.path.basename(command[0])
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close())
         try:
             self._process = subprocess.Popen(
                 list(command),

@@ -98,7 +98,8 @@ class Guest:
         """
         if virtual and not kernel.virtual:
             raise BedError(
-                f"The kernel {kernel.path} has no virtual clock; build one with `bentpipe bed build`."
+                f"The kernel {kernel.path} has no virtual clock; "
+                "build one with `bentpipe bed build`."
             )
         self.kernel = kernel
         self._timeout = timeout

@@ -18,16 +18,10 @@ PIECE = 65536
 SEND_BUFFER = 1 << 20
 """Octets; more than any profile's window, so that the application never holds TCP back."""
 SO_SNDBUFFORCE = 32
-PERIOD = 95
-"""The pattern: printable ASCII from space to tilde, over and over."""
-PATTERN = bytes(range(32, 32 + PERIOD)) * (PIECE // PERIOD + 2)
+PERIOD = 65536
+"""Octets after which the pattern comes again; octet ``i`` is ``(i ^ i >> 8) & 0xFF``."""
+PATTERN = 2 * b"".join(bytes([high ^ low for low in range(256)]) for high in range(256))
 POLL_END = select.POLLHUP | select.POLLERR | select.POLLNVAL
-
-
-def pattern(offset: int, length: int) -> bytes:
-    """The octets of the chargen stream from ``offset``."""
-    start = offset % PERIOD
-    return (PATTERN * ((start + length) // len(PATTERN) + 1))[start : start + length]
 
 
 class Connection:
