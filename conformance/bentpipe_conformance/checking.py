@@ -125,6 +125,8 @@ class HandshakeItem:
 
 HANDSHAKE_ITEMS = {
     "sack": HandshakeItem("sack_permitted", "SACK-permitted"),
+    "sack_sender": HandshakeItem("sack_permitted", "SACK-permitted"),
+    "sack_receiver": HandshakeItem("sack_permitted", "SACK-permitted"),
     "timestamps": HandshakeItem("tsval", "Timestamps"),
     "window_scale": HandshakeItem("window_scale", "Window Scale"),
 }
