@@ -1,0 +1,1 @@
+"""The report: one self-contained page made from a bundle's records and traces."""

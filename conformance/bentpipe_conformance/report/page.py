@@ -1,0 +1,303 @@
+"""report.html: one file with everything in it, readable on a laptop and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any, NotRequired, TypedDict
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from bentpipe_conformance.evidence.bundle import case_directory
+from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
+from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.report.ladder import Row, ladder, thousands
+from bentpipe_conformance.report.plot import close_view, draw, whole_view
+from bentpipe_conformance.report.scene import choose_scene
+from bentpipe_conformance.report.transit import Transit, match
+from bentpipe_conformance.trace import Trace
+from bentpipe_conformance.verdict import Verdict
+
+ORDER = (
+    Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED, Verdict.PASS,
+)  # fmt: skip
+"""What a reader wants to see first."""
+
+ATTENTION = (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE)
+
+MARKS = {
+    Verdict.PASS: "✓",
+    Verdict.FAIL: "✗",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.ERROR: "!",
+}
+
+
+LEGEND = (
+    ("new", "new data"),
+    ("again", "retransmission"),
+    ("ack", "acknowledged, duplicates ticked"),
+    ("sack", "SACK blocks"),
+    ("window", "window edge"),
+    ("lost", "lost on the link"),
+    ("mark", "evidence"),
+)
+"""CSS class and meaning of what a plot draws."""
+
+
+class RequirementText(TypedDict):
+    """What the page says about a requirement."""
+
+    level: str
+    title: str
+    text: str
+    source: str
+    note: NotRequired[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementView:
+    """A requirement as the page shows it; ``findings`` are those of ``result.json``."""
+
+    id: str
+    group: str
+    level: str
+    title: str
+    text: str
+    source: str
+    note: str
+    verdict: Verdict
+    reason: str
+    exercised: int
+    cases: Sequence[tuple[str, str]]
+    findings: Sequence[Mapping[str, Any]]
+
+    @property
+    def deviation(self) -> bool:
+        """Whether it fails below MUST level."""
+        return self.verdict is Verdict.FAIL and self.level != "MUST"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """A case as the page shows it; ``anchor`` is its place in the page."""
+
+    record: CaseRecord
+    anchor: str
+    purpose: str
+    directory: str
+    frames: frozenset[int]
+    open_findings: Sequence[Finding]
+    met_findings: Sequence[Finding]
+    plots: Sequence[tuple[str, Markup]]
+    rows: Sequence[Row]
+    transit_known: bool
+
+
+def render_report(
+    run: RunRecord,
+    result: Mapping[str, Any],
+    texts: Mapping[str, RequirementText],
+    cases: Iterable[tuple[CaseRecord, Trace]],
+) -> str:
+    """The page.
+
+    Args:
+        run: the run.
+        result: the content of ``result.json``.
+        texts: what to say about each requirement, by ID; an unknown ID is shown bare.
+        cases: every case with its packets; consumed one at a time, so that a generator keeps
+            memory small.
+    """
+    views = [_case(index, record, trace) for index, (record, trace) in enumerate(cases, 1)]
+    anchors = {view.record.id: view.anchor for view in views}
+    requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
+    summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
+    verdict = Verdict(result["verdict"])
+    return _template().render(
+        run=run,
+        verdict=verdict,
+        headline=_headline(verdict, requirements),
+        summary=summary,
+        deviations=sum(item.deviation for item in requirements),
+        requirements=sorted(requirements, key=lambda item: item.id),
+        attention=sorted(
+            (item for item in requirements if item.verdict in ATTENTION),
+            key=lambda item: (item.deviation, ORDER.index(item.verdict), item.id),
+        ),
+        groups=sorted({item.group for item in requirements}),
+        levels=[level for level in ("MUST", "SHOULD", "MAY")
+                if any(item.level == level for item in requirements)],
+        cases=views,
+        anchors=anchors,
+        titles={item.id: item.title for item in requirements},
+        link_seconds=sum(view.record.link_seconds for view in views),
+        order=ORDER,
+    )  # fmt: skip
+
+
+def _headline(verdict: Verdict, requirements: Sequence[RequirementView]) -> str:
+    musts = [item for item in requirements if item.level == "MUST"]
+
+    def several(which: Verdict) -> str:
+        count = sum(item.verdict is which for item in musts)
+        return f"{count} MUST-level requirement{'' if count == 1 else 's'}"
+
+    match verdict:
+        case Verdict.PASS:
+            return f"All {several(Verdict.PASS)} that could be judged hold."
+        case Verdict.FAIL:
+            violated = sum(item.verdict is Verdict.FAIL for item in musts)
+            are = "is" if violated == 1 else "are"
+            return f"{several(Verdict.FAIL)} {are} violated; the packets that prove it are below."
+        case Verdict.INCONCLUSIVE:
+            return "No violation was found, but not every requirement could be judged."
+        case Verdict.ERROR:
+            return "The suite or the test bed broke, so this run proves nothing about the rest."
+        case Verdict.UNSUPPORTED:
+            return "The implementation claims nothing that this selection of cases examines."
+
+
+def _requirement(
+    entry: Mapping[str, Any], texts: Mapping[str, RequirementText], anchors: Mapping[str, str]
+) -> RequirementView:
+    name = str(entry["id"])
+    known = texts.get(name)
+    return RequirementView(
+        id=name,
+        group=name.rpartition("-")[0] or name,
+        level=str(entry["level"]),
+        title=str(entry["title"]),
+        text=known["text"] if known else "",
+        source=known["source"] if known else "",
+        note=known.get("note", "") if known else "",
+        verdict=Verdict(entry["verdict"]),
+        reason=str(entry["reason"]),
+        exercised=int(entry["exercised"]),
+        cases=[(case, anchors[case]) for case in entry["cases"] if case in anchors],
+        findings=[
+            {**finding, "verdict": Verdict(finding["verdict"])} for finding in entry["findings"]
+        ],
+    )
+
+
+def _case(index: int, record: CaseRecord, trace: Trace) -> CaseView:
+    targets = set(record.requirements)
+    findings = sorted(
+        record.findings,
+        key=lambda item: (ORDER.index(item.verdict), item.requirement not in targets),
+    )
+    open_findings = [item for item in findings if item.verdict is not Verdict.PASS]
+    met = [item for item in findings if item.verdict is Verdict.PASS]
+    decisive = open_findings or [item for item in met if item.requirement in targets]
+    numbers = list(dict.fromkeys(number for item in decisive for number in item.packets))
+    transit = match(trace)
+    rows = ladder(trace, transit, numbers)
+    return CaseView(
+        record=record,
+        anchor=f"case-{index}",
+        purpose=_purpose(record),
+        directory=f"cases/{case_directory(record.id)}",
+        frames=frozenset(row.number for row in rows if row.number),
+        open_findings=open_findings,
+        met_findings=met,
+        plots=_plots(record, trace, transit, numbers, bool(open_findings)),
+        rows=rows,
+        transit_known=transit.known,
+    )
+
+
+def _purpose(record: CaseRecord) -> str:
+    """The purpose without its first line where that is the title, which stands above it."""
+    first, _, rest = record.purpose.partition("\n")
+    repeated = first.strip().rstrip(".") == record.title.strip().rstrip(".")
+    return (rest if repeated else record.purpose).strip()
+
+
+def _plots(
+    record: CaseRecord, trace: Trace, transit: Transit, numbers: Sequence[int], closely: bool
+) -> list[tuple[str, Markup]]:
+    scene = choose_scene(trace, numbers)
+    view = whole_view(scene) if scene else None
+    if scene is None or view is None:
+        return []
+    circled = numbers if closely else numbers[:6]
+    # The decisive packet comes first in a finding; the others may be far from it.
+    close = close_view(scene, numbers[:1]) if closely else None
+    who = "sends" if scene.iut_sends else "receives"
+    title = f"Sequence offsets over time in {record.id}; the implementation {who} the data"
+    plots = [
+        (
+            f"The whole case; the implementation {who} the data.",
+            draw(
+                scene, view, label=title, highlighted=circled, lost=transit.lost_forward,
+                frame=close,
+            ),
+        )
+    ]  # fmt: skip
+    if close is not None:
+        around = f"packet {numbers[0]}"
+        drawing = draw(
+            scene, close, label=f"{title}, near {around}", highlighted=circled,
+            lost=transit.lost_forward,
+        )  # fmt: skip
+        plots.append((f"Enlarged: near {around}.", drawing))
+    return plots
+
+
+def _template() -> Template:
+    folder = resources.files(__package__) / "templates"
+    environment = Environment(
+        loader=FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        thousands=thousands, instant=_instant, duration=_duration, flat=_flat, shown=_shown
+    )
+    environment.globals.update(marks=MARKS, legend=LEGEND)
+    for name in ("style.css", "script.js"):
+        text = (folder / name).read_text(encoding="utf-8")
+        environment.globals[name.replace(".", "_")] = Markup(text)
+    return environment.get_template("report.html.j2")
+
+
+def _instant(seconds: float) -> str:
+    """Seconds since 1970 as date and time in UTC."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_shown, value))
+    return "–" if value in (None, "") else str(value)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """A nested mapping as (dotted name, value) pairs."""
+    pairs: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            pairs += _flat(value, f"{prefix}{name}.")
+        else:
+            pairs.append((f"{prefix}{name}", value))
+    return pairs

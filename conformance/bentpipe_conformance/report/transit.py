@@ -1,0 +1,76 @@
+"""When a packet seen at one side of the link was seen at the other, or that it was lost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from bentpipe_conformance.trace import Packet, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Transit:
+    """Both sides of the link put together.
+
+    Attributes:
+        known: whether there was a capture at the tester's side at all.
+        at_peer: frame number in ``iut.pcapng`` -> seconds at the tester's side.
+        lost_forward: frame numbers in ``iut.pcapng`` that left the implementation and never
+            reached the tester.
+        lost_return: packets the tester sent that never reached the implementation.
+    """
+
+    known: bool
+    at_peer: dict[int, float]
+    lost_forward: frozenset[int]
+    lost_return: tuple[Packet, ...]
+
+
+def match(trace: Trace) -> Transit:
+    """Pair the packets of the two capture points.
+
+    A router changes TTL and header checksum only. Equal packets (a retransmission can equal its
+    original) are told apart by the link's smallest delay: an arrival belongs to the latest equal
+    departure at least that long before it.
+    """
+    near, far = trace.at("iut"), trace.at("peer")
+    if not far:
+        return Transit(False, {}, frozenset(), ())
+    forward = _pair([p for p in near if p.outgoing], [p for p in far if p.outgoing])
+    back = _pair([p for p in far if not p.outgoing], [p for p in near if not p.outgoing])
+    at_peer = {sent.number: arrived.time for sent, arrived in forward if arrived is not None}
+    at_peer |= {arrived.number: sent.time for sent, arrived in back if arrived is not None}
+    return Transit(
+        True,
+        at_peer,
+        frozenset(sent.number for sent, arrived in forward if arrived is None),
+        tuple(sent for sent, arrived in back if arrived is None),
+    )
+
+
+def _key(packet: Packet) -> bytes:
+    return packet.data[:8] + packet.data[9:10] + packet.data[12:]
+
+
+def _pair(departures: list[Packet], arrivals: list[Packet]) -> list[tuple[Packet, Packet | None]]:
+    waiting: dict[bytes, list[Packet]] = defaultdict(list)
+    coming: dict[bytes, list[Packet]] = defaultdict(list)
+    for packet in departures:
+        waiting[_key(packet)].append(packet)
+    for packet in arrivals:
+        coming[_key(packet)].append(packet)
+    delays = [
+        coming[key][0].time - sent[0].time
+        for key, sent in waiting.items()
+        if len(sent) == len(coming.get(key, ())) == 1
+    ]
+    shortest = min((delay for delay in delays if delay >= 0), default=0.0)
+    partner: dict[int, Packet] = {}
+    for key, sent in waiting.items():
+        unused = list(sent)
+        for arrived in coming.get(key, ()):
+            early = [p for p in unused if p.time <= arrived.time - shortest + 1e-6]
+            if early:
+                unused.remove(early[-1])
+                partner[early[-1].number] = arrived
+    return [(packet, partner.get(packet.number)) for packet in departures]
