@@ -20,8 +20,9 @@ from bentpipe_conformance.verdict import Verdict
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(run: RunRecord, cases: Sequence[CaseRecord], levels: Mapping[str, str]) -> str:
-    """The document; ``levels`` maps requirement IDs to MUST, SHOULD or MAY."""
+def junit_xml(run: RunRecord, result: Mapping[str, Any], cases: Sequence[CaseRecord]) -> str:
+    """The document; the levels of the requirements come from ``result`` (result.json)."""
+    levels = {entry["id"]: entry["level"] for entry in result["requirements"]}
     root = ElementTree.Element("testsuites", name=_clean(f"bentpipe {run.suite} {run.iut.id}"))
     groups: dict[str, list[CaseRecord]] = {}
     for case in cases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,14 +12,14 @@ from typing import Any, NotRequired, TypedDict
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from bentpipe_conformance.evidence.bundle import case_directory
+from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.report.ladder import Row, ladder, thousands
 from bentpipe_conformance.report.plot import close_view, draw, whole_view
 from bentpipe_conformance.report.scene import choose_scene
 from bentpipe_conformance.report.transit import Transit, match
-from bentpipe_conformance.trace import Trace
+from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict
 
 ORDER = (
@@ -99,12 +100,37 @@ class CaseView:
 
 
 def render_report(
+    bundle: Bundle,
+    result: Mapping[str, Any],
+    texts: Mapping[str, RequirementText],
+    finished: float | None = None,
+) -> str:
+    """The page of a bundle, from its stored cases and captures.
+
+    Args:
+        bundle: the bundle.
+        result: the content of its ``result.json``.
+        texts: what to say about each requirement, by ID.
+        finished: seconds since 1970, for a run that is just being finished.
+
+    Raises:
+        BundleError: a stored case or capture is damaged.
+    """
+    run = bundle.run if finished is None else dataclasses.replace(bundle.run, finished=finished)
+    timing_error = run.bed.timing_error
+    cases = (
+        (record, read_trace(bundle.captured(record.id), timing_error)) for record in bundle.cases()
+    )
+    return render_page(run, result, texts, cases)
+
+
+def render_page(
     run: RunRecord,
     result: Mapping[str, Any],
     texts: Mapping[str, RequirementText],
     cases: Iterable[tuple[CaseRecord, Trace]],
 ) -> str:
-    """The page.
+    """The page of any records and traces.
 
     Args:
         run: the run.

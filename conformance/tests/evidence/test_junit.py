@@ -6,14 +6,19 @@ import dataclasses
 from xml.etree import ElementTree
 
 import pytest
-from bentpipe_conformance.evidence.junit import junit
+from bentpipe_conformance.evidence.junit import junit_xml
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.verdict import Verdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-LEVELS = {"SNR-REC-003": "MUST", "SNR-REC-004": "SHOULD"}
+RESULT = {
+    "requirements": [
+        {"id": "SNR-REC-003", "level": "MUST"},
+        {"id": "SNR-REC-004", "level": "SHOULD"},
+    ]
+}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +35,7 @@ def test_verdict_maps_to_its_junit_outcome(
     run: RunRecord, case: CaseRecord, verdict: Verdict, child: str | None, counter: str | None
 ) -> None:
     changed = dataclasses.replace(case, verdict=verdict)
-    root = ElementTree.fromstring(junit(run, [changed], LEVELS))
+    root = ElementTree.fromstring(junit_xml(run, RESULT, [changed]))
     (suite,) = root
     element = suite.find("testcase")
     assert element is not None
@@ -48,7 +53,7 @@ def test_verdict_maps_to_its_junit_outcome(
 def test_failure_tells_requirement_packets_expected_and_actual(
     run: RunRecord, case: CaseRecord
 ) -> None:
-    root = ElementTree.fromstring(junit(run, [case], LEVELS))
+    root = ElementTree.fromstring(junit_xml(run, RESULT, [case]))
     assert root.findtext(".//failure") == (
         "SNR-REC-003 fail: it did not (iut.pcapng, packet 1)\n  expected: this\n  actual: that"
     )
@@ -59,7 +64,7 @@ def test_failure_tells_requirement_packets_expected_and_actual(
 def test_failure_of_a_should_is_a_remark(run: RunRecord, case: CaseRecord) -> None:
     finding = Finding("SNR-REC-004", Verdict.FAIL, (1,), "it did not")
     changed = dataclasses.replace(case, findings=(finding,))
-    root = ElementTree.fromstring(junit(run, [changed], LEVELS))
+    root = ElementTree.fromstring(junit_xml(run, RESULT, [changed]))
     assert root.get("failures") == "0"
     assert "Deviation" in (root.findtext(".//system-out") or "")
 
@@ -69,7 +74,7 @@ def test_cases_are_grouped_into_suites(run: RunRecord, case: CaseRecord) -> None
         dataclasses.replace(case, id=name, verdict=Verdict.PASS)
         for name in ("snr/a/1", "snr/b/1", "snr/a/2", "alone")
     ]
-    root = ElementTree.fromstring(junit(run, cases, LEVELS))
+    root = ElementTree.fromstring(junit_xml(run, RESULT, cases))
     assert [(suite.get("name"), suite.get("tests")) for suite in root] == [
         ("snr.a", "2"), ("snr.b", "1"), ("snr", "1"),
     ]  # fmt: skip
@@ -84,7 +89,7 @@ def test_any_text_gives_well_formed_xml(
     changed = dataclasses.replace(
         case, verdict=Verdict.ERROR, reason=reason, error=error, findings=(finding,)
     )
-    octets = junit(run, [changed], {}).encode("utf-8")
+    octets = junit_xml(run, {"requirements": []}, [changed]).encode("utf-8")
     element = ElementTree.fromstring(octets).find(".//error")
     assert element is not None
     assert "\x00" not in (element.text or "")

@@ -130,7 +130,7 @@ class Transfer:
 
 @dataclass
 class Sample:
-    """Everything `render_report` takes."""
+    """Everything `render_page` takes."""
 
     run: RunRecord
     result: dict[str, Any]

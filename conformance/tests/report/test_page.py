@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.report.page import RequirementText, render_report
+from bentpipe_conformance.report.page import RequirementText, render_page, render_report
 from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.wire import Tcp, build
@@ -55,7 +57,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(sample: Any) -> str:
-    return render_report(sample.run, sample.result, sample.texts, sample.traces())
+    return render_page(sample.run, sample.result, sample.texts, sample.traces())
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +109,7 @@ def test_page_tells_verdict_text_source_reason_and_packets(page: Page) -> None:
     ],
 )
 def test_overall_verdict_has_its_headline(sample: Any, verdict: str, headline: str) -> None:
-    html = render_report(sample.run, {**sample.result, "verdict": verdict}, sample.texts, [])
+    html = render_page(sample.run, {**sample.result, "verdict": verdict}, sample.texts, [])
     assert headline in html
     assert f"v-{verdict}" in html
 
@@ -147,7 +149,7 @@ def test_hostile_text_is_shown_and_does_nothing(sample: Any) -> None:
         "level": EVIL, "title": EVIL, "text": EVIL, "source": EVIL, "note": EVIL,
     }  # fmt: skip
     record, trace = sample.traces()[1]
-    html = render_report(
+    html = render_page(
         run, {**sample.result, "requirements": [entry]}, {EVIL: text}, [(_hostile(record), trace)]
     )
     page = Page(html)
@@ -180,13 +182,25 @@ def test_hostile_packets_are_drawn_within_bounds(sample: Any) -> None:
         sample.cases[0][0],
         findings=(Finding("SNR-REC-003", Verdict.FAIL, tuple(range(40)), "flood"),),
     )
-    html = render_report(sample.run, sample.result, sample.texts, [(record, read_trace(captured))])
+    html = render_page(sample.run, sample.result, sample.texts, [(record, read_trace(captured))])
     Page(html)
     numbers = [
         float(n) for d in re.findall(r' d="([^"]+)"', html) for n in re.findall(r"-?[\d.]+", d)
     ]
     assert numbers
     assert max(map(abs, numbers)) <= 4000
+
+
+def test_report_of_a_bundle_is_made_from_what_is_stored(sample: Any, tmp_path: Path) -> None:
+    bundle = Bundle.create(tmp_path, dataclasses.replace(sample.run, finished=None))
+    for record, captured in sample.cases:
+        bundle.add_case(record, captured)
+    html = render_report(bundle, sample.result, sample.texts, sample.run.finished)
+    cases = sorted(sample.traces(), key=lambda item: item[0].id)
+    assert html == render_page(sample.run, sample.result, sample.texts, cases)
+    links = {link for link in Page(html).every("href") if not link.startswith("#")}
+    assert len(links) == 2 * len(sample.cases)
+    assert all((tmp_path / link).is_file() for link in links)
 
 
 def test_eighty_large_cases_stay_below_ten_megabytes(sample: Any) -> None:
@@ -211,6 +225,6 @@ def test_eighty_large_cases_stay_below_ten_megabytes(sample: Any) -> None:
             for n in range(50)
         ),
     )
-    one = render_report(sample.run, sample.result, sample.texts, [(record, trace)])
-    none = render_report(sample.run, sample.result, sample.texts, [])
+    one = render_page(sample.run, sample.result, sample.texts, [(record, trace)])
+    none = render_page(sample.run, sample.result, sample.texts, [])
     assert 80 * (len(one) - len(none)) + len(none) < 10_000_000
