@@ -46,10 +46,13 @@ from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_profo
 AttachKind = Literal["tun", "tap", "namespace", "address", "in-process"]
 KINDS: tuple[AttachKind, ...] = get_args(AttachKind)
 
-PLACEHOLDERS = ("python", "here", "cache", "fd", "address", "gateway", "mtu")
+PLACEHOLDERS = (
+    "python", "here", "cache", "fd", "address", "prefix", "gateway", "mtu", "mac", "gateway_mac",
+)  # fmt: skip
 """What a command may name: the interpreter running bentpipe, the description's own directory, the
-directory of what ``build`` made, the TUN's descriptor, the implementation's address, the next
-hop's address, and the largest packet in octets."""
+directory of what ``build`` made, the descriptor of the TUN or TAP, the implementation's address
+and its prefix length, the next hop's address, the largest packet in octets, and for a TAP the two
+Ethernet addresses."""
 
 STANDARD_PORTS: Mapping[str, int] = {"echo": 7, "discard": 9, "chargen": 19}
 
@@ -82,14 +85,10 @@ class Start:
     build: str = ""
 
     def words(self, values: Mapping[str, object]) -> list[str]:
-        """The command with its placeholders filled in.
-
-        Raises:
-            KeyError: ``values`` lacks a placeholder the command names.
-        """
+        """The command with these placeholders filled in; others stay, for the lane to fill."""
 
         def fill(match: re.Match[str]) -> str:
-            return str(values[match[1]])
+            return str(values.get(match[1], match[0]))
 
         return [_PLACEHOLDER.sub(fill, word) for word in self.command]
 

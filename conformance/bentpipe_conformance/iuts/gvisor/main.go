@@ -82,6 +82,12 @@ func newStack(link stack.LinkEndpoint, chosen options) (*stack.Stack, error) {
 	return network, nil
 }
 
+// ownerPipe tells whether standard input is a pipe, whose end means that the owner is gone.
+func ownerPipe() bool {
+	status, err := os.Stdin.Stat()
+	return err == nil && status.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
+}
+
 func run() error {
 	chosen, err := parse()
 	if err != nil {
@@ -102,10 +108,12 @@ func run() error {
 	}
 	over := make(chan error, 2)
 	go func() { over <- link.receive() }()
-	go func() {
-		_, err := io.Copy(io.Discard, os.Stdin)
-		over <- err
-	}()
+	if ownerPipe() {
+		go func() {
+			_, err := io.Copy(io.Discard, os.Stdin)
+			over <- err
+		}()
+	}
 	fmt.Println("ready")
 	return <-over
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,9 +73,18 @@ static void parse(int count, char **words, struct tun *tun, ip4_addr_t *address,
   }
 }
 
-/* Block until the TUN or stdin is readable or the next timer is due; true when stdin has ended. */
-static int wait_for_work(int fd) {
-  struct pollfd watched[] = {{fd, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+/* Standard input when it is a pipe, whose end means that the owner is gone; else nothing. */
+static int owner_pipe(void) {
+  struct stat status;
+  int known = fstat(STDIN_FILENO, &status) == 0;
+
+  return known && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) ? STDIN_FILENO : -1;
+}
+
+/* Block until the TUN or the owner's pipe is readable or the next timer is due; true when the
+ * pipe has ended. A negative descriptor is one that poll does not look at. */
+static int wait_for_work(int fd, int owner) {
+  struct pollfd watched[] = {{fd, POLLIN, 0}, {owner, POLLIN, 0}};
   u32_t sleeptime = sys_timeouts_sleeptime();
   int timeout = sleeptime > INT32_MAX ? -1 : (int)sleeptime;
   char ignored[256];
@@ -85,13 +95,13 @@ static int wait_for_work(int fd) {
     }
     return 0;
   }
-  return watched[1].revents != 0 && read(STDIN_FILENO, ignored, sizeof ignored) <= 0;
+  return watched[1].revents != 0 && read(owner, ignored, sizeof ignored) <= 0;
 }
 
 int main(int count, char **words) {
   static struct tun tun;
   ip4_addr_t address, gateway;
-  int flags;
+  int flags, owner = owner_pipe();
 
   parse(count, words, &tun, &address, &gateway);
   flags = fcntl(tun.fd, F_GETFL);
@@ -112,6 +122,6 @@ int main(int count, char **words) {
       fail("reading the TUN");
     }
     sys_check_timeouts();
-  } while (!wait_for_work(tun.fd));
+  } while (!wait_for_work(tun.fd, owner));
   return 0;
 }

@@ -85,8 +85,21 @@ fn random_seed() -> u64 {
     u64::from_ne_bytes(seed)
 }
 
-/// Block until the TUN or stdin is readable or `timeout` has passed; true when stdin has ended.
-fn wait(tun: RawFd, timeout: Option<Duration>) -> bool {
+/// Standard input when it is a pipe, whose end means that the owner is gone; else nothing.
+fn owner_pipe() -> Option<RawFd> {
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    if unsafe { libc::fstat(libc::STDIN_FILENO, &mut status) } != 0 {
+        return None;
+    }
+    let kind = status.st_mode & libc::S_IFMT;
+    (kind == libc::S_IFIFO || kind == libc::S_IFSOCK).then_some(libc::STDIN_FILENO)
+}
+
+/// Block until the TUN or the owner's pipe is readable or `timeout` has passed; true when the
+/// pipe has ended.
+fn wait(tun: RawFd, owner: Option<RawFd>, timeout: Option<Duration>) -> bool {
+    // ppoll does not look at a negative descriptor.
+    let owner = owner.unwrap_or(-1);
     let mut watched = [
         libc::pollfd {
             fd: tun,
@@ -94,7 +107,7 @@ fn wait(tun: RawFd, timeout: Option<Duration>) -> bool {
             revents: 0,
         },
         libc::pollfd {
-            fd: libc::STDIN_FILENO,
+            fd: owner,
             events: libc::POLLIN,
             revents: 0,
         },
@@ -111,7 +124,7 @@ fn wait(tun: RawFd, timeout: Option<Duration>) -> bool {
     let mut ignored = [0u8; 256];
     unsafe {
         libc::read(
-            libc::STDIN_FILENO,
+            owner,
             ignored.as_mut_ptr().cast(),
             ignored.len(),
         ) <= 0
@@ -120,6 +133,7 @@ fn wait(tun: RawFd, timeout: Option<Duration>) -> bool {
 
 fn main() -> io::Result<()> {
     let options = options();
+    let owner = owner_pipe();
     let mut tun = Tun::new(options.fd, options.mtu)?;
     let started = std::time::Instant::now();
     let now = || Instant::from_micros(started.elapsed().as_micros() as i64);
@@ -154,7 +168,7 @@ fn main() -> io::Result<()> {
             // under a virtual clock no deadline would ever come nearer.
             timeout = Some(Duration::from_millis(1));
         }
-        if wait(options.fd, timeout) {
+        if wait(options.fd, owner, timeout) {
             return Ok(());
         }
     }

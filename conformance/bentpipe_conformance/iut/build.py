@@ -1,0 +1,318 @@
+"""Building the bundled implementations under test, once per machine, without root.
+
+A recipe compiles a responder of ``iuts/`` into a directory of the cache whose name holds a hash of
+its sources and its toolchain. A build is done in a directory of its own and renamed when it is
+complete, so that an interrupted one leaves nothing that looks finished; a lock keeps two from
+doing the same work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+Progress = Callable[[str], None]
+"""Told one line at a time what a build is doing."""
+
+_IUTS = Path(__file__).resolve().parent.parent / "iuts"
+_LAST_LINES = 40
+
+
+class IutUnavailable(Exception):
+    """This machine cannot build an implementation; the message says in a sentence what it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to build one implementation.
+
+    Attributes:
+        title: what a person calls it.
+        toolchain: what compiles it, with versions; raises :class:`IutUnavailable`.
+        compile: makes the responder in a directory, given the sources and the shop.
+    """
+
+    title: str
+    toolchain: Callable[[], str]
+    compile: Callable[[Path, Path, _Shop], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shop:
+    """What a recipe works with: a place for intermediate results, a log, and who wants to know."""
+
+    title: str
+    scratch: Path
+    log: Path
+    progress: Progress
+
+    def run(
+        self, command: Sequence[str | Path], cwd: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Run a command, its lines going to the log and to the progress.
+
+        Raises:
+            IutUnavailable: it fails.
+        """
+        lines: list[str] = []
+        with (
+            self.log.open("a", encoding="utf-8") as log,
+            subprocess.Popen(
+                [str(word) for word in command],
+                cwd=cwd,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+            ) as process,
+        ):
+            log.write(f"$ {' '.join(str(word) for word in command)}\n")
+            assert process.stdout is not None
+            for line in process.stdout:
+                log.write(line)
+                if line.strip():
+                    lines = [*lines[1 - _LAST_LINES :], line.strip()]
+                    self.progress(f"{self.title}: {line.strip()}")
+        if process.returncode:
+            blamed = [line for line in lines if re.match(r"E:|.*\berror\b", line)] or lines or ["?"]
+            raise IutUnavailable(
+                f"{self.title} could not be built: {blamed[0]} (the whole output is in {self.log})."
+            )
+
+
+def cache_directory() -> Path:
+    """Where builds are kept: ``$XDG_CACHE_HOME/bentpipe/iut``."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root).absolute() / "bentpipe" / "iut"
+
+
+def build(recipe: str, progress: Progress) -> Path:
+    """The directory that holds what ``recipe`` makes, built now if it was not before.
+
+    Args:
+        recipe: a key of :data:`RECIPES`, as ``[start] build`` names it.
+        progress: told what is going on, line by line; not called when nothing is to do.
+
+    Raises:
+        IutUnavailable: the recipe is unknown, the machine lacks something, or the build failed.
+    """
+    chosen = RECIPES.get(recipe)
+    if chosen is None:
+        raise IutUnavailable(
+            f"there is no build recipe {recipe!r}; [start] build can be {', '.join(RECIPES)}."
+        )
+    sources = _IUTS / recipe
+    toolchain = chosen.toolchain()
+    cache = cache_directory()
+    finished = cache / f"{recipe}-{_fingerprint(sources, toolchain)}"
+    if finished.is_dir():
+        return finished
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with _locked(cache / f"{recipe}.lock", chosen.title, progress):
+            if not finished.is_dir():
+                _make(recipe, chosen, sources, toolchain, finished, progress)
+    except OSError as error:
+        raise IutUnavailable(
+            f"{chosen.title} cannot be built in {cache}: {error.strerror}; set XDG_CACHE_HOME to a "
+            "directory with room."
+        ) from error
+    return finished
+
+
+def _make(
+    recipe: str, chosen: Recipe, sources: Path, toolchain: str, finished: Path, progress: Progress
+) -> None:
+    progress(f"{chosen.title}: building with {toolchain}")
+    cache = finished.parent
+    log = cache / f"{recipe}.log"
+    log.write_text("", encoding="utf-8")
+    for abandoned in cache.glob(f".{recipe}-*"):  # by a build that was killed
+        shutil.rmtree(abandoned, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{recipe}-", dir=cache) as made:
+        shop = _Shop(chosen.title, Path(made), log, progress)
+        output = shop.scratch / "output"
+        output.mkdir()
+        chosen.compile(sources, output, shop)
+        (output / "toolchain").write_text(f"{toolchain}\n", encoding="utf-8")
+        output.rename(finished)
+    progress(f"{chosen.title}: built in {finished}")
+
+
+def _fingerprint(sources: Path, toolchain: str) -> str:
+    digest = hashlib.sha256(f"{toolchain}\0{platform.machine()}\0".encode())
+    for path in sorted(sources.rglob("*")):
+        if path.is_file():
+            contents = path.read_bytes()
+            digest.update(f"{path.relative_to(sources)}\0{len(contents)}\0".encode() + contents)
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _locked(path: Path, title: str, progress: Progress) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"{title}: waiting for another build of it to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _program(name: str, *elsewhere: str) -> str | None:
+    """A program on the path, or where its own installer puts it."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), *elsewhere])
+    return shutil.which(name, path=os.path.expanduser(path))
+
+
+def _said(command: Sequence[str]) -> str:
+    """The first line a command prints, empty when it fails."""
+    try:
+        result = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            env={**os.environ, "LC_ALL": "C", "GOTOOLCHAIN": "local"},
+        )  # fmt: skip
+    except OSError:
+        return ""
+    return result.stdout.partition("\n")[0].strip() if result.returncode == 0 else ""
+
+
+def _at_least(said: str, least: tuple[int, int]) -> bool:
+    number = re.search(r"(\d+)\.(\d+)", said)
+    return number is not None and (int(number[1]), int(number[2])) >= least
+
+
+# lwIP: Debian's library, downloaded and unpacked for the build unless it is installed.
+
+_LWIP_PACKAGES = ("liblwip-dev", "liblwip0")
+
+
+def _lwip_toolchain() -> str:
+    compiler = _said([_program("cc") or "cc", "--version"])
+    if not compiler:
+        raise IutUnavailable("lwIP needs a C compiler: apt-get install gcc libc6-dev.")
+    installed = _said(["dpkg-query", "-W", "-f", "${Version}", _LWIP_PACKAGES[0]])
+    version = installed or _candidate(_LWIP_PACKAGES[0])
+    if not version:
+        raise IutUnavailable(
+            "lwIP is taken from Debian's packages liblwip-dev and liblwip0, which this machine "
+            "does not know: apt-get update, then try again."
+        )
+    return f"{_LWIP_PACKAGES[0]} {version}, {compiler}"
+
+
+def _candidate(package: str) -> str:
+    try:
+        policy = subprocess.run(
+            ["apt-cache", "policy", package], capture_output=True, text=True, check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        ).stdout  # fmt: skip
+    except OSError:
+        return ""
+    found = re.search(r"Candidate: (\d\S*)", policy)
+    return found[1] if found else ""
+
+
+def _compile_lwip(sources: Path, output: Path, shop: _Shop) -> None:
+    root = Path("/")
+    if not (root / "usr/include/lwip/lwip/init.h").exists():
+        # Without this option root's apt-get would warn that its helper user cannot write here.
+        apt_get = ["apt-get", *(["-o", "APT::Sandbox::User=root"] if os.geteuid() == 0 else [])]
+        shop.run([*apt_get, "download", *_LWIP_PACKAGES], cwd=shop.scratch)
+        root = shop.scratch / "debian"
+        for package in sorted(shop.scratch.glob("*.deb")):
+            shop.run(["dpkg-deb", "-x", package, root], cwd=shop.scratch)
+    library = next(iter((root / "usr/lib").glob("*/liblwip.so.0")), None)
+    if library is None:
+        raise IutUnavailable(
+            "lwIP's headers are here without its library: apt-get install liblwip0."
+        )
+    # Beside the responder, which looks there first: Debian has no static library of lwIP.
+    shutil.copyfile(library, output / library.name)
+    shop.run(
+        [
+            "cc", "-std=gnu11", "-O2", "-Wall", "-Wextra",
+            "-isystem", root / "usr/include/lwip", "-isystem", root / "usr/include",
+            *sorted(sources.glob("*.c")), output / library.name, "-Wl,-rpath,$ORIGIN",
+            "-o", output / "lwip-responder",
+        ],
+        cwd=sources,
+    )  # fmt: skip
+
+
+# smoltcp: a crate, with everything it needs pinned by Cargo.lock.
+
+_RUST = (1, 91)
+
+
+def _cargo() -> str:
+    return _program("cargo", "~/.cargo/bin") or "cargo"
+
+
+def _smoltcp_toolchain() -> str:
+    cargo = _said([_cargo(), "--version"])
+    if not _at_least(cargo, _RUST):
+        raise IutUnavailable(
+            f"smoltcp needs Rust {_RUST[0]}.{_RUST[1]} or newer and this machine has "
+            f"{cargo or 'none'}: install a current one with rustup."
+        )
+    return cargo
+
+
+def _compile_smoltcp(sources: Path, output: Path, shop: _Shop) -> None:
+    shop.run(
+        [_cargo(), "build", "--release", "--locked", "--target-dir", shop.scratch / "target"],
+        cwd=sources,
+    )
+    shutil.copy(shop.scratch / "target" / "release" / "smoltcp-responder", output)
+
+
+# gVisor: a Go module, pinned by go.sum.
+
+_GO = (1, 23)
+
+
+def _go() -> str:
+    return _program("go", "/usr/local/go/bin", "~/go/bin") or "go"
+
+
+def _gvisor_toolchain() -> str:
+    go = _said([_go(), "version"])
+    if not _at_least(go, _GO):
+        raise IutUnavailable(
+            f"gVisor netstack needs Go {_GO[0]}.{_GO[1]} or newer and this machine has "
+            f"{go or 'none'}: apt-get install golang, or a newer one where that is older."
+        )
+    return go
+
+
+def _compile_gvisor(sources: Path, output: Path, shop: _Shop) -> None:
+    shop.run(
+        [
+            _go(), "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
+            "-o", output / "gvisor-responder", ".",
+        ],
+        cwd=sources,
+        # The machine's own toolchain, and a static program.
+        environment={"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"},
+    )  # fmt: skip
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "gvisor": Recipe("gVisor netstack", _gvisor_toolchain, _compile_gvisor),
+    "lwip": Recipe("lwIP", _lwip_toolchain, _compile_lwip),
+    "smoltcp": Recipe("smoltcp", _smoltcp_toolchain, _compile_smoltcp),
+}
+"""What can be built, by the name a description uses."""
