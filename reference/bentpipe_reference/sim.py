@@ -1,0 +1,74 @@
+"""A discrete-event simulation clock: virtual seconds and a queue of calls."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+
+class Handle:
+    """One planned call; :meth:`cancel` takes it back."""
+
+    __slots__ = ("action", "time")
+
+    def __init__(self, time: float, action: Callable[[], None]) -> None:
+        self.time = time
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """Take the call back; harmless when it has run."""
+        self.action = None
+
+
+class Simulation:
+    """Runs planned calls in time order, calls of the same time in the order they were planned.
+
+    Attributes:
+        now: virtual seconds since the start.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._queue: list[tuple[float, int, Handle]] = []
+        self._planned = 0
+
+    def call_at(self, time: float, action: Callable[[], None]) -> Handle:
+        """Plan ``action`` for ``time``; a time that has passed means now."""
+        time = max(time, self.now)
+        self._planned += 1
+        handle = Handle(time, action)
+        heapq.heappush(self._queue, (time, self._planned, handle))
+        return handle
+
+    def call_after(self, delay: float, action: Callable[[], None]) -> Handle:
+        """Plan ``action`` for ``delay`` seconds from now."""
+        return self.call_at(self.now + delay, action)
+
+    def next_time(self) -> float | None:
+        """Time of the next planned call, None when nothing is planned."""
+        while self._queue and self._queue[0][2].action is None:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else None
+
+    def step(self) -> bool:
+        """Advance to the next planned call and run it; False when nothing is planned."""
+        while self._queue:
+            time, _, handle = heapq.heappop(self._queue)
+            action = handle.action
+            if action is not None:
+                handle.action = None
+                self.now = time
+                action()
+                return True
+        return False
+
+    def run_until(self, time: float) -> None:
+        """Run every call planned up to and including ``time``, then stand at ``time``."""
+        while (following := self.next_time()) is not None and following <= time:
+            self.step()
+        self.now = max(self.now, time)
+
+    def run(self) -> None:
+        """Run until nothing is planned."""
+        while self.step():
+            pass

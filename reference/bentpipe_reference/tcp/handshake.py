@@ -1,0 +1,96 @@
+"""Opening a connection: what the SYNs negotiate, and repeating them."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.rto import RttEstimator
+from bentpipe_reference.wire.segment import Segment
+
+DEFAULT_MSS = 536
+"""Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
+
+LARGEST_SHIFT = 14
+"""Larger shift counts are taken as this (RFC 7323 section 2.3)."""
+
+TIMESTAMP_OCTETS = 12
+"""What the padded Timestamps option takes from each segment."""
+
+
+def smallest_shift(buffer: int) -> int:
+    """The smallest window scale that can advertise ``buffer`` octets."""
+    shift = 0
+    while shift < LARGEST_SHIFT and buffer > 0xFFFF << shift:
+        shift += 1
+    return shift
+
+
+class Handshake:
+    """Options offered and agreed, and the timer of the SYN or SYN-ACK.
+
+    Attributes:
+        sack_ok: both ends do SACK.
+        timestamps_ok: both ends do timestamps.
+        send_shift: scale of the windows the peer advertises.
+        receive_shift: scale of the windows this end advertises.
+        deadline: when the SYN is repeated, None once it is acknowledged.
+        attempts: SYNs (or SYN-ACKs) sent so far.
+    """
+
+    def __init__(self, config: EndpointConfig, estimator: RttEstimator) -> None:
+        self._config = config
+        self._estimator = estimator
+        self.sack_ok = False
+        self.timestamps_ok = False
+        self.send_shift = 0
+        self.receive_shift = 0
+        self.deadline: float | None = None
+        self.attempts = 0
+        self._sent_at = 0.0
+        self._peer_mss = DEFAULT_MSS
+        self._scaling = config.window_scale
+
+    def take_options(self, syn: Segment) -> None:
+        """Read the peer's SYN; an option counts only if this end offers it too."""
+        config = self._config
+        self._peer_mss = DEFAULT_MSS if syn.mss is None else max(1, syn.mss)
+        self.sack_ok = config.uses_sack and syn.sack_permitted
+        self.timestamps_ok = config.uses_timestamps and syn.timestamps is not None
+        self._scaling = config.window_scale and syn.window_scale is not None
+        if self._scaling and syn.window_scale is not None:
+            self.send_shift = min(syn.window_scale, LARGEST_SHIFT)
+            self.receive_shift = smallest_shift(config.receive_buffer)
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        """Put the options into an outgoing SYN; in an answer only what the peer offered."""
+        syn.sack_permitted = self.sack_ok if answering else self._config.uses_sack
+        if self._scaling:
+            syn.window_scale = smallest_shift(self._config.receive_buffer)
+
+    def offers_timestamps(self, *, answering: bool) -> bool:
+        """Whether an outgoing SYN carries the Timestamps option."""
+        return self.timestamps_ok if answering else self._config.uses_timestamps
+
+    def smss(self) -> int:
+        """Data octets per segment: the smaller MSS less the timestamps."""
+        options = TIMESTAMP_OCTETS if self.timestamps_ok else 0
+        return max(1, min(self._peer_mss, self._config.mss) - options)
+
+    def sent(self, now: float, *, repeated: bool) -> None:
+        """A SYN left; ``repeated`` when the peer's own repetition asked for it."""
+        if self.attempts and not repeated:
+            self._estimator.back_off()
+        self.attempts += 1
+        self._sent_at = now
+        self.deadline = now + self._estimator.rto
+
+    def give_up(self) -> bool:
+        """Whether the SYN has been repeated often enough."""
+        return self.attempts > self._config.max_syn_retransmissions
+
+    def complete(self, now: float) -> float | None:
+        """The SYN is acknowledged; its round-trip time unless it was repeated (Karn)."""
+        self.deadline = None
+        if self.attempts == 1:
+            return now - self._sent_at
+        self._estimator.after_lost_syn()
+        return None

@@ -1,0 +1,184 @@
+"""A host with TCP services: IPv4 packets and time in, packets out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
+from bentpipe_reference.tcp.sending.variables import EventSink
+from bentpipe_reference.tcp.services import SERVICES, Service
+from bentpipe_reference.tcp.states import State
+from bentpipe_reference.wire.codec import WireError, emit_packet, parse_packet
+from bentpipe_reference.wire.segment import Flags, Segment, address_number
+from bentpipe_reference.wire.sequence import MASK
+
+_ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)
+
+Key = tuple[int, int, int]
+"""Remote address, remote port and local port."""
+
+
+class TcpHost:
+    """Serves echo (7), discard (9) and chargen (19); resets what belongs to no connection.
+
+    Whatever arrives, a packet is answered, taken or counted in ``ignored``; it never raises.
+
+    Args:
+        address: dotted IPv4 address.
+        config: settings of every connection.
+        seed: seed of the initial sequence numbers and timestamp offsets.
+        services: port to service, echo, discard and chargen when omitted.
+        on_event: called with every protocol event of every connection.
+        most_connections: connections held at once; when full, one that is not established makes
+            room, or else the SYN is ignored.
+
+    Attributes:
+        connections: the live connections.
+        ignored: packets that were no intact TCP segment for this address.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        config: EndpointConfig,
+        seed: int,
+        *,
+        services: Mapping[int, Callable[[], Service]] = SERVICES,
+        on_event: EventSink | None = None,
+        most_connections: int = 64,
+    ) -> None:
+        self.address = address_number(address)
+        self.config = config
+        self.connections: dict[Key, Endpoint] = {}
+        self.ignored = 0
+        self._services = services
+        self._running: dict[Key, Service] = {}
+        self._on_event = on_event
+        self._most_connections = most_connections
+        self._random = random.Random(seed)
+        self._outbox: list[bytes] = []
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take one IPv4 packet at ``now`` seconds."""
+        try:
+            segment = parse_packet(packet)
+        except WireError:
+            self.ignored += 1
+            return
+        if segment.destination != self.address:
+            self.ignored += 1
+            return
+        key = (segment.source, segment.sport, segment.dport)
+        endpoint = self.connections.get(key)
+        if endpoint is not None and self._may_reopen(endpoint, segment):
+            self._forget(key)
+            endpoint = None
+        if endpoint is not None:
+            endpoint.receive(segment, now)
+        else:
+            self._receive_without_connection(key, segment, now)
+        self._settle(key, now)
+
+    def advance(self, now: float) -> None:
+        """Run every timer that is due at ``now``."""
+        for key, endpoint in list(self.connections.items()):
+            deadline = endpoint.next_deadline()
+            if deadline is not None and deadline <= now:
+                endpoint.advance(now)
+                self._settle(key, now)
+
+    def transmit(self, now: float) -> list[bytes]:
+        """IPv4 packets to send at ``now``, in order."""
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`advance` must be called next, None when no timer runs."""
+        deadlines = (endpoint.next_deadline() for endpoint in self.connections.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def connect(
+        self, remote: str, port: int, service: Service, now: float, local_port: int | None = None
+    ) -> Endpoint:
+        """Open a connection to ``remote`` and run ``service`` on it."""
+        if local_port is None:
+            local_port = self._random.randrange(49152, 65536)
+        key = (address_number(remote), port, local_port)
+        endpoint = self._new_endpoint(key)
+        self.connections[key] = endpoint
+        self._running[key] = service
+        endpoint.open(now)
+        self._settle(key, now)
+        return endpoint
+
+    def _receive_without_connection(self, key: Key, segment: Segment, now: float) -> None:
+        flags = segment.flags
+        if flags & _RST:
+            return
+        service = self._services.get(segment.dport)
+        if flags & (_SYN | _ACK) != _SYN or service is None:
+            self._outbox.append(emit_packet(reset_for(segment)))
+            return
+        if len(self.connections) >= self._most_connections and not self._make_room():
+            return
+        endpoint = self._new_endpoint(key)
+        self.connections[key] = endpoint
+        self._running[key] = service()
+        endpoint.accept(segment, now)
+
+    def _new_endpoint(self, key: Key) -> Endpoint:
+        endpoint_class = self.config.endpoint_class or Endpoint
+        return endpoint_class(
+            self.config,
+            Addresses(self.address, key[2], key[0], key[1]),
+            self._random.getrandbits(32),
+            timestamp_offset=self._random.getrandbits(32),
+            on_event=self._on_event,
+        )
+
+    def _make_room(self) -> bool:
+        for key, endpoint in self.connections.items():
+            if endpoint.state in (State.TIME_WAIT, State.SYN_RECEIVED):
+                self._forget(key)
+                return True
+        return False
+
+    @staticmethod
+    def _may_reopen(endpoint: Endpoint, segment: Segment) -> bool:
+        """A SYN beyond the old connection's numbers ends TIME-WAIT (RFC 9293 section 3.6.1)."""
+        receiver = endpoint.receiver
+        return (
+            endpoint.state is State.TIME_WAIT
+            and segment.flags & (_SYN | _ACK | _RST) == _SYN
+            and receiver is not None
+            and 0 < segment.seq - receiver.rcv_nxt & MASK < 1 << 31
+        )
+
+    def _settle(self, key: Key, now: float) -> None:
+        """Run the service, collect what the connection sends, forget it when it has ended."""
+        endpoint = self.connections.get(key)
+        if endpoint is None:
+            return
+        if endpoint.state is not State.CLOSED:
+            self._running[key].run(endpoint, now)
+        self._outbox.extend(emit_packet(segment) for segment in endpoint.transmit(now))
+        if endpoint.state is State.CLOSED:
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        del self.connections[key]
+        del self._running[key]
+
+
+def reset_for(segment: Segment) -> Segment:
+    """The RST that answers a segment for no connection (RFC 9293 section 3.10.7.1)."""
+    reset = Segment(segment.destination, segment.source, segment.dport, segment.sport)
+    if segment.flags & _ACK:
+        reset.seq = segment.ack
+        reset.flags = _RST
+    else:
+        reset.ack = segment.seq + segment.sequence_length & MASK
+        reset.flags = _RST | _ACK
+    return reset

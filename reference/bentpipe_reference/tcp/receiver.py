@@ -1,0 +1,191 @@
+"""The receiving half of an endpoint: reassembly, when to acknowledge, and what to report."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.reassembly import Reassembly
+from bentpipe_reference.wire.sequence import before
+
+PAWS_LIFETIME = 24 * 24 * 3600.0
+"""Seconds after which TS.Recent is no longer trusted (RFC 7323 section 5.5)."""
+
+
+class Receiver:
+    """State of the receiving direction; sequence numbers are unwrapped, windows in octets.
+
+    Attributes:
+        irs: initial receive sequence number.
+        buffer: the reassembled stream.
+        edge: one past the last sequence number the advertised window allows.
+        fin_seq: where the peer's FIN stands, None until it is seen.
+        ack_now: whether an acknowledgment is due at once.
+        ack_deadline: when a delayed acknowledgment is due, None when none is.
+        ts_recent: timestamp to echo, None without timestamps.
+    """
+
+    def __init__(self, config: EndpointConfig, irs: int) -> None:
+        self.config = config
+        self.irs = irs
+        self.buffer = Reassembly(irs + 1)
+        self.edge = irs + 1
+        self.window_shift = 0
+        self.sack_ok = False
+        self.fin_seq: int | None = None
+        self.fin_received = False
+        self.ack_now = False
+        self.ack_deadline: float | None = None
+        self.ts_recent: int | None = None
+        self._ts_recent_time = 0.0
+        self._last_ack_sent = irs + 1
+        self._octets_unacked = 0
+        self._largest_segment = 1
+        self._duplicate: tuple[int, int] | None = None
+
+    @property
+    def rcv_nxt(self) -> int:
+        """Next sequence number expected, the FIN counted."""
+        return self.buffer.rcv_nxt + self.fin_received
+
+    # -- the window ---------------------------------------------------------------------------
+
+    def free_room(self) -> int:
+        """Octets the receive buffer still takes."""
+        return max(0, self.config.receive_buffer - self.buffer.unread)
+
+    def update_edge(self) -> None:
+        """Advance the advertised edge, never back (RFC 9293 section 3.8.6.2.2, SWS avoidance)."""
+        edge = self.rcv_nxt + self.free_room()
+        if edge - self.edge >= self.window_step():
+            self.edge = edge
+
+    def window_step(self) -> int:
+        """Smallest advance of the edge worth advertising."""
+        return min(self.config.receive_buffer // 2, self.config.mss)
+
+    def window_field(self) -> int:
+        """The 16-bit field; rounded up to the scale, so that the edge never moves back."""
+        self.update_edge()
+        window = max(0, self.edge - self.rcv_nxt)
+        field = min(-(-window >> self.window_shift), 0xFFFF)
+        self.edge = max(
+            self.edge if field < 0xFFFF else 0, self.rcv_nxt + (field << self.window_shift)
+        )
+        return field
+
+    def window_update_due(self) -> bool:
+        """Whether reading has made enough room to tell the peer (RFC 9293 section 3.8.6.2.2)."""
+        gain = self.rcv_nxt + self.free_room() - self.edge
+        return gain >= min(self.config.receive_buffer // 2, 2 * self.config.mss)
+
+    def is_acceptable(self, seq: int, length: int) -> bool:
+        """The segment acceptability test (RFC 9293 section 3.10.7.4)."""
+        window = self.edge - self.rcv_nxt
+        if window <= 0:
+            return length == 0 and seq == self.rcv_nxt
+        if length == 0:
+            return self.rcv_nxt <= seq < self.edge
+        return seq < self.edge and seq + length > self.rcv_nxt
+
+    # -- timestamps ---------------------------------------------------------------------------
+
+    def is_stale_timestamp(self, tsval: int, now: float) -> bool:
+        """PAWS (RFC 7323 section 5.3, R1)."""
+        return (
+            self.ts_recent is not None
+            and before(tsval, self.ts_recent)
+            and now - self._ts_recent_time < PAWS_LIFETIME
+        )
+
+    def note_timestamp(self, tsval: int, seq: int, now: float) -> None:
+        """Choose the timestamp to echo (RFC 7323 section 4.3)."""
+        if self.ts_recent is None:
+            return
+        if not before(tsval, self.ts_recent) and seq <= self._last_ack_sent:
+            self.ts_recent = tsval
+            self._ts_recent_time = now
+
+    def start_timestamps(self, tsval: int, now: float) -> None:
+        """Timestamps were negotiated; ``tsval`` came with the SYN."""
+        self.ts_recent = tsval
+        self._ts_recent_time = now
+
+    # -- data ---------------------------------------------------------------------------------
+
+    def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        """Take the text of an acceptable segment and decide how to acknowledge it."""
+        if fin and self.fin_seq is None:
+            self.fin_seq = seq + len(payload)
+        if self.fin_seq is not None:
+            payload = payload[: max(0, self.fin_seq - seq)]
+        payload = payload[: max(0, self.edge - seq)]
+        end = seq + len(payload)
+        if payload:
+            self._take(seq, payload, end, now)
+        if fin:
+            self.ack_now = True
+        if self.fin_seq == self.buffer.rcv_nxt and not self.fin_received:
+            self.fin_received = self.ack_now = True
+
+    def _take(self, seq: int, payload: bytes, end: int, now: float) -> None:
+        buffer = self.buffer
+        expected = buffer.rcv_nxt
+        gap_before = bool(buffer.blocks)
+        if self.config.dsack:
+            self._note_duplicate(seq, end)
+        buffer.insert(seq, payload)
+        in_order = seq <= expected < end
+        self._largest_segment = max(self._largest_segment, len(payload))
+        if in_order:
+            self._octets_unacked += buffer.rcv_nxt - expected
+        if self.should_ack_now(in_order=in_order, gap=gap_before or bool(buffer.blocks)):
+            self.ack_now = True
+        elif self.ack_deadline is None:
+            self.ack_deadline = now + self.delayed_ack_interval()
+
+    def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
+        """RFC 5681 section 4.2: at once out of order, filling a gap, or for every second segment.
+
+        Args:
+            in_order: the segment advanced ``rcv_nxt``.
+            gap: data was missing before the segment arrived, or is missing after it.
+        """
+        return (
+            not in_order
+            or gap
+            or self._octets_unacked >= self.config.ack_every * self._largest_segment
+        )
+
+    def delayed_ack_interval(self) -> float:
+        """Seconds an acknowledgment may wait; RFC 5681 section 4.2 allows half a second."""
+        return self.config.delayed_ack_timeout
+
+    def _note_duplicate(self, seq: int, end: int) -> None:
+        """Find the duplicate range to report by D-SACK (RFC 2883 section 4)."""
+        if self.buffer.covered(seq, end):
+            self._duplicate = seq, end
+        elif seq < self.buffer.rcv_nxt:
+            self._duplicate = seq, self.buffer.rcv_nxt
+
+    def sack_blocks_to_send(self, most: int) -> tuple[tuple[int, int], ...]:
+        """At most ``most`` blocks: a D-SACK first, then what grew last first (RFC 2018)."""
+        if not self.sack_ok:
+            return ()
+        blocks = self.buffer.blocks
+        if self._duplicate is not None:
+            blocks = [self._duplicate, *self._containing_first(self._duplicate, blocks)]
+        return tuple(blocks[:most])
+
+    @staticmethod
+    def _containing_first(
+        inner: tuple[int, int], blocks: list[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """The block around a D-SACK has to follow it (RFC 2883 section 4)."""
+        return sorted(blocks, key=lambda block: not (block[0] <= inner[0] and inner[1] <= block[1]))
+
+    def note_ack_sent(self) -> None:
+        """An acknowledgment of everything received so far left."""
+        self.ack_now = False
+        self.ack_deadline = None
+        self._octets_unacked = 0
+        self._duplicate = None
+        self._last_ack_sent = self.rcv_nxt

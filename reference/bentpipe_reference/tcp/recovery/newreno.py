@@ -1,0 +1,66 @@
+"""TCP NewReno as HK99 has it: rules 1 to 4 of its appendix, without SACK.
+
+This is the "Less Careful, Slow-but-Steady" variant of RFC 2582 (HK99 section 5.3). The paper
+leaves a timeout's effect on ``snd_recover`` open; here, as in its text, there is none.
+``recover`` plays the part of ``snd_recover``: the number *after* the highest one sent when the
+loss episode began.
+"""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.recovery.reno import RenoSender
+from bentpipe_reference.tcp.sending.variables import Outlet
+
+
+class NewRenoSender(RenoSender):
+    """One window reduction per loss episode; partial ACKs are answered at once."""
+
+    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
+        super().__init__(config, outlet, iss)
+        self.recover = self.initial_recover()
+
+    def initial_recover(self) -> int:
+        """Rule 1: snd_una at the start."""
+        return self.snd_una
+
+    def may_enter_recovery(self) -> bool:
+        """Rule 2: not for duplicates of what an earlier episode already covers."""
+        return self.snd_una >= self.recover
+
+    def recovery_point(self) -> int:
+        """Rule 2: snd_max when the episode begins."""
+        return self.snd_max
+
+    def enter_recovery(self, now: float) -> None:
+        """Rule 2: note where the episode ends, then fast retransmit."""
+        self.recover = self.recovery_point()
+        super().enter_recovery(now)
+
+    def on_ack_in_recovery(self, acked: int, now: float) -> None:
+        """Rules 3 and 4: a full ACK ends recovery, a partial one carries it on."""
+        if self.ends_recovery():
+            self.leave_recovery(now)
+        else:
+            self.on_partial_ack(acked, now)
+
+    def ends_recovery(self) -> bool:
+        """Rule 3: everything sent before the episode began is acknowledged."""
+        return self.snd_una >= self.recover
+
+    def exit_window(self) -> int:
+        """Rule 3: ssthresh, or what is outstanding plus one segment if that is less."""
+        return min(self.ssthresh, self.flight_size + self.smss)
+
+    def on_partial_ack(self, acked: int, now: float) -> None:
+        """Rule 4: repeat the next missing segment and deflate; :meth:`on_ack` then sends."""
+        self.first_retransmission(now)
+        self.cwnd = self.cwnd_after_partial_ack(acked)
+        self.emit("partial_ack", now, acked=acked)
+
+    def cwnd_after_partial_ack(self, acked: int) -> int:
+        """Rule 4: deflate by the data acknowledged, add back one segment.
+
+        Inflation can be smaller than what one ACK covers, so the result is kept at one segment.
+        """
+        return max(self.cwnd - acked + self.smss, self.smss)

@@ -1,0 +1,51 @@
+"""TCP Reno: fast retransmit and fast recovery that ends with the first new ACK (RFC 2001)."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.sender import Sender
+
+
+class RenoSender(Sender):
+    """Halves the window at every third duplicate ACK and leaves recovery at any new ACK."""
+
+    def enter_recovery(self, now: float) -> None:
+        """RFC 5681 section 3.2, steps 2 and 3."""
+        self.ssthresh = self.ssthresh_after_loss()
+        self.in_recovery = True
+        self.first_retransmission(now)
+        self.cwnd = self.cwnd_entering_recovery()
+
+    def first_retransmission(self, now: float) -> None:
+        """Repeat the segment the duplicate ACKs ask for, whatever cwnd says.
+
+        As in 4.4BSD, transmission resumes at ``snd_max`` afterwards.
+        """
+        self.retransmit(self.snd_una, now)
+        self.snd_nxt = self.snd_max
+
+    def cwnd_entering_recovery(self) -> int:
+        """Ssthresh plus the three segments that have left the network."""
+        return self.ssthresh + self.duplicate_threshold() * self.smss
+
+    def on_duplicate_in_recovery(self, now: float) -> None:
+        """Step 4: another segment has left the network; step 5: send what that allows."""
+        self.inflate()
+        self.output(now)
+
+    def inflate(self) -> None:
+        """Grow cwnd by the segment that has left the network."""
+        self.cwnd += self.smss
+
+    def on_ack_in_recovery(self, acked: int, now: float) -> None:
+        """Step 6: any new ACK ends recovery and deflates the window."""
+        self.leave_recovery(now)
+
+    def leave_recovery(self, now: float) -> None:
+        """End the recovery phase."""
+        self.cwnd = self.exit_window()
+        self.in_recovery = False
+        self.emit("leave_recovery", now)
+
+    def exit_window(self) -> int:
+        """Cwnd after recovery: ssthresh."""
+        return self.ssthresh

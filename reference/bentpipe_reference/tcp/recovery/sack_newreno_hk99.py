@@ -1,0 +1,37 @@
+"""TCP SACK-NewReno exactly as the appendix of HK99 gives it: rules 1 to 7.
+
+Where the paper is silent RFC 5681 and RFC 6298 decide: initial and loss window, growth outside
+recovery, the timeout. Rule 4 has a partial ACK deflate cwnd and call tcp_output(); rule 6 says
+what each ACK of the recovery phase sends, so with SACK the output of a partial ACK is rule 6's:
+one eligible retransmission or, failing that, one more segment of inflation and new data.
+"""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.recovery.newreno import NewRenoSender
+from bentpipe_reference.tcp.recovery.selective import SelectiveRetransmission
+
+
+class SackNewRenoHk99Sender(SelectiveRetransmission, NewRenoSender):
+    """NewReno's window (rules 1 to 4) with SACK's repairs (rules 5 to 7)."""
+
+    def enter_recovery(self, now: float) -> None:
+        """Rule 2; nothing of the new episode has been repeated yet."""
+        self.high_rxt = self.snd_una
+        super().enter_recovery(now)
+
+    def on_partial_ack(self, acked: int, now: float) -> None:
+        """Rule 4, and rule 6 in place of the unconditional retransmission."""
+        if not self.sack_ok:
+            super().on_partial_ack(acked, now)
+            return
+        self.cwnd = self.cwnd_after_partial_ack(acked)
+        self.emit("partial_ack", now, acked=acked)
+        self._ack_used = self.use_ack(now)
+        if not self._ack_used:
+            self.inflate()
+
+    def sends_after_ack(self) -> bool:
+        """Rule 6: an ACK that repeated a segment sends nothing else."""
+        used, self._ack_used = self._ack_used, False
+        return not used

@@ -1,0 +1,87 @@
+"""Rules 5 to 7 of HK99's appendix: which data SACK lets one repeat, and which it spares."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.recovery.reno import RenoSender
+from bentpipe_reference.tcp.sending.variables import Outlet
+
+
+class SelectiveRetransmission(RenoSender):
+    """Layer over Reno or NewReno; without negotiated SACK it changes nothing.
+
+    Attributes:
+        high_rxt: one past the highest number repeated in this loss episode. Missing data is
+            repeated lowest first, so this one number tells what has been repeated.
+    """
+
+    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
+        super().__init__(config, outlet, iss)
+        self.high_rxt = self.snd_una
+        self._ack_used = False
+
+    def first_retransmission(self, now: float) -> None:
+        """Fast retransmit, noting what has been repeated."""
+        end = self.retransmit(self.snd_una, now)
+        self.high_rxt = max(self.high_rxt, end)
+        self.snd_nxt = self.snd_max
+
+    def next_missing(self) -> int | None:
+        """The lowest number not held and not yet repeated in this episode."""
+        hole = self.scoreboard.next_hole(max(self.high_rxt, self.snd_una), self.snd_max)
+        return None if hole is None else hole[0]
+
+    def is_eligible(self, seq: int) -> bool:
+        """Rule 5, for a segment at ``seq`` that has not been repeated yet.
+
+        Three duplicate ACKs ask for it, or the receiver holds data of a segment at least three
+        beyond it.
+        """
+        if seq == self.snd_una and self.dupacks >= self.duplicate_threshold():
+            return True
+        highest = self.scoreboard.highest
+        return highest is not None and highest > seq + self.eligibility_distance()
+
+    def eligibility_distance(self) -> int:
+        """Rule 5: octets from a segment to the one three beyond it."""
+        return 3 * self.smss
+
+    def next_retransmission(self) -> int | None:
+        """The segment rule 6 repeats next, None when none is eligible."""
+        seq = self.next_missing()
+        return seq if seq is not None and self.is_eligible(seq) else None
+
+    def use_ack(self, now: float) -> bool:
+        """Rule 6: one eligible retransmission for this ACK, or none and False."""
+        seq = self.next_retransmission()
+        if seq is None:
+            return False
+        self.high_rxt = self.retransmit(seq, now)
+        return True
+
+    def on_duplicate_in_recovery(self, now: float) -> None:
+        """Rule 6: repeat one segment, or else inflate and send new data."""
+        if not self.sack_ok:
+            super().on_duplicate_in_recovery(now)
+        elif not self.use_ack(now):
+            self.inflate()
+            self.output(now)
+
+    def skip_held(self) -> None:
+        """Rule 7: pass over what the receiver reports to hold."""
+        while self.sack_ok and self.snd_nxt < self.snd_max:
+            hole = self.scoreboard.next_hole(self.snd_nxt, self.snd_max)
+            following = self.snd_max if hole is None else hole[0]
+            if following == self.snd_nxt:
+                return
+            self.snd_nxt = following
+
+    def repeat_end(self, seq: int) -> int | None:
+        """Rule 7: a repetition stops where the receiver's data begins."""
+        hole = self.scoreboard.next_hole(seq, self.snd_max)
+        return hole[1] if hole is not None and hole[1] < self.snd_max else None
+
+    def on_timeout_in_recovery(self) -> None:
+        """After a timeout everything may be repeated again."""
+        super().on_timeout_in_recovery()
+        self.high_rxt = self.snd_una

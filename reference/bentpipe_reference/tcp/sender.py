@@ -1,0 +1,345 @@
+"""The sending half of an endpoint: what may leave, and what an ACK or a timer sets off.
+
+How losses are repaired is left to the subclasses in :mod:`bentpipe_reference.tcp.recovery`.
+Every rule is one small method, named after the rule, so that a variant or a deliberately broken
+sender overrides exactly one.
+"""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.sending.clocks import ClockRules
+from bentpipe_reference.tcp.sending.variables import Ack
+
+
+class Sender(ClockRules):
+    """Sliding window, duplicate ACKs, timeouts and window probes."""
+
+    def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
+        """Take the handshake's outcome: segment size, first window and whether SACK is on."""
+        self.smss = smss
+        self.sack_ok = sack_ok
+        self.snd_wnd = self.max_snd_wnd = window
+        self.snd_wl1, self.snd_wl2 = seq, self.snd_una
+        self.cwnd = self.initial_window()
+
+    # -- sending ------------------------------------------------------------------------------
+
+    def send_window(self) -> int:
+        """Octets that may be outstanding: the smaller of congestion and offered window."""
+        return min(self.cwnd, self.snd_wnd)
+
+    def outstanding(self) -> int:
+        """Octets that count against :meth:`send_window`."""
+        return self.snd_nxt - self.snd_una
+
+    def usable_window(self) -> int:
+        """Octets that may be sent now; zero or less when the window is full."""
+        return self.send_window() - self.outstanding()
+
+    def output(self, now: float) -> None:
+        """Send what the window allows."""
+        self.restart_after_idle(now)
+        while self.send_next(now):
+            pass
+        self.check_probe(now)
+
+    def send_next(self, now: float) -> bool:
+        """Send one segment at ``snd_nxt`` if the window and RFC 9293 3.8.6.2.1 allow one."""
+        self.skip_held()
+        seq = self.snd_nxt
+        octets = self.sendable(seq, self.usable_window())
+        if not octets:
+            return False
+        self.transmit(seq, seq + octets, now)
+        return True
+
+    def skip_held(self) -> None:
+        """Let ``snd_nxt`` pass data the receiver holds; without SACK nothing is known of any."""
+
+    def repeat_end(self, seq: int) -> int | None:
+        """Where a segment that repeats data from ``seq`` must stop, None when nowhere."""
+        return None
+
+    def sendable(self, seq: int, usable: int) -> int:
+        """Sequence numbers of the segment to send from ``seq`` given a usable window.
+
+        A segment shorter than SMSS leaves only when it is all there is (and Nagle's rule allows
+        it) or when it is at least half the largest window ever offered.
+        """
+        if usable <= 0:
+            return 0
+        limit = self.segment_limit(seq)
+        end = self.sending_end
+        wanted = limit if end is None else min(limit, end - seq)
+        if seq < self.snd_max:
+            stop = self.repeat_end(seq)
+            if stop is not None:
+                wanted = min(wanted, stop - seq)
+        if wanted <= 0:
+            return 0
+        octets = min(wanted, usable)
+        if octets == wanted and (octets >= self.smss or self.may_send_small(seq)):
+            return octets
+        return octets if octets >= self.smss or 2 * octets >= self.max_snd_wnd else 0
+
+    def segment_limit(self, seq: int) -> int:
+        """Most sequence numbers in one segment from ``seq``: SMSS, and one more for a FIN."""
+        data_end = self.data_end
+        if self.fin_queued and data_end is not None and data_end - seq <= self.smss:
+            return data_end + 1 - seq
+        return self.smss
+
+    def may_send_small(self, seq: int) -> bool:
+        """Nagle's rule, when it is on; a repetition is no new small segment."""
+        return not (self.config.nagle and self.flight_size) or seq < self.snd_max
+
+    def transmit(self, seq: int, end: int, now: float) -> None:
+        """Put the sequence numbers from ``seq`` to ``end`` into a segment."""
+        data_end = self.data_end
+        fin = self.fin_queued and data_end is not None and end > data_end
+        stop = end - fin
+        payload = b""
+        if self.source is not None and stop > seq:
+            payload = self.source.read(seq - self.iss - 1, stop - seq)
+        repeated = seq < self.snd_max
+        self.counters.segments += 1
+        self.counters.octets += len(payload)
+        if repeated:
+            self.counters.retransmissions += 1
+            self.counters.retransmitted_octets += len(payload)
+            self.forget_measurement()
+        else:
+            self.start_measuring(end, now)
+        if seq <= self.snd_nxt < end:
+            self.snd_nxt = end
+        self.snd_max = max(self.snd_max, end)
+        self.last_send = now
+        self.persist_deadline = None
+        self.probes = 0
+        self.start_rto(now)
+        self.outlet.put(seq, payload, bool(fin), now)
+        if self.on_event is not None:
+            name = "retransmit" if repeated else "send"
+            self.emit(name, now, seq=seq - self.iss, octets=end - seq)
+
+    def retransmit(self, seq: int, now: float) -> int:
+        """Repeat one segment from ``seq``; return where it ends."""
+        stop = self.repeat_end(seq)
+        end = min(self.snd_max if stop is None else stop, seq + self.segment_limit(seq))
+        self.transmit(seq, end, now)
+        return end
+
+    # -- acknowledgments ----------------------------------------------------------------------
+
+    def on_ack(self, ack: Ack, now: float) -> None:
+        """Take an acknowledgment not beyond ``snd_max``."""
+        self.silent_timeouts = 0
+        if ack.number < self.snd_una:
+            return
+        newly_held = self.take_sack(ack)
+        duplicate = self.is_duplicate_ack(ack, newly_held)
+        moved = self.update_window(ack)
+        if ack.number > self.snd_una:
+            self.on_new_ack(ack, now)
+        elif duplicate:
+            self.dupacks += 1
+            self.emit("duplicate_ack", now, ack=ack.number - self.iss)
+            self.on_duplicate_ack(now)
+        elif moved or self.persist_deadline is not None:
+            self.output(now)
+
+    def take_sack(self, ack: Ack) -> int:
+        """Note the SACK blocks; return how many octets they newly report as held."""
+        if not self.sack_ok or not ack.blocks:
+            return 0
+        newly = 0
+        for index, (left, right) in enumerate(ack.blocks):
+            if index == 0 and self.is_duplicate_report(ack):
+                continue
+            if self.accept_sack_block(left, right, ack):
+                newly += self.scoreboard.add(left, right)
+        return newly
+
+    def accept_sack_block(self, left: int, right: int, ack: Ack) -> bool:
+        """Whether a block can be true: not empty, above the ACK, and of data that was sent."""
+        return max(ack.number, self.snd_una) < left < right <= self.snd_max
+
+    def is_duplicate_report(self, ack: Ack) -> bool:
+        """Whether the first block is a D-SACK (RFC 2883 section 4), which tells of no loss."""
+        left, right = ack.blocks[0]
+        if right <= ack.number:
+            return True
+        if len(ack.blocks) < 2:
+            return False
+        outer_left, outer_right = ack.blocks[1]
+        return outer_left <= left and right <= outer_right
+
+    def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
+        """The five conditions of RFC 5681 section 2, and no report of a duplicate."""
+        return (
+            ack.number == self.snd_una
+            and self.flight_size > 0
+            and ack.bare
+            and ack.window == self.snd_wnd
+            and not (
+                self.sack_ok and ack.blocks and not newly_held and self.is_duplicate_report(ack)
+            )
+        )
+
+    def update_window(self, ack: Ack) -> bool:
+        """Take the offered window from a segment that is not older (RFC 9293 section 3.10.7.4)."""
+        fresh = self.snd_wl1 < ack.seq or (self.snd_wl1 == ack.seq and self.snd_wl2 <= ack.number)
+        if not fresh:
+            return False
+        moved = ack.number + ack.window != self.right_edge
+        self.snd_wnd = ack.window
+        self.snd_wl1, self.snd_wl2 = ack.seq, ack.number
+        self.max_snd_wnd = max(self.max_snd_wnd, ack.window)
+        return moved
+
+    def on_new_ack(self, ack: Ack, now: float) -> None:
+        """Advance ``snd_una``, then grow, repair or leave recovery, then send."""
+        acked = ack.number - self.snd_una
+        rtt = self.measured_rtt(ack, now)
+        if rtt is not None:
+            self.estimator.sample(rtt)
+        self.snd_una = ack.number
+        self.snd_nxt = max(self.snd_nxt, self.snd_una)
+        self.scoreboard.discard_below(self.snd_una)
+        self._release()
+        self.consecutive_timeouts = self.probes = 0
+        self.dupacks = self.limited_transmit_octets = 0
+        if self.restarts_timer(ack):
+            self.restart_rto(now)
+        if self.in_recovery:
+            self.on_ack_in_recovery(acked, now)
+        else:
+            self.cwnd += self.growth_on_ack(acked)
+        self.emit("ack", now, ack=ack.number - self.iss, acked=acked)
+        if self.sends_after_ack():
+            self.output(now)
+
+    def _release(self) -> None:
+        if self.source is not None:
+            data_end = self.data_end
+            edge = self.snd_una if data_end is None else min(self.snd_una, data_end)
+            self.source.release(edge - self.iss - 1)
+
+    def restarts_timer(self, ack: Ack) -> bool:
+        """Rule 5.3 of RFC 6298: every ACK of new data restarts the timer."""
+        return True
+
+    def sends_after_ack(self) -> bool:
+        """Whether an ACK of new data lets the window clock out data."""
+        return True
+
+    # -- loss detection; the recovery variants fill in ----------------------------------------
+
+    def duplicate_threshold(self) -> int:
+        """Duplicate ACKs that mean a loss (RFC 5681 section 3.2)."""
+        return 3
+
+    def on_duplicate_ack(self, now: float) -> None:
+        """Enter recovery at the threshold, inflate within it, limited transmit before it."""
+        if self.in_recovery:
+            self.on_duplicate_in_recovery(now)
+        elif self.loss_detected() and self.may_enter_recovery():
+            self.counters.fast_recoveries += 1
+            self.enter_recovery(now)
+            self.emit("enter_recovery", now)
+        elif self.dupacks < self.duplicate_threshold():
+            self.limited_transmit(now)
+
+    def loss_detected(self) -> bool:
+        """Whether this duplicate ACK is the one that shows a loss."""
+        return self.dupacks == self.duplicate_threshold()
+
+    def may_enter_recovery(self) -> bool:
+        """Whether a loss found now begins a new episode."""
+        return True
+
+    def enter_recovery(self, now: float) -> None:
+        """Reduce the window and repeat the missing segment."""
+        raise NotImplementedError
+
+    def on_duplicate_in_recovery(self, now: float) -> None:
+        """A further duplicate ACK during recovery."""
+        raise NotImplementedError
+
+    def on_ack_in_recovery(self, acked: int, now: float) -> None:
+        """An ACK of ``acked`` new octets during recovery; ``snd_una`` has advanced."""
+        raise NotImplementedError
+
+    def limited_transmit(self, now: float) -> None:
+        """RFC 3042: one new segment for each of the first two duplicate ACKs."""
+        if not self.config.uses_limited_transmit or self.snd_nxt < self.snd_max:
+            return
+        allowance = self.cwnd + 2 * self.smss
+        usable = min(allowance, self.snd_wnd) - self.flight_size
+        octets = self.sendable(self.snd_max, min(usable, self.smss))
+        if octets:
+            self.transmit(self.snd_max, self.snd_max + octets, now)
+            self.limited_transmit_octets += octets
+
+    # -- timers -------------------------------------------------------------------------------
+
+    def on_timer(self, now: float) -> None:
+        """Run whichever timer is due."""
+        if self.rto_deadline is not None and now >= self.rto_deadline:
+            self.on_timeout(now)
+        if self.persist_deadline is not None and now >= self.persist_deadline:
+            self.on_probe_due(now)
+
+    def on_timeout(self, now: float) -> None:
+        """Rules 5.4 to 5.6 of RFC 6298 and section 3.1 of RFC 5681; then go back to snd_una."""
+        self.counters.timeouts += 1
+        self.ssthresh = self.ssthresh_after_timeout(self.consecutive_timeouts > 0)
+        self.consecutive_timeouts += 1
+        self.silent_timeouts += 1
+        self.cwnd = self.cwnd_after_timeout()
+        self.estimator.back_off()
+        self.on_timeout_in_recovery()
+        self.in_recovery = False
+        self.after_timeout = True
+        self.dupacks = self.limited_transmit_octets = 0
+        self.forget_sack_after_timeout()
+        self.snd_nxt = self.snd_una
+        self.rto_deadline = None
+        self.emit("timeout", now, rto=self.estimator.rto)
+        self.retransmit(self.snd_una, now)
+
+    def on_timeout_in_recovery(self) -> None:
+        """What the variant notes about the loss episode at a timeout."""
+
+    def forget_sack_after_timeout(self) -> None:
+        """RFC 2018 section 8: the receiver may have reneged, so earlier reports are void."""
+        self.scoreboard.clear()
+
+    def check_probe(self, now: float) -> None:
+        """Plan a window probe when data waits, no timer will bring news and nothing may leave."""
+        end = self.sending_end
+        waits = end is None or end > self.snd_nxt
+        if waits and self.rto_deadline is None:
+            self.plan_probe(now)
+        else:
+            self.persist_deadline = None
+
+    def on_probe_due(self, now: float) -> None:
+        """Send one octet beyond a closed window, or what an unusably small one allows.
+
+        A probe neither starts the retransmission timer nor moves ``snd_nxt``.
+        """
+        probes = self.probes + 1
+        octets = max(1, min(self.snd_wnd, self.smss))
+        end = self.sending_end
+        if end is not None:
+            octets = min(octets, end - self.snd_una)
+        self.transmit(self.snd_una, self.snd_una + octets, now)
+        self.emit("window_probe", now, probes=probes)
+        self.counters.window_probes += 1
+        self.silent_timeouts += 1
+        self.rto_deadline = None
+        self.snd_nxt = self.snd_una
+        self.forget_measurement()
+        self.probes = probes
+        self.plan_probe(now)

@@ -1,0 +1,1 @@
+"""The layers of the sender, each one concern: variables, congestion window, clocks."""

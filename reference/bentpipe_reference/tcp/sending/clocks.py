@@ -1,0 +1,89 @@
+"""The sender's clocks: round-trip measurement, retransmission timer and persist timer."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.sending.congestion import CongestionRules
+from bentpipe_reference.tcp.sending.variables import Ack, Outlet
+
+
+class ClockRules(CongestionRules):
+    """When a round trip is measured and when the timers run.
+
+    Attributes:
+        rto_deadline: when the retransmission timer expires, None while it is off.
+        persist_deadline: when the next window probe is due, None while none is planned.
+        consecutive_timeouts: timeouts since the peer last acknowledged new data.
+    """
+
+    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
+        super().__init__(config, outlet, iss)
+        self.rto_deadline: float | None = None
+        self.persist_deadline: float | None = None
+        self.consecutive_timeouts = 0
+        self.silent_timeouts = 0
+        self.probes = 0
+        self.last_send: float | None = None
+        self._timed: tuple[int, float] | None = None
+
+    def start_measuring(self, end: int, now: float) -> None:
+        """Time the segment that ends at ``end`` unless another is being timed."""
+        if self._timed is None:
+            self._timed = end, now
+
+    def forget_measurement(self) -> None:
+        """Karn's rule (RFC 6298 section 3): what was retransmitted is not measured."""
+        self._timed = None
+
+    def measured_rtt(self, ack: Ack, now: float) -> float | None:
+        """The round-trip time that ``ack``, which acknowledges new data, lets one measure.
+
+        With timestamps every such ACK does (RFC 7323 section 4.1), else one that covers the
+        segment being timed.
+        """
+        if ack.ts_ecr_age is not None:
+            return ack.ts_ecr_age
+        if self._timed is None or ack.number < self._timed[0]:
+            return None
+        rtt = now - self._timed[1]
+        self._timed = None
+        return rtt
+
+    def start_rto(self, now: float) -> None:
+        """Rule 5.1 of RFC 6298: sending data starts the timer unless it runs."""
+        if self.rto_deadline is None:
+            self.rto_deadline = now + self.estimator.rto
+
+    def restart_rto(self, now: float) -> None:
+        """Rules 5.2 and 5.3: an ACK of new data restarts the timer, or stops it at the end."""
+        self.rto_deadline = now + self.estimator.rto if self.flight_size else None
+
+    def idle_interval(self) -> float:
+        """Seconds without sending after which cwnd is no longer trusted (RFC 5681 section 4.1)."""
+        return self.estimator.rto
+
+    def restart_after_idle(self, now: float) -> None:
+        """Fall back to the restart window when nothing was sent for long."""
+        if (
+            self.last_send is not None
+            and not self.flight_size
+            and now - self.last_send > self.idle_interval()
+        ):
+            self.cwnd = self.restart_window()
+
+    def zero_window_probe_interval(self, probes: int) -> float:
+        """Seconds until the next probe after ``probes`` unanswered ones (RFC 9293 3.8.6.1)."""
+        return min(self.estimator.rto * 2.0**probes, self.config.max_rto)
+
+    def plan_probe(self, now: float) -> None:
+        """Start the persist timer unless it runs."""
+        if self.persist_deadline is None:
+            self.persist_deadline = now + self.zero_window_probe_interval(self.probes)
+
+    def next_deadline(self) -> float | None:
+        """The earlier of the two timers, None when both are off."""
+        if self.rto_deadline is None:
+            return self.persist_deadline
+        if self.persist_deadline is None:
+            return self.rto_deadline
+        return min(self.rto_deadline, self.persist_deadline)

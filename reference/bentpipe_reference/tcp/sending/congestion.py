@@ -1,0 +1,68 @@
+"""The congestion window outside loss recovery (RFC 5681, RFC 6928)."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.sending.variables import Outlet, SenderVariables
+
+
+class CongestionRules(SenderVariables):
+    """How cwnd and ssthresh move on ordinary ACKs, losses, timeouts and idle periods."""
+
+    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
+        super().__init__(config, outlet, iss)
+        self._octets_acked = 0
+
+    def initial_window(self) -> int:
+        """IW in octets: the configured number of segments.
+
+        RFC 6928 bounds ten segments by max(2*MSS, 14600 octets); the bound applies when the
+        segments are larger than usual, so that a large MSS does not inflate the burst.
+        """
+        octets = self.config.initial_segments * self.smss
+        return min(octets, max(2 * self.smss, self.config.initial_segments * 1460))
+
+    def loss_window(self) -> int:
+        """LW of RFC 5681: one segment."""
+        return self.smss
+
+    def restart_window(self) -> int:
+        """RW of RFC 5681 section 4.1."""
+        return min(self.initial_window(), self.cwnd)
+
+    def in_slow_start(self) -> bool:
+        """Whether cwnd grows exponentially (RFC 5681 section 3.1)."""
+        return self.cwnd < self.ssthresh
+
+    def growth_on_ack(self, acked: int) -> int:
+        """Octets to add to cwnd for an ACK of ``acked`` new octets outside recovery."""
+        if self.in_slow_start():
+            return self.slow_start_increase(acked)
+        return self.congestion_avoidance_increase(acked)
+
+    def slow_start_increase(self, acked: int) -> int:
+        """min(N, SMSS), equation 2 of RFC 5681, so that split ACKs gain nothing."""
+        return min(acked, self.smss)
+
+    def congestion_avoidance_increase(self, acked: int) -> int:
+        """One segment per window of acknowledged octets (RFC 5681 section 3.1)."""
+        self._octets_acked += acked
+        if self._octets_acked < self.cwnd:
+            return 0
+        self._octets_acked -= self.cwnd
+        return self.smss
+
+    def ssthresh_after_loss(self) -> int:
+        """max(FlightSize / 2, 2*SMSS), equation 4 of RFC 5681.
+
+        Octets that limited transmit sent are not counted (RFC 5681 section 3.2, step 2).
+        """
+        return max((self.flight_size - self.limited_transmit_octets) // 2, 2 * self.smss)
+
+    def ssthresh_after_timeout(self, repeated: bool) -> int:
+        """Ssthresh at a timeout; held when the segment timed out before (RFC 5681 section 3.1)."""
+        return self.ssthresh if repeated else self.ssthresh_after_loss()
+
+    def cwnd_after_timeout(self) -> int:
+        """Cwnd at a timeout: the loss window."""
+        return self.loss_window()

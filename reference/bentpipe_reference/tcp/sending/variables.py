@@ -1,0 +1,163 @@
+"""The sender's variables and the quantities read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.rto import RttEstimator
+from bentpipe_reference.tcp.scoreboard import Scoreboard
+from bentpipe_reference.tcp.stream import Source
+
+
+@dataclass(slots=True)
+class Ack:
+    """The acknowledgment part of one acceptable segment, numbers unwrapped.
+
+    Attributes:
+        number: the acknowledgment number.
+        window: offered window, octets (scaled).
+        seq: sequence number of the segment that carries it.
+        blocks: SACK blocks in wire order.
+        ts_ecr_age: seconds since the echoed timestamp was sent, None without one.
+        bare: the segment carries neither data nor SYN nor FIN.
+    """
+
+    number: int
+    window: int
+    seq: int
+    blocks: tuple[tuple[int, int], ...] = ()
+    ts_ecr_age: float | None = None
+    bare: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something the protocol machine did, for traces.
+
+    Attributes:
+        name: what happened, for example ``send``, ``retransmit``, ``ack``, ``enter_recovery``.
+        time: seconds on the caller's clock.
+        values: the variables that describe it.
+    """
+
+    name: str
+    time: float
+    values: dict[str, int | float | str | bool | None]
+
+
+EventSink = Callable[[Event], None]
+
+
+class Outlet(Protocol):
+    """Where the sender puts its segments."""
+
+    def put(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        """Send ``payload`` at the unwrapped sequence number ``seq``, with FIN or without."""
+        ...
+
+
+@dataclass(slots=True)
+class SenderCounters:
+    """Running totals of one sender."""
+
+    segments: int = 0
+    octets: int = 0
+    retransmissions: int = 0
+    retransmitted_octets: int = 0
+    timeouts: int = 0
+    fast_recoveries: int = 0
+    window_probes: int = 0
+
+
+class SenderVariables:
+    """State of the sending direction; sequence numbers are unwrapped, windows in octets.
+
+    Attributes:
+        iss: initial send sequence number.
+        smss: sender maximum segment size, data octets without options.
+        snd_una: oldest unacknowledged sequence number.
+        snd_nxt: next sequence number to send; below ``snd_max`` after a timeout.
+        snd_max: one past the highest sequence number sent.
+        snd_wnd: window the peer offers.
+        cwnd: congestion window.
+        ssthresh: slow start threshold.
+        dupacks: duplicate ACKs in a row.
+        recover: see the variant; the end of the loss episode being repaired.
+        in_recovery: whether fast recovery is in progress.
+        sack_ok: whether SACK was negotiated.
+        scoreboard: what the peer selectively acknowledged.
+        source: where the octets come from, None until the application attaches one.
+        fin_queued: whether the application has closed the stream.
+    """
+
+    rtt_estimator_class: type[RttEstimator] = RttEstimator
+
+    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
+        self.config = config
+        self.outlet = outlet
+        self.iss = iss
+        self.smss = config.mss
+        self.snd_una = self.snd_nxt = self.snd_max = iss + 1
+        self.snd_wnd = self.max_snd_wnd = 0
+        self.snd_wl1 = self.snd_wl2 = 0
+        self.cwnd = 0
+        self.ssthresh = 1 << 30
+        self.dupacks = 0
+        self.recover = iss
+        self.in_recovery = False
+        self.after_timeout = False
+        self.sack_ok = False
+        self.scoreboard = Scoreboard()
+        self.source: Source | None = None
+        self.fin_queued = False
+        self.estimator = self.rtt_estimator_class(config)
+        self.limited_transmit_octets = 0
+        self.counters = SenderCounters()
+        self.on_event: EventSink | None = None
+
+    @property
+    def flight_size(self) -> int:
+        """Octets sent and not cumulatively acknowledged (RFC 5681 section 2)."""
+        return self.snd_max - self.snd_una
+
+    @property
+    def right_edge(self) -> int:
+        """One past the last sequence number the peer's window allows."""
+        return self.snd_una + self.snd_wnd
+
+    @property
+    def data_end(self) -> int | None:
+        """One past the last data octet available, None when the source has no end."""
+        if self.source is None:
+            return self.iss + 1
+        end = self.source.end()
+        return None if end is None else self.iss + 1 + end
+
+    @property
+    def sending_end(self) -> int | None:
+        """One past the last sequence number that could be sent, FIN included."""
+        end = self.data_end
+        return None if end is None else end + self.fin_queued
+
+    @property
+    def fin_acknowledged(self) -> bool:
+        """Whether the peer has acknowledged the FIN."""
+        return self.fin_queued and self.data_end is not None and self.snd_una > self.data_end
+
+    def emit(self, name: str, now: float, **values: int | float | str | bool | None) -> None:
+        """Report an event with the congestion variables, when anyone listens."""
+        if self.on_event is not None:
+            values.update(
+                snd_una=self.snd_una - self.iss,
+                snd_nxt=self.snd_nxt - self.iss,
+                snd_max=self.snd_max - self.iss,
+                cwnd=self.cwnd,
+                ssthresh=self.ssthresh,
+                recover=self.recover - self.iss,
+                in_recovery=self.in_recovery,
+                dupacks=self.dupacks,
+            )
+            self.on_event(Event(name, now, values))

@@ -1,0 +1,24 @@
+"""The Internet checksum (RFC 1071)."""
+
+from __future__ import annotations
+
+
+def ones_complement_residue(data: bytes) -> int:
+    """The one's complement sum of the 16-bit words of ``data``, with 0xFFFF folded onto 0.
+
+    65536 leaves the remainder 1 modulo 65535, so a whole buffer read as one big-endian number
+    has the same residue as the sum of its words.
+    """
+    number = int.from_bytes(data, "big")
+    if len(data) & 1:
+        number <<= 8
+    return number % 0xFFFF
+
+
+def checksum_field(residue: int) -> int:
+    """The field that makes a sum with this ``residue`` verify.
+
+    The residue of an all-zero buffer would call for 0xFFFF; no IPv4 or TCP checksum covers
+    one, since both include a non-zero protocol number.
+    """
+    return -residue % 0xFFFF
