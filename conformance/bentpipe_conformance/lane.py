@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+class LaneError(Exception):
+    """The bed, not the implementation, failed; the case's verdict is *error*."""
+
+
 Point = Literal["iut", "peer"]
 """Where a packet was captured: at the implementation's side of the link, or at the tester's."""
 

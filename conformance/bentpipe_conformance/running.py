@@ -12,17 +12,13 @@ from bentpipe_conformance.case import Case
 from bentpipe_conformance.checking import Ics, declared, judge
 from bentpipe_conformance.evidence.captures import as_recorded
 from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.lane import Captured, Lane
+from bentpipe_conformance.lane import Captured, Lane, LaneError
 from bentpipe_conformance.peer import STANDARD_SERVICES, NotReached, Peer
 from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict, within_case
 
 SETTLE_RTTS = 1.0
 """Round trips to keep capturing after a script, so that answers to its last segment are judged."""
-
-
-class LaneError(Exception):
-    """The bed, not the implementation, failed; the case's verdict is *error*."""
 
 
 @dataclass(frozen=True, slots=True)

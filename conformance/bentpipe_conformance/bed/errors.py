@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.lane import LaneError
 
-class BedError(Exception):
+
+class BedError(LaneError):
     """The bed, not the implementation under test, failed.
 
     The message is one sentence for the user that says what is wrong and, where one exists, the

@@ -12,10 +12,10 @@ from typing import Any
 from bentpipe_reference.link.profile import LinkProfile
 from bentpipe_reference.link.virtual import VirtualLink
 from bentpipe_reference.sim import Handle, Simulation
-from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.host import TcpHost
 
-from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.lane import Captured, LaneError
 
 IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"
@@ -145,3 +145,14 @@ REFERENCES: Mapping[str, EndpointConfig] = {
     "hk99": EndpointConfig(variant="sack-newreno-hk99", timestamps=True),
 }
 """The true reference of each profile."""
+
+
+def reference_lane(variant: str, link: LinkProfile, seed: int) -> SimulatedLane:
+    """A lane with the reference of one recovery variant (a name of ``tcp.config.Variant``)."""
+    known = {config.variant: config for config in REFERENCES.values()}
+    if variant in known:
+        return SimulatedLane(known[variant], link, seed)
+    chosen = next((name for name in VARIANTS if name == variant), None)
+    if chosen is None:
+        raise LaneError(f"the reference has no variant {variant!r}; it has {', '.join(VARIANTS)}")
+    return SimulatedLane(EndpointConfig(variant=chosen), link, seed)

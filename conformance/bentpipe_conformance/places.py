@@ -1,0 +1,321 @@
+"""Places a certification can run in, and the crews of workers that run there.
+
+The decision which place to take is :mod:`bentpipe_conformance.bed.place`'s; this module starts
+workers in it and opens a worker's lane from inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.lanes import Attachment, KernelLane
+from bentpipe_conformance.bed.uml import Guest, Kernel
+from bentpipe_conformance.iut.description import IutDescription, load_iut
+from bentpipe_conformance.lane import Lane
+from bentpipe_conformance.running import RunSettings
+from bentpipe_conformance.worker import Assignment, Worker
+from bentpipe_reference.link.profile import LinkProfile, load_profiles
+
+WALL_CLOCK_LANES = 8
+"""Lanes side by side where the clock is the wall's; the bed's measured error decides verdicts."""
+
+GUEST_TIMEOUT_S = 3600.0
+"""Wall-clock bound on one User-Mode Linux; hung cases are found long before."""
+
+
+class Crew(Protocol):
+    """Workers at work."""
+
+    def alive(self) -> bool:
+        """Whether any worker still runs."""
+        ...
+
+    def why(self) -> str:
+        """How the first worker that failed ended, in a few words."""
+        ...
+
+    def stop(self) -> None:
+        """End every worker and whatever it started."""
+        ...
+
+
+class Place(Protocol):
+    """Somewhere to run.
+
+    Attributes:
+        name: ``simulation``, ``uml-virtual``, ``uml`` or ``host``.
+        reason: why it was chosen, for the evidence.
+        kernel: version of the kernel under the link, empty in simulation.
+    """
+
+    name: str
+    reason: str
+    kernel: str
+
+    def start(self, assignment: Assignment, jobs: int | None) -> Crew:
+        """Start workers on an assignment."""
+        ...
+
+
+def load_link(id_or_path: str) -> LinkProfile:
+    """A link profile by identifier, or the first one of a TOML file.
+
+    Raises:
+        ValueError: there is none of that name, or the file has a mistake.
+    """
+    known = load_profiles()
+    if id_or_path in known:
+        return known[id_or_path]
+    if id_or_path.endswith(".toml") or "/" in id_or_path:
+        found = load_profiles(id_or_path)
+        if not found:
+            raise ValueError(f"{id_or_path}: holds no profile; add a table such as [my-link].")
+        return next(iter(found.values()))
+    raise ValueError(f"there is no link profile {id_or_path!r}; there are {', '.join(known)}.")
+
+
+def choose(bed: str, description: IutDescription) -> Place:
+    """The place for an implementation, as asked for or the best this machine has.
+
+    Raises:
+        BedError: the place asked for cannot be had or does not suit the implementation.
+    """
+    kind = description.attach.kind
+    if kind == "in-process":
+        if bed not in ("auto", "simulation"):
+            raise BedError(
+                f"{description.id} runs inside the simulation only; leave --bed out."
+            )
+        return LocalPlace("simulation", "the reference runs in virtual time", "")
+    if bed == "simulation":
+        raise BedError(
+            f"{description.id} is no part of the simulation; choose --bed auto, uml-virtual, uml "
+            "or host."
+        )
+    from bentpipe_conformance.bed import place
+
+    chosen = place.choose(bed if kind != "address" else "host")
+    if chosen.kernel is None:
+        return LocalPlace("host", chosen.reason, os.uname().release)
+    return GuestPlace(chosen.name, chosen.reason, chosen.kernel.version, chosen.kernel)
+
+
+def _worker_command(assignment: Path) -> list[str]:
+    return [sys.executable, "-m", "bentpipe_conformance.worker", str(assignment)]
+
+
+@dataclass
+class LocalPlace:
+    """Workers as processes of this machine: the simulation, or a host's own netem."""
+
+    name: str
+    reason: str
+    kernel: str
+
+    def start(self, assignment: Assignment, jobs: int | None) -> Crew:
+        """One process with a lane per job (simulation: a process per job)."""
+        cores = os.cpu_count() or 1
+        if self.name == "simulation":
+            return ProcessCrew(assignment, min(jobs or cores, len(assignment.cases)), lanes=1)
+        lanes = min(jobs or WALL_CLOCK_LANES, len(assignment.cases))
+        return ProcessCrew(assignment, 1, lanes=lanes)
+
+
+@dataclass
+class GuestPlace:
+    """Workers inside User-Mode Linux, with a virtual clock or the wall's."""
+
+    name: str
+    reason: str
+    kernel: str
+    image: Kernel
+
+    def start(self, assignment: Assignment, jobs: int | None) -> Crew:
+        """Virtual time: a guest per job, one lane each. Wall clock: one guest, many lanes."""
+        if self.image.virtual:
+            guests = min(jobs or os.cpu_count() or 1, len(assignment.cases))
+            return GuestCrew(self.image, assignment, guests, lanes=1)
+        return GuestCrew(
+            self.image, assignment, 1, lanes=min(jobs or WALL_CLOCK_LANES, len(assignment.cases))
+        )
+
+
+@dataclass
+class ProcessCrew:
+    """Worker processes of this machine."""
+
+    assignment: Assignment
+    processes: int
+    lanes: int
+    _folder: Path = field(init=False)
+    _running: list[subprocess.Popen[bytes]] = field(init=False, default_factory=list)
+    _logs: list[Path] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="bentpipe-crew-"))
+        order = self._folder / "assignment.json"
+        replace(self.assignment, lanes=self.lanes).dump(order)
+        for number in range(self.processes):
+            log = self._folder / f"worker-{number}.log"
+            with log.open("wb") as output:
+                self._running.append(
+                    subprocess.Popen(
+                        _worker_command(order), stdin=subprocess.DEVNULL, stdout=output,
+                        stderr=output, start_new_session=True,
+                    )  # fmt: skip
+                )
+            self._logs.append(log)
+
+    def alive(self) -> bool:
+        """Whether any worker still runs."""
+        return any(process.poll() is None for process in self._running)
+
+    def why(self) -> str:
+        """The last line a failed worker wrote, or its status."""
+        for process, log in zip(self._running, self._logs, strict=True):
+            if process.poll():
+                return _last_line(log) or _ended(process.returncode)
+        return "it was stopped"
+
+    def stop(self) -> None:
+        """Kill every worker with its process group and forget the logs."""
+        for process in self._running:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@dataclass
+class GuestCrew:
+    """Workers inside User-Mode Linux guests."""
+
+    image: Kernel
+    assignment: Assignment
+    guests: int
+    lanes: int
+    _folder: Path = field(init=False)
+    _running: list[Guest] = field(init=False, default_factory=list)
+    _why: str = field(init=False, default="it was stopped")
+
+    def __post_init__(self) -> None:
+        self._folder = Path(self.assignment.claims).parent / f"crew-{os.urandom(6).hex()}"
+        self._folder.mkdir()
+        order = self._folder / "assignment.json"
+        replace(self.assignment, lanes=self.lanes).dump(order)
+        try:
+            for _ in range(self.guests):
+                self._running.append(
+                    Guest(
+                        self.image, _worker_command(order), virtual=self.image.virtual,
+                        timeout=GUEST_TIMEOUT_S,
+                    )  # fmt: skip
+                )
+        except BaseException:
+            self.stop()
+            raise
+
+    def alive(self) -> bool:
+        """Whether any guest still runs; a guest that ended tells how."""
+        living = False
+        for guest in list(self._running):
+            if guest.running():
+                living = True
+                continue
+            self._running.remove(guest)
+            self._end(guest)
+        return living
+
+    def _end(self, guest: Guest) -> None:
+        try:
+            result = guest.wait()
+            if result.status:
+                lines = result.stderr.strip().splitlines()
+                self._why = lines[-1] if lines else _ended(result.status)
+        except BedError as error:
+            self._why = str(error)
+        finally:
+            guest.close()
+
+    def why(self) -> str:
+        """How the first guest that failed ended."""
+        return self._why
+
+    def stop(self) -> None:
+        """Kill every guest."""
+        for guest in self._running:
+            guest.close()
+        self._running.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _ended(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+# -- inside the place
+
+
+def open_worker(assignment: Assignment, number: int) -> Worker:
+    """The worker of an assignment, ready to open its lane in the place it runs in."""
+    description = load_iut(assignment.iut)
+    link = load_link(assignment.link)
+    settings = RunSettings(
+        profile=assignment.profile,
+        ics=description.ics,
+        rtt=link.round_trip_s,
+        seed=assignment.seed,
+        services=description.services,
+    )
+
+    def open_lane() -> Lane:
+        return _open_lane(description, link, assignment.seed)
+
+    return Worker(assignment, settings, link, open_lane, number)
+
+
+def _open_lane(description: IutDescription, link: LinkProfile, seed: int) -> Lane:
+    kind = description.attach.kind
+    if kind == "in-process":
+        from bentpipe_conformance.iut.inprocess import reference_lane
+
+        return reference_lane(description.attach.variant, link, seed)
+    if kind == "address":
+        raise BedError("an implementation at an address needs the host bed (not yet attached)")
+    values: dict[str, object] = {"here": description.path.parent}
+    if description.start.build:
+        from bentpipe_conformance.iut.build import build
+
+        values["cache"] = build(description.start.build)
+    return KernelLane(
+        link,
+        Attachment(
+            kind=kind,
+            command=description.start.words(values),
+            ready=description.start.ready,
+            sysctls=description.sysctl,
+        ),
+    )
+
+
+def simulated_lane(iut: str, link: str, profile: str) -> tuple[Lane, RunSettings]:
+    """A lane and settings for the reference in this very process (the pytest plugin's)."""
+    description, link_profile = load_iut(iut), load_link(link)
+    settings = RunSettings(profile, description.ics, link_profile.round_trip_s, seed=1)
+    return _open_lane(description, link_profile, 1), settings
