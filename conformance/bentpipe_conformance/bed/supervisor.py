@@ -1,6 +1,6 @@
-"""Keeps one User-Mode Linux, and leaves nothing of it behind, however its owner ends.
+"""Keeps one program, and leaves nothing of it behind, however its owner ends.
 
-Run as ``python -IS supervisor.py`` by :mod:`bentpipe_conformance.bed.uml`, with the standard
+Run as ``python -IS supervisor.py`` by :mod:`bentpipe_conformance.bed.supervised`, with the standard
 library only. Standard input carries one marshalled order and then stays open: its end means that
 the owner is gone. Standard output carries one line of marshalled result.
 
@@ -40,9 +40,9 @@ def main() -> int:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for unwanted in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(unwanted, signal.SIG_IGN)
-    processor = claim_processor(order["locks"])
+    processor = claim_processor(order["locks"]) if order["locks"] else None
     started = time.monotonic()
-    isolated = enter_process_namespace()
+    isolated = order["isolate"] and enter_process_namespace()
     child = start(order, processor)
     ending = wait(child, order["timeout"])
     status = kill_all(child)
@@ -101,15 +101,17 @@ def enter_process_namespace() -> bool:
     return True
 
 
-def start(order: dict[str, Any], processor: int) -> int:
-    """Start the kernel in a session of its own, bound to ``processor``."""
+def start(order: dict[str, Any], processor: int | None) -> int:
+    """Start the program in a session of its own, bound to ``processor``."""
     child = os.fork()
     if child:
         return child
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.setsid()
-        os.sched_setaffinity(0, {processor})
+        if processor is not None:
+            os.sched_setaffinity(0, {processor})
+        os.chdir(order["cwd"])
         console = os.open(order["console"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(console, 1)
@@ -118,7 +120,7 @@ def start(order: dict[str, Any], processor: int) -> int:
             signal.signal(unwanted, signal.SIG_DFL)
         os.execve(order["argv"][0], order["argv"], order["env"])
     except OSError as error:
-        os.write(2, f"cannot start the kernel: {error}\n".encode())
+        os.write(2, f"cannot start {order['argv'][0]}: {error}\n".encode())
     os._exit(127)
 
 
@@ -157,7 +159,7 @@ def descendants() -> list[int]:
 
 
 def kill_all(child: int) -> int | None:
-    """Kill and reap what is below this process, traced children before the kernel.
+    """Kill and reap what is below this process, traced children before their tracer.
 
     Returns:
         The wait status of ``child``, None when it could not be killed in time.

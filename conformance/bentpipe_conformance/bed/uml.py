@@ -12,7 +12,6 @@ import marshal
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,15 +19,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.supervised import Supervised
 
 POLL = 0.02
 """Seconds between looks at a running guest's output."""
 HIDDEN = ("/proc", "/sys")
 """Where the guest mounts file systems of its own, so that no run can live there."""
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
 GUEST_INIT = Path(__file__).with_name("guest_init.py")
 
 
@@ -119,7 +118,7 @@ class Guest:
         env: Mapping[str, str] | None,
         virtual: bool,
         memory_mib: int,
-    ) -> subprocess.Popen[bytes]:
+    ) -> Supervised:
         folder = self.run_dir
         (folder / "guest").mkdir(exist_ok=True)
         for name in ("status", "stdout", "stderr", "console"):
@@ -160,33 +159,25 @@ class Guest:
             "panic=-1",
             *(("time-travel=inf-cpu",) if virtual else ()),
         ]
-        supervision = {
-            "argv": arguments,
-            "env": {
+        return Supervised(
+            arguments,
+            env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "TMPDIR": _memory_directory(memory_mib),
                 "HOME": uml_dir,
             },
-            "console": str(folder / "console"),
-            "timeout": self._timeout,
-            "locks": _locks_directory(),
-            "remove": [uml_dir],
-            "keep": [str(folder)] if self._owned else [],
-        }
-        process = subprocess.Popen(
-            (sys.executable, "-IS", str(SUPERVISOR)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
+            cwd="/",
+            console=folder / "console",
+            timeout=self._timeout,
+            locks=_locks_directory(),
+            isolate=True,
+            remove=[uml_dir],
+            keep=[str(folder)] if self._owned else [],
         )
-        assert process.stdin is not None
-        process.stdin.write(marshal.dumps(supervision))
-        process.stdin.flush()
-        return process
 
     def running(self) -> bool:
         """Whether the guest still runs."""
-        return self._supervisor.poll() is None
+        return self._supervisor.running()
 
     def wait(self, follow: Callable[[str], None] | None = None) -> GuestResult:
         """Wait for the command and the guest to end.
@@ -212,12 +203,10 @@ class Guest:
         return self._result
 
     def _conclude(self) -> GuestResult:
-        assert self._supervisor.stdout is not None
-        told = self._supervisor.stdout.read()
-        if not told:
+        outcome = self._supervisor.wait()
+        if outcome.ending == "killed":
             raise BedError("User-Mode Linux was killed from outside; run the command again.")
-        outcome: dict[str, Any] = marshal.loads(told)
-        if outcome["ending"] == "timeout":
+        if outcome.ending == "timeout":
             raise BedError(
                 f"User-Mode Linux did not finish within {self._timeout:.0f} s and was killed"
                 f"{_quoted(self._last_words())}."
@@ -231,7 +220,7 @@ class Guest:
             ) from None
         return GuestResult(
             status=status,
-            seconds=outcome["seconds"],
+            seconds=outcome.seconds,
             stdout=_text(self.run_dir / "stdout"),
             stderr=_text(self.run_dir / "stderr"),
         )
@@ -242,12 +231,7 @@ class Guest:
 
     def close(self) -> None:
         """Kill the guest if it still runs and remove its temporary files."""
-        process = self._supervisor
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        process.wait()
+        self._supervisor.close()
         self._clear()
 
     def _clear(self) -> None:

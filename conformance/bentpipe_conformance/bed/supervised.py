@@ -1,0 +1,118 @@
+"""Programs that end with us, whatever kills us."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a supervised program ended.
+
+    Attributes:
+        ending: ``exited``, ``timeout``, or ``killed`` when its supervisor was killed.
+        status: exit status, negative when a signal ended it; None when unknown.
+        seconds: wall-clock seconds it ran.
+    """
+
+    ending: str
+    status: int | None = None
+    seconds: float = 0.0
+
+
+class Supervised:
+    """A program under a supervisor of its own (see :mod:`bentpipe_conformance.bed.supervisor`)."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | str,
+        console: Path,
+        timeout: float,
+        locks: str = "",
+        isolate: bool = False,
+        remove: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        inherited: Sequence[int] = (),
+    ) -> None:
+        """Start it.
+
+        Args:
+            argv: absolute path of the program, and its arguments.
+            env: its environment.
+            cwd: its working directory.
+            console: file that gets its output.
+            timeout: wall-clock seconds after which it is killed.
+            locks: directory for the locks by which it claims a processor; empty: it uses all.
+            isolate: start it in a process namespace where that is allowed.
+            remove: directories to remove when it has ended.
+            keep: directories to remove only when we are gone by then.
+            inherited: file descriptors the supervisor keeps open, such as a lock's.
+        """
+        order = {
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": str(cwd),
+            "console": str(console),
+            "timeout": timeout,
+            "locks": locks,
+            "isolate": isolate,
+            "remove": list(remove),
+            "keep": list(keep),
+        }
+        self._process = subprocess.Popen(
+            (sys.executable, "-IS", str(SUPERVISOR)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=tuple(inherited),
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(marshal.dumps(order))
+            self._process.stdin.flush()
+        self._ending: Ending | None = None
+
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def wait(self, timeout: float | None = None) -> Ending:
+        """Wait for its end.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs after ``timeout`` seconds.
+        """
+        if self._ending is None:
+            self._process.wait(timeout)
+            assert self._process.stdout is not None
+            told = self._process.stdout.read()
+            self._ending = _read(marshal.loads(told)) if told else Ending("killed")
+        return self._ending
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _read(result: dict[str, Any]) -> Ending:
+    status = result["status"]
+    code = None if status is None else os.waitstatus_to_exitcode(status)
+    return Ending(result["ending"], code, result["seconds"])
