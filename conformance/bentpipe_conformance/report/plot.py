@@ -17,6 +17,9 @@ from bentpipe_conformance.report.scene import Mark, Scene
 WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 74, 16, 14, 40
 _LABELS = 8
+_CIRCLES = 60
+_STROKES = 4000
+"""More strokes of one kind than this are thinned out evenly; nobody could tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ class _Pen:
             bottom = max(bottom, top + 1.5)
             x = self._n(self.view.x(time))
             strokes.append(f"M{x} {self._n(top)}V{self._n(bottom)}")
-        return "".join(dict.fromkeys(strokes))
+        return _thinned(strokes)
 
     def steps(self, points: Iterable[tuple[float, float]]) -> str:
         path: list[str] = []
@@ -163,6 +166,7 @@ class _Pen:
             elif y != last:
                 path.append(f"H{x}V{y}")
             last = y
+        path = path[:1] + path[1 :: len(path) // _STROKES + 1]
         return "".join(path) + (f"H{self._n(self.view.x(self.view.end))}" if path else "")
 
     def ticks(self, points: Iterable[tuple[float, float]]) -> str:
@@ -170,14 +174,19 @@ class _Pen:
             f"M{self._n(self.view.x(time))} {self._n(self.view.y(offset))}v5"
             for time, offset in points
         ]
-        return "".join(dict.fromkeys(strokes))
+        return _thinned(strokes)
 
     def crosses(self, points: Iterable[tuple[float, float]]) -> str:
         strokes = [
             f"M{self._n(self.view.x(time) - 4)} {self._n(self.view.y(offset) - 4)}l8 8m0-8l-8 8"
             for time, offset in points
         ]
-        return "".join(dict.fromkeys(strokes))
+        return _thinned(strokes)
+
+
+def _thinned(strokes: Iterable[str]) -> str:
+    once = list(dict.fromkeys(strokes))
+    return "".join(once[:: len(once) // _STROKES + 1])
 
 
 def _reaching(acks: Sequence[Mark], view: View) -> list[Mark]:
@@ -194,7 +203,7 @@ def _widest(acks: Sequence[Mark], view: View) -> list[Mark]:
 
 
 def _circles(view: View, marks: Sequence[Mark], numbers: Sequence[int]) -> list[str]:
-    first = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
+    first = {number: place for place, number in enumerate(dict.fromkeys(numbers[:_CIRCLES]))}
     found = {mark.number: mark for mark in marks if mark.number in first}
     parts = []
     labels = 0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.trace import Packet, Trace
 
+_ROUNDING_S = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class Transit:
@@ -67,10 +69,14 @@ def _pair(departures: list[Packet], arrivals: list[Packet]) -> list[tuple[Packet
     shortest = min((delay for delay in delays if delay >= 0), default=0.0)
     partner: dict[int, Packet] = {}
     for key, sent in waiting.items():
-        unused = list(sent)
+        early: list[Packet] = []
+        departures_left = iter(sent)
+        upcoming = next(departures_left, None)
         for arrived in coming.get(key, ()):
-            early = [p for p in unused if p.time <= arrived.time - shortest + 1e-6]
+            limit = arrived.time - shortest + _ROUNDING_S
+            while upcoming is not None and upcoming.time <= limit:
+                early.append(upcoming)
+                upcoming = next(departures_left, None)
             if early:
-                unused.remove(early[-1])
-                partner[early[-1].number] = arrived
+                partner[early.pop().number] = arrived
     return [(packet, partner.get(packet.number)) for packet in departures]

@@ -203,6 +203,25 @@ def test_report_of_a_bundle_is_made_from_what_is_stored(sample: Any, tmp_path: P
     assert all((tmp_path / link).is_file() for link in links)
 
 
+def test_flood_of_packets_makes_a_bounded_page(sample: Any) -> None:
+    captured = [
+        Captured(0.0, "iut", False, build(Tcp("2.2.2.2", "1.1.1.1", 2, 19, 0, 0, 2, 9, b""))),
+        Captured(0.0, "iut", True, build(Tcp("1.1.1.1", "2.2.2.2", 19, 2, 0, 1, 18, 9, b""))),
+    ]
+    for n in range(6_000):
+        seq = 1 + n * 7919 % 50_000_000
+        out = Tcp("1.1.1.1", "2.2.2.2", 19, 2, seq, 1, 0x10, 9, b"x")
+        back = Tcp("2.2.2.2", "1.1.1.1", 2, 19, 1, seq, 0x10, 9, b"")
+        captured.append(Captured(n / 1000, "iut", True, build(out)))
+        captured.append(Captured(n / 1000, "iut", False, build(back)))
+    record = dataclasses.replace(
+        sample.cases[0][0],
+        findings=(Finding("SNR-REC-003", Verdict.FAIL, tuple(range(1, 12_000)), "flood"),),
+    )
+    html = render_page(sample.run, sample.result, sample.texts, [(record, read_trace(captured))])
+    assert len(html) < 500_000
+
+
 def test_eighty_large_cases_stay_below_ten_megabytes(sample: Any) -> None:
     def steady(count: int) -> Trace:
         captured = []

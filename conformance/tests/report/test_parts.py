@@ -65,6 +65,16 @@ def test_packet_lost_on_the_way_to_the_implementation_is_a_row_of_its_own() -> N
     ]
 
 
+def test_flood_of_equal_packets_is_paired_in_order() -> None:
+    captured = []
+    for n in range(3000):
+        captured.append(Captured(n * 1e-4, "iut", True, packet(1)))
+        captured.append(Captured(n * 1e-4 + 0.3, "peer", True, packet(1)))
+    transit = match(read_trace(sorted(captured, key=lambda item: item.time)))
+    assert transit.lost_forward == frozenset()
+    assert len(transit.at_peer) == 3000
+
+
 def test_capture_at_one_point_only_says_nothing_of_losses() -> None:
     transit = match(read_trace([Captured(0.0, "iut", True, packet(1))]))
     assert not transit.known
