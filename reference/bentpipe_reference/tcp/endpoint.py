@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.handshake import Handshake, smallest_shift
+from bentpipe_reference.tcp.handshake import Handshake
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SENDERS
 from bentpipe_reference.tcp.sender import Sender
@@ -32,7 +33,7 @@ class Addresses:
 
 
 class Endpoint:
-    """A connection; call :meth:`open` or :meth:`accept` first, and :meth:`transmit` after each call.
+    """A connection; call :meth:`open` or :meth:`accept` first, :meth:`transmit` after each call.
 
     Attributes:
         state: the connection's state.
@@ -161,9 +162,8 @@ class Endpoint:
             self.abort("the peer answers no retransmission", now)
             return
         receiver = self.receiver
-        if receiver is not None and receiver.ack_deadline is not None:
-            if now >= receiver.ack_deadline:
-                receiver.ack_now = True
+        if receiver is not None and now >= (receiver.ack_deadline or math.inf):
+            receiver.ack_now = True
         if self.time_wait_until is not None and now >= self.time_wait_until:
             self.time_wait_until = None
             self._happen(Happening.QUIET_TIME_OVER, now)
@@ -417,6 +417,3 @@ class Endpoint:
         if self.receiver is not None:
             self.receiver.ack_deadline = None
             self.receiver.ack_now = False
-
-
-__all__ = ["Addresses", "Endpoint", "smallest_shift"]

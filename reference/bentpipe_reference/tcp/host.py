@@ -89,7 +89,7 @@ class TcpHost:
                 endpoint.advance(now)
                 self._settle(key, now)
 
-    def transmit(self, now: float) -> list[bytes]:
+    def transmit(self, now: float) -> list[bytes]:  # noqa: ARG002
         """IPv4 packets to send at ``now``, in order."""
         outbox, self._outbox = self._outbox, []
         return outbox

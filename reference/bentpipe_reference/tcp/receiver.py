@@ -67,9 +67,7 @@ class Receiver:
         self.update_edge()
         window = max(0, self.edge - self.rcv_nxt)
         field = min(-(-window >> self.window_shift), 0xFFFF)
-        self.edge = max(
-            self.edge if field < 0xFFFF else 0, self.rcv_nxt + (field << self.window_shift)
-        )
+        self.edge = self.rcv_nxt + (field << self.window_shift)
         return field
 
     def window_update_due(self) -> bool:

@@ -56,7 +56,7 @@ class Sender(ClockRules):
     def skip_held(self) -> None:
         """Let ``snd_nxt`` pass data the receiver holds; without SACK nothing is known of any."""
 
-    def repeat_end(self, seq: int) -> int | None:
+    def repeat_end(self, seq: int) -> int | None:  # noqa: ARG002
         """Where a segment that repeats data from ``seq`` must stop, None when nowhere."""
         return None
 
@@ -181,10 +181,12 @@ class Sender(ClockRules):
             and self.flight_size > 0
             and ack.bare
             and ack.window == self.snd_wnd
-            and not (
-                self.sack_ok and ack.blocks and not newly_held and self.is_duplicate_report(ack)
-            )
+            and not (self.sack_ok and self.only_reports_duplicate(ack, newly_held))
         )
+
+    def only_reports_duplicate(self, ack: Ack, newly_held: int) -> bool:
+        """Whether the ACK was set off by a segment that arrived twice, not by a loss."""
+        return bool(ack.blocks) and not newly_held and self.is_duplicate_report(ack)
 
     def update_window(self, ack: Ack) -> bool:
         """Take the offered window from a segment that is not older (RFC 9293 section 3.10.7.4)."""
@@ -225,7 +227,7 @@ class Sender(ClockRules):
             edge = self.snd_una if data_end is None else min(self.snd_una, data_end)
             self.source.release(edge - self.iss - 1)
 
-    def restarts_timer(self, ack: Ack) -> bool:
+    def restarts_timer(self, ack: Ack) -> bool:  # noqa: ARG002
         """Rule 5.3 of RFC 6298: every ACK of new data restarts the timer."""
         return True
 

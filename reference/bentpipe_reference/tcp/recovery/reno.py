@@ -24,7 +24,7 @@ class RenoSender(Sender):
         self.snd_nxt = self.snd_max
 
     def cwnd_entering_recovery(self) -> int:
-        """Ssthresh plus the three segments that have left the network."""
+        """Return ssthresh plus the three segments that have left the network."""
         return self.ssthresh + self.duplicate_threshold() * self.smss
 
     def on_duplicate_in_recovery(self, now: float) -> None:
@@ -36,7 +36,7 @@ class RenoSender(Sender):
         """Grow cwnd by the segment that has left the network."""
         self.cwnd += self.smss
 
-    def on_ack_in_recovery(self, acked: int, now: float) -> None:
+    def on_ack_in_recovery(self, acked: int, now: float) -> None:  # noqa: ARG002
         """Step 6: any new ACK ends recovery and deflates the window."""
         self.leave_recovery(now)
 
@@ -47,5 +47,5 @@ class RenoSender(Sender):
         self.emit("leave_recovery", now)
 
     def exit_window(self) -> int:
-        """Cwnd after recovery: ssthresh."""
+        """Return cwnd after recovery: ssthresh."""
         return self.ssthresh

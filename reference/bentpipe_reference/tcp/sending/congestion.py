@@ -60,9 +60,9 @@ class CongestionRules(SenderVariables):
         return max((self.flight_size - self.limited_transmit_octets) // 2, 2 * self.smss)
 
     def ssthresh_after_timeout(self, repeated: bool) -> int:
-        """Ssthresh at a timeout; held when the segment timed out before (RFC 5681 section 3.1)."""
+        """Return ssthresh at a timeout: held if the segment timed out before (RFC 5681, 3.1)."""
         return self.ssthresh if repeated else self.ssthresh_after_loss()
 
     def cwnd_after_timeout(self) -> int:
-        """Cwnd at a timeout: the loss window."""
+        """Return cwnd at a timeout: the loss window."""
         return self.loss_window()
