@@ -24,8 +24,8 @@ VARIANTS: tuple[Variant, ...] = (
 class EndpointConfig:
     """Settings of one TCP endpoint. Times are seconds, sizes octets unless said otherwise.
 
-    ``None`` in ``sack``, ``limited_transmit``, ``initial_window_segments`` and ``timestamps``
-    means the variant's own habit: only ``sack-newreno-rfc`` uses limited transmit (RFC 3042),
+    ``None`` in ``sack``, ``limited_transmit``, ``initial_window_segments``, ``timestamps`` and
+    ``clock_granularity`` means the variant's own habit: only ``sack-newreno-rfc`` uses limited transmit (RFC 3042),
     timestamps (RFC 7323) and ten segments to start with (RFC 6928); the older ones start with
     one segment, as HK99's systems did, and ``reno`` and ``newreno`` do not use SACK.
 
@@ -42,7 +42,8 @@ class EndpointConfig:
         initial_rto: retransmission timeout before a measurement.
         min_rto: its lower bound.
         max_rto: its upper bound, also after back-off and for zero window probes.
-        clock_granularity: G of RFC 6298.
+        clock_granularity: G of RFC 6298; 4.4BSD's half-second ticks for the older variants, since
+            finer ones let the queue's growth in slow start outrun the timeout, else 1 ms.
         receive_buffer: room for data the application has not read.
         send_buffer: room for data the application has written and the peer not acknowledged.
         delayed_ack_timeout: longest delay of an ACK.
@@ -68,7 +69,7 @@ class EndpointConfig:
     initial_rto: float = 1.0
     min_rto: float = 1.0
     max_rto: float = 60.0
-    clock_granularity: float = 0.001
+    clock_granularity: float | None = None
     receive_buffer: int = 240 * 1024
     send_buffer: int = 240 * 1024
     delayed_ack_timeout: float = 0.2
@@ -102,6 +103,13 @@ class EndpointConfig:
     def uses_limited_transmit(self) -> bool:
         """Whether the first two duplicate ACKs clock out new data."""
         return self._is_current if self.limited_transmit is None else self.limited_transmit
+
+    @property
+    def granularity(self) -> float:
+        """G of RFC 6298, seconds."""
+        if self.clock_granularity is not None:
+            return self.clock_granularity
+        return 0.001 if self._is_current else 0.5
 
     @property
     def initial_segments(self) -> int:

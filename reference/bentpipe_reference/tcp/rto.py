@@ -33,7 +33,7 @@ class RttEstimator:
             self.rttvar += self.BETA * (abs(self.srtt - rtt) - self.rttvar)
             self.srtt += self.ALPHA * (rtt - self.srtt)
         self.rto = self.bounded(
-            self.srtt + max(self._config.clock_granularity, self.K * self.rttvar)
+            self.srtt + max(self._config.granularity, self.K * self.rttvar)
         )
 
     def bounded(self, rto: float) -> float:

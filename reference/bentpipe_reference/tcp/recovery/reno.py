@@ -12,8 +12,19 @@ class RenoSender(Sender):
         """RFC 5681 section 3.2, steps 2 and 3."""
         self.ssthresh = self.ssthresh_after_loss()
         self.in_recovery = True
+        if self.rearms_timer_on_entry():
+            self.rto_deadline = None
         self.first_retransmission(now)
         self.cwnd = self.cwnd_entering_recovery()
+
+    def rearms_timer_on_entry(self) -> bool:
+        """Whether the fast retransmission restarts the retransmission timer.
+
+        4.4BSD does; RFC 6298 is silent and RFC 6675 section 6 permits it. Without it, a slow
+        start that fills the satellite's queue ends in a spurious timeout: the first partial ACK
+        comes one full round trip, queue included, after the last ACK that set the timer.
+        """
+        return True
 
     def first_retransmission(self, now: float) -> None:
         """Repeat the segment the duplicate ACKs ask for, whatever cwnd says.
