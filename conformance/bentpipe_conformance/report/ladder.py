@@ -12,6 +12,9 @@ from bentpipe_conformance.trace import Packet, Trace
 AROUND = 6
 """Packets shown before and after each packet of interest."""
 
+OPENING = 30
+"""Rows shown of a case without packets of interest."""
+
 LIMIT = 90
 """Rows of one ladder; a longer one would not be read."""
 
@@ -82,8 +85,8 @@ def _when(row: Row) -> float:
 
 
 def _only(rows: list[Row], marked: Collection[int]) -> list[Row]:
-    places = [index for index, row in enumerate(rows) if row.number in marked] or [0]
-    keep: list[int] = []
+    places = [index for index, row in enumerate(rows) if row.number in marked]
+    keep: list[int] = [] if places else list(range(min(OPENING, len(rows))))
     for place in places:
         around = range(max(0, place - AROUND), min(len(rows), place + AROUND + 1))
         keep += [index for index in around if index not in keep]

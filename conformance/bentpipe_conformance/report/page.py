@@ -144,6 +144,9 @@ def render_page(
     requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
     verdict = Verdict(result["verdict"])
+    ways = [name for name in ("forward", "return", "return_") if _is_table(run.link.get(name))]
+    if len(ways) != 2:
+        ways = []
     return _template().render(
         run=run,
         verdict=verdict,
@@ -163,6 +166,8 @@ def render_page(
         titles={item.id: item.title for item in requirements},
         link_seconds=sum(view.record.link_seconds for view in views),
         order=ORDER,
+        link_facts={name: value for name, value in run.link.items() if name not in ways},
+        link_ways=_both_ways(run.link, ways),
     )  # fmt: skip
 
 
@@ -311,11 +316,25 @@ def _duration(seconds: float) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int):
+        return thousands(value)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(_shown, value))
     return "–" if value in (None, "") else str(value)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _both_ways(link: Mapping[str, Any], ways: Sequence[str]) -> list[tuple[str, Any, Any]]:
+    """Rows (property, forward, return) of a link profile; empty when it has no two directions."""
+    if not ways:
+        return []
+    forward, back = (dict(_flat(link[name])) for name in ways)
+    return [(name, forward.get(name), back.get(name)) for name in dict.fromkeys([*forward, *back])]
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

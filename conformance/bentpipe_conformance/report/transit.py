@@ -18,8 +18,8 @@ class Transit:
         known: whether there was a capture at the tester's side at all.
         at_peer: frame number in ``iut.pcapng`` -> seconds at the tester's side.
         lost_forward: frame numbers in ``iut.pcapng`` that left the implementation and never
-            reached the tester.
-        lost_return: packets the tester sent that never reached the implementation.
+            reached the tester, although there was time for it before the captures ended.
+        lost_return: packets the tester sent that never reached the implementation, likewise.
     """
 
     known: bool
@@ -38,6 +38,7 @@ def match(trace: Trace) -> Transit:
     near, far = trace.at("iut"), trace.at("peer")
     if not far:
         return Transit(False, {}, frozenset(), ())
+    end = max(packet.time for packet in trace.packets)
     forward = _pair([p for p in near if p.outgoing], [p for p in far if p.outgoing])
     back = _pair([p for p in far if not p.outgoing], [p for p in near if not p.outgoing])
     at_peer = {sent.number: arrived.time for sent, arrived in forward if arrived is not None}
@@ -45,9 +46,15 @@ def match(trace: Trace) -> Transit:
     return Transit(
         True,
         at_peer,
-        frozenset(sent.number for sent, arrived in forward if arrived is None),
-        tuple(sent for sent, arrived in back if arrived is None),
+        frozenset(sent.number for sent in _lost(forward, end)),
+        tuple(_lost(back, end)),
     )
+
+
+def _lost(pairs: list[tuple[Packet, Packet | None]], end: float) -> list[Packet]:
+    """What never arrived, without what may still have been under way at the end."""
+    longest = max((arrived.time - sent.time for sent, arrived in pairs if arrived), default=0.0)
+    return [sent for sent, arrived in pairs if arrived is None and sent.time + longest < end]
 
 
 def _key(packet: Packet) -> bytes:

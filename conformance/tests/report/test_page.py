@@ -95,6 +95,7 @@ def test_page_tells_verdict_text_source_reason_and_packets(page: Page) -> None:
         "congestion_control reno",
         "No packet was captured.",
         "20240611",
+        "rate 1.3e+06 1.3e+06 delay 0.3 0.3",
     ):
         assert expected in text
 

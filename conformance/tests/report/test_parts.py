@@ -46,8 +46,9 @@ def test_lost_retransmission_is_told_from_its_equal_original() -> None:
         Captured(0.3, "peer", True, routed(first)),
         Captured(0.4, "peer", True, routed(second)),
         Captured(0.9, "iut", True, first),
+        Captured(1.5, "iut", True, packet(21)),
     ])  # fmt: skip
-    assert match(trace).lost_forward == {3}
+    assert match(trace).lost_forward == {3}  # and not packet 4, which was still under way
 
 
 def test_packet_lost_on_the_way_to_the_implementation_is_a_row_of_its_own() -> None:
