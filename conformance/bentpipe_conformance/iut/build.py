@@ -32,6 +32,10 @@ class IutUnavailable(Exception):
     """This machine cannot build an implementation; the message says in a sentence what it lacks."""
 
 
+class BuildFailed(IutUnavailable):
+    """Everything needed is here, but the build failed: its log tells more than the message."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How to build one implementation.
@@ -62,7 +66,7 @@ class _Shop:
         """Run a command, its lines going to the log and to the progress.
 
         Raises:
-            IutUnavailable: it fails.
+            BuildFailed: it fails.
         """
         lines: list[str] = []
         with (
@@ -87,7 +91,7 @@ class _Shop:
                     self.progress(f"{self.title}: {line.strip()}")
         if process.returncode:
             blamed = [line for line in lines if re.match(r"E:|.*\berror\b", line)] or lines or ["?"]
-            raise IutUnavailable(
+            raise BuildFailed(
                 f"{self.title} could not be built: {blamed[0]} (the whole output is in {self.log})."
             )
 
@@ -106,7 +110,8 @@ def build(recipe: str, progress: Progress) -> Path:
         progress: told what is going on, line by line; not called when nothing is to do.
 
     Raises:
-        IutUnavailable: the recipe is unknown, the machine lacks something, or the build failed.
+        IutUnavailable: the recipe is unknown or the machine lacks something.
+        BuildFailed: the build itself failed, for want of a network for example.
     """
     chosen = RECIPES.get(recipe)
     if chosen is None:

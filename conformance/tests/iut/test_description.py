@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.iut.build import RECIPES
+from bentpipe_conformance.iut.description import (
+    STANDARD_PORTS,
+    Attach,
+    DescriptionError,
+    IutDescription,
+    list_iuts,
+    load_iut,
+)
+from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
+
+GOOD = """
+id = "mine"
+name = "My stack"
+[attach]
+kind = "tun"
+[start]
+command = ["{here}/mine", "--fd", "{fd}", "--address", "{address}", "{mtu}"]
+ready = "listening"
+[services]
+echo = 7007
+[ics]
+sack = true
+congestion_control = "cubic"
+"""
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def refusal(tmp_path: Path, text: str) -> str:
+    with pytest.raises(DescriptionError) as caught:
+        load_iut(written(tmp_path, text))
+    return str(caught.value)
+
+
+def test_own_description_loaded_by_path_has_defaults_for_the_rest(tmp_path: Path) -> None:
+    mine = load_iut(written(tmp_path, GOOD))
+    assert (mine.id, mine.name) == ("mine", "My stack")
+    assert mine.attach == Attach("tun")
+    assert mine.start.ready == "listening"
+    assert mine.services == {"echo": 7007, "discard": 9, "chargen": 19}
+    assert mine.ics["sack"] is True
+    assert mine.ics["congestion_control"] == "cubic"
+    assert mine.ics["timestamps"] is load_proforma()["timestamps"].default
+    assert set(mine.ics) == set(load_proforma())
+
+
+def test_command_filled_in_keeps_what_the_lane_fills_later(tmp_path: Path) -> None:
+    start = load_iut(written(tmp_path, GOOD)).start
+    assert start.words({"here": "/x", "fd": 5, "mtu": 1500}) == [
+        "/x/mine", "--fd", "5", "--address", "{address}", "1500",
+    ]  # fmt: skip
+
+
+def test_stack_at_an_address_needs_no_command(tmp_path: Path) -> None:
+    text = 'id="box"\nname="Box"\n[attach]\nkind="address"\ninterface="eth1"\naddress="192.0.2.7"'
+    box = load_iut(written(tmp_path, text))
+    assert box.attach == Attach("address", interface="eth1", address="192.0.2.7")
+    assert box.start.command == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('id = "mine"', 'id = "mine"\nsacks = 1', "mine.toml: the file has unknown key 'sacks'; "
+         "allowed are id, name, attach, start, sysctl, services, ics"),
+        ('id = "mine"', "", "mine.toml: the file lacks 'id'"),
+        ('id = "mine"', 'id = "a b"', "mine.toml: the file needs letters, digits and '-' only for "
+         "'id', not 'a b'"),
+        ('name = "My stack"', "name = 3", "mine.toml: the file needs a text for 'name', not 3"),
+        ('name = "My stack"', 'name = " "', "mine.toml: the file needs a text for 'name', not an "
+         "empty one"),
+        ('kind = "tun"', 'kind = "bus"', "mine.toml: [attach] needs one of tun, tap, namespace, "
+         "address, in-process for 'kind', not 'bus'"),
+        ('kind = "tun"', 'kind = "tun"\naddress = "10.0.0.1"', "mine.toml: [attach] has unknown "
+         "key 'address'; allowed are kind"),
+        ('kind = "tun"', 'kind = "address"\naddress = "ten"\ninterface = "eth0"',
+         "mine.toml: [attach] needs an IPv4 address for 'address', not 'ten'"),
+        ('kind = "tun"', 'kind = "address"\naddress = "10.0.0.1"',
+         "mine.toml: [attach] lacks 'interface'"),
+        ('kind = "tun"', 'kind = "in-process"\nvariant = "reno"',
+         "mine.toml: [start] has no meaning for kind 'in-process'; leave it out"),
+        ('ready = "listening"', "ready = true", "mine.toml: [start] needs a text for 'ready', "
+         "not True"),
+        ('"{here}/mine"', "7", "mine.toml: [start] needs a list of words for 'command', and 7 is "
+         "not a text"),
+        ('"{here}/mine"', '"{home}/mine"', "mine.toml: [start] has unknown placeholder {home} in "
+         "'command'; allowed are python, here, cache, fd, address, prefix, gateway, mtu, mac, "
+         "gateway_mac"),
+        ('"{here}/mine"', '"{cache}/mine"', "mine.toml: [start] needs 'build' and {cache} in "
+         "'command' together or not at all"),
+        ('"--fd", "{fd}"', '"--fd", "3"', "mine.toml: [start] needs {fd} in 'command': kind 'tun' "
+         "inherits a descriptor"),
+        ('command = ["{here}/mine", "--fd", "{fd}", "--address", "{address}", "{mtu}"]', "",
+         "mine.toml: [start] lacks 'command', which kind 'tun' needs"),
+        ("[services]", '[sysctl]\n"net.ipv4.tcp_sack" = 0\n[services]',
+         "mine.toml: [sysctl] has a meaning only for kind 'namespace'"),
+        ("echo = 7007", 'echo = "seven"', "mine.toml: [services] needs a port number for 'echo', "
+         "not 'seven'"),
+        ("echo = 7007", "echo = true", "mine.toml: [services] needs a port number for 'echo', "
+         "not True"),
+        ("echo = 7007", "echo = 70000", "mine.toml: [services] needs a port number from 1 to "
+         "65535 for 'echo', not 70000"),
+        ("echo = 7007", "time = 37", "mine.toml: [services] has unknown key 'time'; allowed are "
+         "echo, discard, chargen"),
+        ("sack = true", "sack = 1", "mine.toml: [ics] needs true or false for 'sack', not 1"),
+        ("[ics]\nsack = true", "[ics]\ninitial_window_segments = true",
+         "mine.toml: [ics] needs a whole number for 'initial_window_segments', not True"),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_description_gives_one_sentence_with_file_and_key(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in GOOD
+    assert refusal(tmp_path, GOOD.replace(old, new, 1)) == sentence
+
+
+def test_unknown_statement_item_names_the_proformas_items(tmp_path: Path) -> None:
+    said = refusal(tmp_path, GOOD.replace("sack = true", "sacks = true"))
+    assert said.startswith("mine.toml: [ics] has unknown key 'sacks'; allowed are sack, ")
+
+
+def test_unknown_congestion_control_names_the_choices(tmp_path: Path) -> None:
+    said = refusal(tmp_path, GOOD.replace('"cubic"', '"qubic"'))
+    assert said.startswith("mine.toml: [ics] needs one of reno, cubic, ")
+    assert said.endswith("for 'congestion_control', not 'qubic'")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('"kernel.panic" = 1', "[sysctl] has unknown key 'kernel.panic'; allowed are quoted names "
+         'under net., such as "net.ipv4.tcp_sack"'),
+        ('"net.ipv4.tcp_sack" = true', "[sysctl] needs a text or a whole number for "
+         "'net.ipv4.tcp_sack', not True"),
+        ("net.ipv4.tcp_sack = 1", "[sysctl] has unknown key 'net'; allowed are quoted names under "
+         'net., such as "net.ipv4.tcp_sack"'),
+    ],
+)  # fmt: skip
+def test_kernel_setting_that_cannot_be_set_is_refused(
+    tmp_path: Path, line: str, sentence: str
+) -> None:
+    text = 'id="k"\nname="K"\n[attach]\nkind="namespace"\n[start]\ncommand=["serve"]\n[sysctl]\n'
+    assert refusal(tmp_path, text + line) == f"mine.toml: {sentence}"
+
+
+def test_file_that_is_not_toml_is_refused_with_the_place(tmp_path: Path) -> None:
+    said = refusal(tmp_path, 'id = "mine"\nname = = 1\n')
+    assert said.startswith("mine.toml: is not TOML: ")
+    assert "line 2" in said
+
+
+def test_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DescriptionError, match=r"mine\.toml: is not TOML"):
+        load_iut(str(path))
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match=r"none\.toml: cannot be read: No such file"):
+        load_iut(str(tmp_path / "none.toml"))
+
+
+def test_misspelt_identifier_suggests_the_right_one() -> None:
+    with pytest.raises(DescriptionError, match=r"no implementation 'lnux'; did you mean 'linux'\?"):
+        load_iut("lnux")
+
+
+def test_outlandish_identifier_points_to_the_list() -> None:
+    with pytest.raises(DescriptionError, match="see 'bentpipe list iuts'"):
+        load_iut("zzzzzzzz")
+
+
+@pytest.fixture(params=list_iuts(), ids=lambda iut: iut.id)
+def bundled(request: pytest.FixtureRequest) -> IutDescription:
+    found: IutDescription = request.param
+    return found
+
+
+def test_bundled_description_is_found_by_its_identifier(bundled: IutDescription) -> None:
+    assert bundled.path.stem == bundled.id
+    assert load_iut(bundled.id) == bundled
+    assert bundled.services == STANDARD_PORTS
+
+
+def test_bundled_description_names_a_recipe_and_files_that_exist(bundled: IutDescription) -> None:
+    assert not bundled.start.build or bundled.start.build in RECIPES
+    for word in bundled.start.words({"here": bundled.path.parent}):
+        assert not word.startswith(str(bundled.path.parent)) or Path(word).is_file()
+
+
+def test_bundled_list_has_what_the_documentation_promises() -> None:
+    assert {iut.id for iut in list_iuts()} >= {
+        "reference", "reference-hk99", "linux", "linux-reno", "linux-cubic", "linux-vegas",
+        "linux-hybla", "linux-westwood", "linux-bbr", "linux-nosack", "linux-nosack-misdeclared",
+        "linux-notimestamps", "lwip", "smoltcp", "gvisor",
+    }  # fmt: skip
+
+
+def test_linux_without_sack_differs_from_the_misdeclared_one_only_in_the_statement() -> None:
+    honest, lying = load_iut("linux-nosack"), load_iut("linux-nosack-misdeclared")
+    assert honest.sysctl == lying.sysctl
+    assert honest.sysctl["net.ipv4.tcp_sack"] == "0"
+    assert (honest.ics["sack"], lying.ics["sack"]) == (False, True)
+
+
+def test_statement_checked_against_another_proforma_uses_its_defaults() -> None:
+    proforma = {"depth": Item("depth", "integer", 3, "How deep?")}
+    assert complete({}, proforma) == {"depth": 3}
+    assert complete({"depth": 4}, proforma) == {"depth": 4}
+    with pytest.raises(ValueError, match="has unknown key 'width'; allowed are depth"):
+        complete({"width": 1}, proforma)
