@@ -12,6 +12,12 @@ DEFAULT_MSS = 536
 LARGEST_SHIFT = 14
 """Larger shift counts are taken as this (RFC 7323 section 2.3)."""
 
+SMALLEST_MSS = 48
+"""A peer that asks for less is sent this much: tiny segments are an attack rather than a link.
+
+RFC 9293 has no such bound; the figure is the one Linux uses.
+"""
+
 TIMESTAMP_OCTETS = 12
 """What the padded Timestamps option takes from each segment."""
 
@@ -52,7 +58,7 @@ class Handshake:
     def take_options(self, syn: Segment) -> None:
         """Read the peer's SYN; an option counts only if this end offers it too."""
         config = self._config
-        self._peer_mss = DEFAULT_MSS if syn.mss is None else max(1, syn.mss)
+        self._peer_mss = DEFAULT_MSS if syn.mss is None else max(SMALLEST_MSS, syn.mss)
         self.sack_ok = config.uses_sack and syn.sack_permitted
         self.timestamps_ok = config.uses_timestamps and syn.timestamps is not None
         self._scaling = config.window_scale and syn.window_scale is not None

@@ -32,9 +32,7 @@ class RttEstimator:
         else:
             self.rttvar += self.BETA * (abs(self.srtt - rtt) - self.rttvar)
             self.srtt += self.ALPHA * (rtt - self.srtt)
-        self.rto = self.bounded(
-            self.srtt + max(self._config.granularity, self.K * self.rttvar)
-        )
+        self.rto = self.bounded(self.srtt + max(self._config.granularity, self.K * self.rttvar))
 
     def bounded(self, rto: float) -> float:
         """``rto`` within the configured bounds (rules 2.4 and 2.5)."""

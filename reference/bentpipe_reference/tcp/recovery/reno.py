@@ -17,6 +17,14 @@ class RenoSender(Sender):
         self.first_retransmission(now)
         self.cwnd = self.cwnd_entering_recovery()
 
+    def window_to_halve(self) -> int:
+        """The window in use (RFC 2001 section 4), which is HK99's reference for fast retransmit.
+
+        After a timeout it is smaller than what is outstanding, so that false fast retransmits
+        cut ssthresh as the paper observes; otherwise the two agree.
+        """
+        return min(self.send_window(), super().window_to_halve())
+
     def rearms_timer_on_entry(self) -> bool:
         """Whether the fast retransmission restarts the retransmission timer.
 

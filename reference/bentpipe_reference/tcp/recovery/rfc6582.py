@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.recovery.newreno import NewRenoSender
+from bentpipe_reference.tcp.sending.congestion import CongestionRules
 from bentpipe_reference.tcp.sending.variables import Ack, Outlet
 
 
@@ -29,6 +30,10 @@ class Rfc6582Sender(NewRenoSender):
     def recovery_point(self) -> int:
         """Step 2: the highest sequence number sent."""
         return self.snd_max - 1
+
+    def window_to_halve(self) -> int:
+        """RFC 5681 halves what is outstanding, not the congestion window."""
+        return CongestionRules.window_to_halve(self)
 
     def enter_recovery(self, now: float) -> None:
         """Step 2."""

@@ -53,11 +53,12 @@ class CongestionRules(SenderVariables):
         return self.smss
 
     def ssthresh_after_loss(self) -> int:
-        """max(FlightSize / 2, 2*SMSS), equation 4 of RFC 5681.
+        """max(FlightSize / 2, 2*SMSS), equation 4 of RFC 5681."""
+        return max(self.window_to_halve() // 2, 2 * self.smss)
 
-        Octets that limited transmit sent are not counted (RFC 5681 section 3.2, step 2).
-        """
-        return max((self.flight_size - self.limited_transmit_octets) // 2, 2 * self.smss)
+    def window_to_halve(self) -> int:
+        """FlightSize without what limited transmit sent (RFC 5681 section 3.2, step 2)."""
+        return self.flight_size - self.limited_transmit_octets
 
     def ssthresh_after_timeout(self, repeated: bool) -> int:
         """Return ssthresh at a timeout: held if the segment timed out before (RFC 5681, 3.1)."""
