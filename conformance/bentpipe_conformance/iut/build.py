@@ -1,7 +1,7 @@
 """Building the bundled implementations under test, once per machine, without root.
 
 A recipe compiles a responder of ``iuts/`` into a directory of the cache whose name holds a hash of
-its sources and its toolchain. A build is done in a directory of its own and renamed when it is
+its sources and one of its toolchain. A build is done in a directory of its own and renamed when it is
 complete, so that an interrupted one leaves nothing that looks finished; a lock keeps two from
 doing the same work.
 """
@@ -102,7 +102,28 @@ def cache_directory() -> Path:
     return Path(root).absolute() / "bentpipe" / "iut"
 
 
-def build(recipe: str, progress: Progress) -> Path:
+def _silent(line: str) -> None:
+    """Progress nobody wants to hear of."""
+
+
+def built(recipe: str) -> Path:
+    """The newest directory :func:`build` has made of the present sources.
+
+    It looks at files only, and so is the one to use inside User-Mode Linux, where asking the
+    toolchain for its version would take long.
+
+    Raises:
+        IutUnavailable: there is none.
+    """
+    sources = _fingerprint(_sources(recipe))
+    found = cache_directory().glob(f"{recipe}-{sources}-*")
+    newest = max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+    if newest is None:
+        raise IutUnavailable(f"{RECIPES[recipe].title} has not been built on this machine yet.")
+    return newest
+
+
+def build(recipe: str, progress: Progress = _silent) -> Path:
     """The directory that holds what ``recipe`` makes, built now if it was not before.
 
     Args:
@@ -113,15 +134,11 @@ def build(recipe: str, progress: Progress) -> Path:
         IutUnavailable: the recipe is unknown or the machine lacks something.
         BuildFailed: the build itself failed, for want of a network for example.
     """
-    chosen = RECIPES.get(recipe)
-    if chosen is None:
-        raise IutUnavailable(
-            f"there is no build recipe {recipe!r}; [start] build can be {', '.join(RECIPES)}."
-        )
-    sources = _IUTS / recipe
+    sources = _sources(recipe)
+    chosen = RECIPES[recipe]
     toolchain = chosen.toolchain()
     cache = cache_directory()
-    finished = cache / f"{recipe}-{_fingerprint(sources, toolchain)}"
+    finished = cache / f"{recipe}-{_fingerprint(sources)}-{_short_hash(toolchain.encode())}"
     if finished.is_dir():
         return finished
     try:
@@ -156,13 +173,25 @@ def _make(
     progress(f"{chosen.title}: built in {finished}")
 
 
-def _fingerprint(sources: Path, toolchain: str) -> str:
-    digest = hashlib.sha256(f"{toolchain}\0{platform.machine()}\0".encode())
+def _sources(recipe: str) -> Path:
+    if recipe not in RECIPES:
+        raise IutUnavailable(
+            f"there is no build recipe {recipe!r}; [start] build can be {', '.join(RECIPES)}."
+        )
+    return _IUTS / recipe
+
+
+def _short_hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def _fingerprint(sources: Path) -> str:
+    parts = [platform.machine().encode()]
     for path in sorted(sources.rglob("*")):
         if path.is_file():
             contents = path.read_bytes()
-            digest.update(f"{path.relative_to(sources)}\0{len(contents)}\0".encode() + contents)
-    return digest.hexdigest()[:16]
+            parts += [str(path.relative_to(sources)).encode(), _short_hash(contents).encode()]
+    return _short_hash(b"\0".join(parts))
 
 
 @contextmanager

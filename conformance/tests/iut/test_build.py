@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.iut import build as building
-from bentpipe_conformance.iut.build import BuildFailed, IutUnavailable, Recipe, build
+from bentpipe_conformance.iut.build import BuildFailed, IutUnavailable, Recipe, build, built
 
 
 @pytest.fixture
@@ -53,6 +53,7 @@ def test_built_recipe_built_again_comes_from_the_cache(
     assert "Toy: compiling" in told
     assert (first / "toolchain").read_text() == "cc 1\n"
     assert build("toy", nothing) == first
+    assert built("toy") == first
 
 
 def test_built_recipe_other_sources_or_toolchain_build_anew(
@@ -115,6 +116,16 @@ def test_two_builds_at_once_compile_once(
     assert len(compilations) == 1
     assert len(results) == 2
     assert results[0] == results[1]
+
+
+def test_recipe_not_built_from_these_sources_is_not_found(
+    cache: Path, sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, Recipe("Toy", lambda: "cc 1", shouting()))
+    build("toy")
+    (sources / "toy.c").write_text("two")
+    with pytest.raises(IutUnavailable, match=r"Toy has not been built on this machine yet\."):
+        built("toy")
 
 
 def test_unknown_recipe_names_the_known_ones() -> None:
