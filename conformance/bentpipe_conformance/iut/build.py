@@ -1,8 +1,8 @@
 """Building the bundled implementations under test, once per machine, without root.
 
 A recipe compiles a responder of ``iuts/`` into a directory of the cache whose name holds a hash of
-its sources and one of its toolchain. A build is done in a directory of its own and renamed when it is
-complete, so that an interrupted one leaves nothing that looks finished; a lock keeps two from
+its sources and one of its toolchain. A build is done in a directory of its own and renamed when it
+is complete, so that an interrupted one leaves nothing that looks finished; a lock keeps two from
 doing the same work.
 """
 
