@@ -47,17 +47,18 @@ def seal_bundle(bundle: Bundle) -> dict[str, Any]:
     from bentpipe_conformance.evidence.junit import junit_xml
     from bentpipe_conformance.report.page import render_report
 
+    now = time.time()
     records = list(bundle.cases())
     outcome = result_of(bundle, records)
     requirements = {
         item.id: {"level": item.level, "title": item.title, "text": item.text,
-                  "source": "; ".join(item.source)}
+                  "source": "; ".join(item.source), "note": item.difference}
         for item in load_requirements().values()
     }  # fmt: skip
     files = {
         "result.json": json.dumps(outcome, indent=1, ensure_ascii=False) + "\n",
         "junit.xml": junit_xml(bundle.run, outcome, records),
-        "report.html": render_report(bundle, outcome, requirements),
+        "report.html": render_report(bundle, outcome, requirements, finished=now),
     }
-    bundle.seal(files, time.time())
+    bundle.seal(files, now)
     return outcome

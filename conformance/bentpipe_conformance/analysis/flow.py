@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from bentpipe_conformance.analysis.direction import Direction
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
 from bentpipe_conformance.analysis.receiving import Arrival, Receiver, Reply
+from bentpipe_conformance.analysis.transmissions import Transmissions
 from bentpipe_conformance.trace import Packet, Trace
 from bentpipe_conformance.wire import ACK, RST, SYN, Tcp
 
@@ -260,7 +261,7 @@ class _Replay:
         self.last_window = -1
         self.duplicates = 0
         self.sacked = RangeSet()
-        self.counts: dict[int, int] = {}
+        self.transmissions = Transmissions()
         self.last_ack: Ack | None = None
         self.last_in: float | None = None
         self.last_out = float("-inf")
@@ -316,9 +317,7 @@ class _Replay:
         if not tcp.length:
             return
         end = start + tcp.length
-        for known in [mark for mark in self.counts if start <= mark < end]:
-            self.counts[known] += 1
-        transmission = self.counts.setdefault(start, 2 if start < self.max else 1)
+        transmission = self.transmissions.sent(start, end, new=start >= self.max)
         quiet = packet.time - self.last_in if self.last_in is not None else float("inf")
         cause = self.last_ack if quiet <= self.reaction else None
         sent = Sent(
@@ -367,7 +366,7 @@ class _Replay:
             if ack > self.una:
                 self.una = ack
                 self.sacked.remove_below(ack)
-                self.counts = {k: v for k, v in self.counts.items() if k >= ack}
+                self.transmissions.acknowledged(ack)
                 self.duplicates = 0
             elif duplicate:
                 self.duplicates += 1
