@@ -1,15 +1,28 @@
-"""Checkers for entering fast retransmit (SNR-FR)."""
+"""Checkers for entering fast retransmit (SNR-FR-001 to SNR-FR-008)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from bentpipe_conformance.analysis.flow import Flow
-from bentpipe_conformance.analysis.recovery import Cause
+from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, Moment, read_moments
+from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
 """RFC 5681 section 3.2 step 2."""
+
+SLUGGISH_S = 0.1
+"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
+
+REORDERING_WINDOW_SHARE = 0.2
+"""Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
+
+
+def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether Early Retransmit (RFC 5827) may apply."""
+    below = int(context.permitted("early_retransmit_below_segments", 0))
+    return m.ack.flight < below * flow.segment
 
 
 @checker("SNR-FR-001")
@@ -17,17 +30,15 @@ def no_fast_retransmit_before_the_third_duplicate(
     flow: Flow, context: Context
 ) -> Iterator[Finding]:
     """Exercised by every duplicate below the threshold outside recovery."""
-    in_recovery_until = -1
-    for ack in flow.acks:
-        for episode in context.episodes:
-            if episode.trigger is ack:
-                in_recovery_until = max(in_recovery_until, episode.recover)
-        if not ack.duplicate or ack.una < in_recovery_until or flow.handshake.sack:
+    if flow.handshake.sack:
+        return
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or not ack.duplicate or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
-        if ack.duplicates >= DUPLICATE_THRESHOLD:
+        if _small_flight(m, flow, context):
             continue
-        early = [sent for sent in ack.responses if sent.retransmission]
-        if early:
+        if early := m.retransmissions:
             yield context.violated(
                 f"offset {early[0].start} was retransmitted on duplicate {ack.duplicates}",
                 early[0],
@@ -41,30 +52,259 @@ def no_fast_retransmit_before_the_third_duplicate(
 
 @checker("SNR-FR-002")
 def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every third duplicate outside recovery."""
-    episodes = context.episodes
-    for ack in flow.acks:
-        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD:
+    """Exercised by every third duplicate outside recovery and above recover."""
+    needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD or not m.open or not m.pure:
             continue
-        before = [e for e in episodes if e.first.time < ack.time]
-        # Outside recovery, and above the recover point of every earlier episode (the gate).
-        if any(e.end is None or e.end.time >= ack.time for e in before):
+        if m.reordered and context.permitted("adaptive_threshold", False):
             continue
-        if any(ack.ack <= e.recover for e in before):
+        if needs_sack and m.informative < DUPLICATE_THRESHOLD:
             continue
-        first = next((sent for sent in ack.responses if sent.retransmission), None)
-        if first is not None and first.start == ack.ack:
-            yield context.holds(
-                f"offset {first.start} was retransmitted on duplicate 3", first, ack
-            )
+        if ack.ack == 0 and context.permitted("first_octet_exempt", False):
             continue
-        later = next((e for e in episodes if e.first.time >= ack.time), None)
+        yield from _answer_to_third(flow, context, m)
+
+
+def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+    ack = m.ack
+    limit = REACTION_S + context.timing_error
+    if flow.packets[-1].time < ack.time + limit and not ack.responses:
+        return
+    repeats = [s for s in flow.between(ack.time, ack.time + SLUGGISH_S) if s.retransmission]
+    first = repeats[0] if repeats else None
+    expected = f"a retransmission of offset {ack.ack}"
+    if first is None:
+        episode = next((e for e in context.episodes if e.first.time >= ack.time), None)
         yield context.violated(
             f"the third duplicate for offset {ack.ack} started no fast retransmit",
             ack,
-            *([first] if first else []),
-            expected=f"a retransmission of offset {ack.ack}",
-            actual="nothing was retransmitted"
-            if later is None
-            else f"offset {later.first.start} was retransmitted by {Cause(later.cause).value}",
+            *([episode.first] if episode else []),
+            expected=expected,
+            actual="nothing was retransmitted" if episode is None
+            else f"offset {episode.first.start} was retransmitted "
+            f"{episode.first.time - ack.time:.3f} s later ({episode.cause.value})",
+        )  # fmt: skip
+    elif first.start != ack.ack:
+        yield context.violated(
+            f"the third duplicate for offset {ack.ack} made offset {first.start} leave first",
+            first,
+            ack,
+            expected=expected,
+            actual=f"a retransmission of offset {first.start}",
         )
+    elif first.time > ack.time + limit:
+        yield context.unclear(
+            f"offset {first.start} was retransmitted {first.time - ack.time:.3f} s after the "
+            "third duplicate, which a busy bed or a timer could explain",
+            first,
+            ack,
+        )
+    else:
+        yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
+
+
+@checker("SNR-FR-003")
+def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments outside recovery that newly report held data."""
+    if not flow.handshake.sack:
+        return
+    kinds = context.permitted("evidence", [])
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
+            continue
+        early = [s for s in m.retransmissions if not _evidence(s.start, m, flow, kinds)]
+        if early:
+            held = sum(right - left for left, right in ack.sacked)
+            yield context.violated(
+                f"offset {early[0].start} was retransmitted with {held} octets reported held above "
+                f"it after {ack.duplicates} duplicates",
+                early[0],
+                ack,
+                expected="no retransmission on this evidence",
+                actual="a retransmission",
+            )
+        elif not m.retransmissions and not _evidence(ack.ack, m, flow, kinds):
+            yield context.holds(
+                f"no retransmission with {sum(b - a for a, b in ack.sacked)} octets held", ack
+            )
+
+
+def _evidence(start: int, m: Moment, flow: Flow, kinds: list[str]) -> bool:
+    """Whether a segment at ``start`` may be considered lost."""
+    above = [(max(a, start), b) for a, b in m.ack.sacked if b > start]
+    tests: dict[str, Callable[[], bool]] = {
+        "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
+        "octets": lambda: sum(b - a for a, b in above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
+        "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
+        "distance": lambda: bool(above) and above[-1][1] > start + 3 * flow.segment,
+        "time": lambda: _sent_much_later(start, above, m, flow),
+    }
+    return any(tests[kind]() for kind in kinds)
+
+
+def _sent_much_later(start: int, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:
+    """Whether a held segment left a reordering window after the one at ``start`` (RFC 8985)."""
+    before = [s for s in flow.sent if s.time <= m.ack.time]
+    own = max((s.time for s in before if s.start <= start < s.end), default=None)
+    newest = max((s.time for s in before if any(a <= s.start < b for a, b in held)), default=None)
+    return own is not None and newest is not None and (
+        newest - own >= REORDERING_WINDOW_SHARE * m.rtt
+    )  # fmt: skip
+
+
+@checker("SNR-FR-004")
+def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by repeats of which at least one raises the window."""
+    windows: dict[int, bool] = {}
+    last = -1
+    for ack in flow.acks:
+        bare = ack.packet.tcp is not None and not ack.packet.tcp.length
+        windows[id(ack)] = bare and 0 <= last < ack.window
+        if ack.acceptable:
+            last = ack.window
+    yield from _not_counted(flow, context, lambda ack: windows[id(ack)], "window update")
+
+
+@checker("SNR-FR-005")
+def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by repeats of which at least one carries data."""
+
+    def carries_data(ack: Ack) -> bool:
+        return ack.packet.tcp is not None and ack.packet.tcp.length > 0
+
+    yield from _not_counted(flow, context, carries_data, "segment with data")
+
+
+def _not_counted(
+    flow: Flow, context: Context, kind: Callable[[Ack], bool], name: str
+) -> Iterator[Finding]:
+    """Repeats that only together with segments of a kind reach the threshold."""
+    seen = 0
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or ack.advance or m.repeats <= 1:
+            seen = 0
+        if m.episode or not ack.acceptable or ack.advance or not ack.flight or ack.sacked:
+            continue
+        seen += kind(ack)
+        if not seen or ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        if ack.flight < 4 * flow.segment or seen + ack.duplicates < DUPLICATE_THRESHOLD:
+            continue
+        count = f"{ack.duplicates} duplicates and {seen} times a {name}"
+        if counted := m.retransmissions:
+            yield context.violated(
+                f"offset {counted[0].start} was retransmitted after {count}",
+                counted[0],
+                ack,
+                expected=f"a {name} is not counted as a duplicate",
+                actual="a fast retransmit",
+            )
+        else:
+            yield context.holds(f"no retransmission after {count}", ack)
+
+
+@checker("SNR-FR-006")
+def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicates during a recovery that acknowledgments started."""
+    repeated: dict[int, Sent] = {}
+    current: Episode | None = None
+    rescues = 0
+    for m in read_moments(flow, context.episodes):
+        episode = m.episode
+        if episode is None or not episode.fast:
+            continue
+        if episode is not current:
+            current = episode
+            rescues = context.permitted("rescue_retransmissions") if flow.handshake.sack else 0
+            repeated = {
+                sent.start: sent
+                for sent in episode.sent
+                if sent.retransmission and sent.time < m.ack.time
+            }
+        again = None
+        for sent in m.retransmissions:
+            before = repeated.get(sent.start)
+            repeated[sent.start] = sent
+            if before is None or _permitted_repeat(before, sent, m, context):
+                continue
+            if rescues:
+                rescues -= 1
+                continue
+            again = before, sent
+        if again is not None:
+            before, sent = again
+            yield context.violated(
+                f"offset {sent.start} was retransmitted again {sent.time - before.time:.3f} s "
+                "after its retransmission, on an acknowledgment that cannot tell its loss",
+                sent,
+                before,
+                m.ack,
+                expected="one retransmission of the segment in this recovery phase",
+                actual="a second one",
+            )
+        elif m.ack.duplicate:
+            yield context.holds("a further duplicate repeated no retransmission", m.ack)
+
+
+def _permitted_repeat(before: Sent, sent: Sent, m: Moment, context: Context) -> bool:
+    enough = sent.time - before.time >= ROUND_TRIP_SHARE * m.rtt
+    return bool(context.permitted("repeat_after_round_trip")) and enough
+
+
+@checker("SNR-FR-007")
+def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicates of which three came in all, but not in a row."""
+    if flow.handshake.sack:
+        return
+    total = 0
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode:
+            total = 0
+            continue
+        if not ack.duplicate:
+            continue
+        total += 1
+        if ack.duplicates >= DUPLICATE_THRESHOLD or total < DUPLICATE_THRESHOLD:
+            continue
+        if _small_flight(m, flow, context):
+            continue
+        count = f"duplicate {ack.duplicates} in a row, {total} in all"
+        if counted := m.retransmissions:
+            yield context.violated(
+                f"offset {counted[0].start} was retransmitted on {count}",
+                counted[0],
+                ack,
+                expected="no retransmission: the count restarts with every new acknowledgment",
+                actual="a fast retransmit",
+            )
+        else:
+            yield context.holds(f"no retransmission on {count}", ack)
+
+
+@checker("SNR-FR-008")
+def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three repeats that report nothing, outside recovery."""
+    if not flow.handshake.sack:
+        return
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or not ack.duplicate or ack.sacked:
+            continue
+        if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * flow.segment:
+            continue
+        if counted := m.retransmissions:
+            yield context.violated(
+                f"offset {counted[0].start} was retransmitted on repetition {ack.duplicates} of an "
+                "acknowledgment that reports nothing held",
+                counted[0],
+                ack,
+                expected="no recovery without new SACK information",
+                actual="a fast retransmit",
+            )
+        else:
+            yield context.holds(f"no retransmission on repetition {ack.duplicates}", ack)

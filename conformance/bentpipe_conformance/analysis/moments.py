@@ -1,0 +1,131 @@
+"""Every acknowledgment of a flow together with what preceded it.
+
+Checkers of loss recovery ask the same questions of each acknowledgment: was the sender in recovery,
+how far does recover reach, could a timer explain what was sent next, has the path shown reordering.
+:func:`read_moments` answers them in one walk over the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
+
+PROMPT_S = 0.001
+"""A timer that expires by chance this soon after an arrival is too unlikely to be considered."""
+
+ROUND_TRIP_SHARE = 0.95
+"""Share of the smallest round trip that certainly has not passed when less has."""
+
+
+@dataclass(slots=True, eq=False)
+class Moment:
+    """An acknowledgment and the sender's situation when it arrived.
+
+    Attributes:
+        ack: the acknowledgment.
+        rtt: smallest round-trip time of the flow, in seconds; 0.0 when unknown.
+        episode: the recovery episode that was running, None outside recovery.
+        fast_recover: highest recover recorded by a fast retransmit so far; -1 when none was.
+        recover: the same, timeouts included.
+        progress: when the retransmission timer was last restarted at the latest: by the last
+            acknowledgment of new data, or by data sent while nothing was outstanding.
+        last_advance: that acknowledgment, None before the first.
+        repeats: acknowledgments since then that advance nothing, this one included, duplicates or
+            not.
+        reordered: the path or the tester has shown reordering or duplication of data before.
+        pure: every repeat since the last advance was a duplicate acknowledgment.
+        informative: of these, how many reported newly held data in SACK blocks.
+        window_edge: highest right edge of the window offered so far, this one included.
+    """
+
+    ack: Ack
+    rtt: float
+    episode: Episode | None
+    fast_recover: int
+    recover: int
+    progress: float
+    last_advance: Ack | None
+    repeats: int
+    reordered: bool
+    pure: bool
+    informative: int
+    window_edge: int
+
+    @property
+    def open(self) -> bool:
+        """Whether the sender was outside recovery and above every earlier recover."""
+        return self.episode is None and self.ack.ack > self.recover
+
+    @property
+    def retransmissions(self) -> list[Sent]:
+        """Retransmissions this acknowledgment surely caused: no timer can explain them."""
+        return [sent for sent in self.ack.responses if sent.retransmission and self.caused(sent)]
+
+    @property
+    def new_data(self) -> list[Sent]:
+        """New data this acknowledgment surely clocked out, window probes of one octet left out."""
+        return [
+            sent for sent in self.ack.responses
+            if sent.new and not sent.retransmission and sent.payload > 1 and self.caused(sent)
+        ]  # fmt: skip
+
+    def caused(self, sent: Sent) -> bool:
+        """Whether a response is the acknowledgment's doing and not a timer's.
+
+        Retransmission timers and tail loss probes wait longer than a round trip from the last
+        progress (RFC 6298 section 2, RFC 8985 section 7.2).
+        """
+        waited = sent.time - self.progress
+        return sent.since_arrival <= PROMPT_S or waited < ROUND_TRIP_SHARE * self.rtt
+
+
+def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
+    """The moments of a flow, in order; ``episodes`` are its recovery episodes."""
+    rtt = minimum_rtt(flow)
+    running = {id(ack): episode for episode in episodes for ack in episode.acks}
+    triggered = {id(episode.first): episode for episode in episodes}
+    fast_recover = recover = -1
+    progress = 0.0
+    last_advance: Ack | None = None
+    repeats = informative = 0
+    reordered, pure, retransmitted = False, True, False
+    first_repair: float | None = None
+    window_edge = 0
+    for event in flow.events:
+        if isinstance(event, Sent):
+            if not event.flight:
+                progress = event.time
+            if event.retransmission:
+                retransmitted = True
+                first_repair = event.time if first_repair is None else first_repair
+            episode = triggered.get(id(event))
+            if episode is not None:
+                recover = max(recover, episode.recover)
+                if episode.fast:
+                    fast_recover = max(fast_recover, episode.recover)
+        elif isinstance(event, Ack):
+            advances = event.acceptable and event.advance > 0
+            if event.acceptable and not advances:
+                repeats += 1
+                pure = pure and event.duplicate
+                informative += event.newly_sacked > 0
+            if event.acceptable:
+                window_edge = max(window_edge, event.window_edge)
+            yield Moment(
+                event, rtt, running.get(id(event)), fast_recover, recover, progress, last_advance,
+                repeats, reordered, pure, informative, window_edge,
+            )  # fmt: skip
+            if event.dsack is not None or event.duplicates * flow.segment > event.flight:
+                reordered = True
+            if advances:
+                late = repeats > 0 and not retransmitted
+                early_answer = (
+                    first_repair is not None and event.time - first_repair < ROUND_TRIP_SHARE * rtt
+                )
+                reordered = reordered or late or early_answer
+                progress, last_advance = event.time, event
+                repeats = informative = 0
+                pure, retransmitted, first_repair = True, False, None

@@ -1,0 +1,151 @@
+"""Checkers for limited transmit (SNR-LT)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.moments import Moment, read_moments
+from bentpipe_conformance.checking import Context, Finding, checker
+
+SLUGGISH_S = 0.1
+"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
+
+
+def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
+    """First and second duplicates in a row outside recovery."""
+    for m in read_moments(flow, context.episodes):
+        if m.episode is None and m.ack.duplicate and m.ack.duplicates <= 2 and m.pure:
+            yield m
+
+
+def _greedy(flow: Flow) -> bool:
+    """Whether the application always had a full segment to send.
+
+    An application that falls short shows in short segments; the last one may always be short.
+    """
+    return all(sent.payload >= flow.segment for sent in flow.sent[:-1])
+
+
+def _window_limited_before(m: Moment, context: Context) -> bool:
+    """Whether the last new acknowledgment clocked out data and left no slack in the window.
+
+    The acknowledgment that ends a recovery may leave slack on purpose, to avoid a burst.
+    """
+    before = m.last_advance
+    if before is None or not any(sent.new for sent in before.responses):
+        return False
+    return all(episode.end is not before for episode in context.episodes)
+
+
+@checker("SNR-LT-001")
+def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates of a sender with data and room."""
+    if not _greedy(flow):
+        return
+    last_new = max((sent.time for sent in flow.sent if sent.new), default=0.0)
+    for m in _early_duplicates(flow, context):
+        ack = m.ack
+        informed = not flow.handshake.sack or ack.newly_sacked > 0
+        room = m.window_edge - ack.max >= flow.segment
+        if not (m.open and informed and room and _window_limited_before(m, context)):
+            continue
+        new = [sent for sent in ack.responses if sent.new]
+        if new:
+            yield context.holds(f"duplicate {ack.duplicates} sent new data", new[0], ack)
+        elif late := _late(flow, ack):
+            yield context.unclear(
+                f"new data left {late.time - ack.time:.3f} s after duplicate {ack.duplicates}",
+                late,
+                ack,
+            )
+        elif last_new > ack.time:
+            yield context.violated(
+                f"duplicate {ack.duplicates} sent no new data",
+                ack,
+                expected=f"a new segment, for which the receiver's window has "
+                f"{m.window_edge - ack.max} octets",
+                actual="nothing new was sent",
+            )
+
+
+def _late(flow: Flow, ack: Ack) -> Sent | None:
+    """New data sent somewhat later and before the next arrival."""
+    following = [sent for sent in flow.between(ack.time, ack.time + SLUGGISH_S) if sent.new]
+    first = following[0] if following else None
+    if first is None or first.time - first.since_arrival > ack.time + 1e-9:
+        return None
+    return first
+
+
+@checker("SNR-LT-002")
+def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates of a sender that had filled its window."""
+    if not _greedy(flow):
+        return
+    permitted = context.permitted("segments", 2)
+    sent_before = 0
+    for m in _early_duplicates(flow, context):
+        ack = m.ack
+        if ack.duplicates == 1:
+            sent_before = 0
+        octets = sum(sent.end - sent.start for sent in m.new_data)
+        sent_before += octets
+        if not _window_limited_before(m, context):
+            continue
+        if sent_before > permitted * flow.segment and octets:
+            yield context.violated(
+                f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
+                m.new_data[-1],
+                ack,
+                expected=f"at most {permitted} segments of {flow.segment} octets",
+                actual=f"{sent_before} octets",
+            )
+        else:
+            yield context.holds(
+                f"{sent_before} new octets were sent by duplicate {ack.duplicates}", ack
+            )
+
+
+@checker("SNR-LT-003")
+def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates while the receiver's window is full."""
+    for m in _early_duplicates(flow, context):
+        if m.window_edge - m.ack.max >= flow.segment or not m.ack.flight:
+            continue
+        beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
+        if beyond:
+            yield context.violated(
+                f"duplicate {m.ack.duplicates} sent data up to offset {beyond[-1].end}",
+                beyond[-1],
+                m.ack,
+                expected=f"no data beyond offset {m.window_edge}",
+                actual=f"{beyond[-1].end - m.window_edge} octets beyond the window",
+            )
+        else:
+            yield context.holds(
+                f"duplicate {m.ack.duplicates} sent nothing beyond the full window", m.ack
+            )
+
+
+@checker("SNR-LT-004")
+def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates that report nothing although SACK was negotiated."""
+    if not flow.handshake.sack or not _greedy(flow):
+        return
+    for m in _early_duplicates(flow, context):
+        room = m.window_edge - m.ack.max >= flow.segment
+        if m.ack.sacked or not room or not _window_limited_before(m, context):
+            continue
+        if new := m.new_data:
+            yield context.violated(
+                f"duplicate {m.ack.duplicates} reports nothing held, but sent new data",
+                new[0],
+                m.ack,
+                expected="no new data without new SACK information",
+                actual=f"{sum(sent.payload for sent in new)} new octets",
+            )
+        else:
+            yield context.holds(
+                f"duplicate {m.ack.duplicates}, which reports nothing held, sent no new data", m.ack
+            )

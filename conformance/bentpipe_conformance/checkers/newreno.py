@@ -1,0 +1,261 @@
+"""Checkers for the recovery phase (SNR-REC) other than its window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, Moment, read_moments
+from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.checking import Context, Finding, checker
+
+SLUGGISH_S = 0.1
+"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
+
+LONGEST_TIMEOUT_S = 30.0
+"""No sane retransmission timeout before back-off, even over a satellite, is longer."""
+
+
+def _in_fast_recovery(flow: Flow, context: Context) -> Iterator[tuple[Moment, Episode]]:
+    """Acknowledgments during recoveries that acknowledgments started, the ending one left out."""
+    for m in read_moments(flow, context.episodes):
+        episode = m.episode
+        if episode is not None and episode.fast and episode.end is not m.ack and m.ack.acceptable:
+            yield m, episode
+
+
+@checker("SNR-REC-001")
+def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by partial acknowledgments without SACK."""
+    if flow.handshake.sack:
+        return
+    for m, episode in _in_fast_recovery(flow, context):
+        ack = m.ack
+        if not ack.advance or any(
+            sent.start == ack.ack and sent.retransmission and sent.time <= ack.time
+            for sent in episode.sent
+            if sent not in ack.responses
+        ):
+            continue
+        # An echoed timestamp can show that nothing more was lost (RFC 3522).
+        early = ack.time - episode.first.time < ROUND_TRIP_SHARE * m.rtt
+        if early and flow.handshake.timestamps:
+            continue
+        answer = next(
+            (
+                sent
+                for sent in flow.between(ack.time, ack.time + SLUGGISH_S)
+                if sent.retransmission and sent.start == ack.ack
+            ),
+            None,
+        )
+        if answer is None:
+            if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
+                continue
+            yield context.violated(
+                f"the partial acknowledgment of offset {ack.ack} brought no retransmission",
+                ack,
+                *ack.responses,
+                episode.first,
+                expected=f"a retransmission of offset {ack.ack} at once",
+                actual="new data" if ack.responses else "nothing was sent",
+            )
+        elif answer.time > ack.time + REACTION_S + context.timing_error:
+            yield context.unclear(
+                f"offset {ack.ack} was retransmitted {answer.time - ack.time:.3f} s after the "
+                "partial acknowledgment",
+                answer,
+                ack,
+            )
+        else:
+            yield context.holds(
+                f"the partial acknowledgment of offset {ack.ack} was answered", answer, ack
+            )
+
+
+@checker("SNR-REC-003")
+def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by third duplicates after a timeout, for a segment retransmitted since."""
+    every_timeout = context.permitted("timeout_records_recover")
+    if every_timeout and (flow.handshake.sack or flow.handshake.timestamps):
+        return
+    for m in read_moments(flow, context.episodes):
+        ack, episode = m.ack, m.episode
+        if episode is None or episode.fast or not ack.duplicate or ack.duplicates != 3:
+            continue
+        if ack.ack >= (m.recover if every_timeout else m.fast_recover):
+            continue
+        if _heuristic_permits(m, flow, context):
+            continue
+        if not any(
+            sent.start == ack.ack and sent.retransmission and sent.time < ack.time
+            for sent in episode.sent
+        ):
+            continue
+        again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        if again:
+            yield context.violated(
+                f"offset {ack.ack} was fast retransmitted below recover after a timeout",
+                again[0],
+                ack,
+                episode.first,
+                expected="no fast retransmit of a segment retransmitted since the timeout",
+                actual="one more retransmission",
+            )
+        else:
+            yield context.holds(
+                f"the third duplicate of offset {ack.ack} started nothing", ack, episode.first
+            )
+
+
+def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether RFC 6582 section 4.1 may take the duplicates for a loss."""
+    jump = m.last_advance.advance if m.last_advance is not None else 0
+    return jump <= int(context.permitted("heuristic_segments", 0)) * flow.segment
+
+
+@checker("SNR-REC-004")
+def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three duplicates of the acknowledgment that ended a recovery at recover."""
+    enters = context.permitted("enter_at_recover")
+    if not enters and (flow.handshake.sack or flow.handshake.timestamps):
+        return
+    ended = {id(e.end): e for e in context.episodes if e.fast and e.end is not None}
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode is not None or not ack.duplicate or ack.duplicates != 3 or not m.pure:
+            continue
+        episode = ended.get(id(m.last_advance))
+        if episode is None or ack.ack != episode.recover or ack.ack < m.recover:
+            continue
+        if not enters and _heuristic_permits(m, flow, context):
+            continue
+        again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        entered = f"offset {ack.ack}, exactly recover, was fast retransmitted"
+        ignored = f"the third duplicate of offset {ack.ack}, exactly recover, started nothing"
+        if bool(again) == bool(enters):
+            yield context.holds(entered if again else ignored, ack, *again)
+        else:
+            yield context.violated(
+                entered if again else ignored,
+                *again,
+                ack,
+                expected="a fast retransmit" if enters else "no fast retransmit",
+                actual="a fast retransmit" if again else "none",
+            )
+
+
+@checker("SNR-REC-007")
+def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments during recovery that cause something to be sent."""
+    per_ack = context.permitted("retransmissions")
+    per_duplicate = context.permitted("segments_per_duplicate")
+    sack = flow.handshake.sack
+    for m, _ in _in_fast_recovery(flow, context):
+        repeats, new = m.retransmissions, m.new_data
+        if not repeats and not new:
+            continue
+        octets = sum(sent.end - sent.start for sent in (*repeats, *new))
+        what = f"{len(repeats)} retransmissions and {len(new)} new segments"
+        if per_ack is not None:
+            broken = len(repeats) > per_ack or (sack and bool(repeats) and bool(new))
+            expected = "one retransmission" + (", or new data instead" if sack else "")
+        elif sack or not m.ack.duplicate:
+            continue
+        else:
+            broken = octets > per_duplicate * flow.segment
+            expected = f"at most {per_duplicate} segments"
+        if broken:
+            yield context.violated(
+                f"one acknowledgment caused {what}",
+                *repeats,
+                *new,
+                m.ack,
+                expected=f"{expected} per acknowledgment",
+                actual=what,
+            )
+        else:
+            yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
+
+
+@checker("SNR-REC-008")
+def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by segments that stay unacknowledged a round trip after their retransmission."""
+    rtt = minimum_rtt(flow)
+    repeated: dict[int, Sent] = {}
+    timeouts = una = 0
+    for event in flow.events:
+        if isinstance(event, Ack):
+            una = max(una, event.ack) if event.acceptable else una
+        if not isinstance(event, Sent) or not event.retransmission:
+            continue
+        before = repeated.get(event.start)
+        repeated[event.start] = event
+        if before is None or event.start != event.una:
+            continue
+        timeouts += event.timed
+        if event.time - before.time >= ROUND_TRIP_SHARE * rtt:
+            yield context.holds(
+                f"offset {event.start} was retransmitted again after "
+                f"{event.time - before.time:.3f} s",
+                event,
+                before,
+            )
+    last = repeated.get(una)
+    if last is None or any(packet.outgoing for packet in flow.resets):
+        return
+    silence = flow.packets[-1].time - last.time
+    if silence > min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S):
+        yield context.violated(
+            f"offset {una} was retransmitted once and then forgotten",
+            last,
+            expected="another retransmission when it stays unacknowledged",
+            actual=f"none in the {silence:.0f} s that followed",
+        )
+
+
+@checker("SNR-REC-009")
+def window_holds_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments during recovery while the receiver's window is full."""
+    for m, _ in _in_fast_recovery(flow, context):
+        beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
+        if beyond:
+            yield context.violated(
+                f"new data up to offset {beyond[-1].end} was sent during recovery",
+                beyond[-1],
+                m.ack,
+                expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
+                actual=f"{beyond[-1].end - m.window_edge} octets beyond",
+            )
+        elif m.window_edge - m.ack.max < flow.segment:
+            yield context.holds("nothing was sent beyond the full window", m.ack)
+
+
+@checker("SNR-REC-010")
+def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first partial acknowledgment of a recovery without SACK."""
+    if flow.handshake.sack:
+        return
+    rtt = minimum_rtt(flow)
+    for episode in context.episodes:
+        if not episode.fast or not episode.partial_acks or rtt <= 0:
+            continue
+        partial = episode.partial_acks[0]
+        timeout = episode.interrupted
+        after = episode.acks[-1].time if timeout is None else timeout.first.time
+        if timeout is not None and timeout.cause is Cause.TIMEOUT and timeout.first.timed:
+            waited = timeout.first.time - partial.time
+            if waited < ROUND_TRIP_SHARE * rtt:
+                yield context.violated(
+                    f"the timer expired {waited:.3f} s after the first partial acknowledgment",
+                    timeout.first,
+                    partial,
+                    expected=f"no timeout within the round trip of {rtt:.3f} s",
+                    actual=f"a timeout after {waited:.3f} s",
+                )
+                continue
+        if after - partial.time >= ROUND_TRIP_SHARE * rtt:
+            yield context.holds(
+                "no timeout followed within a round trip of the first partial acknowledgment",
+                partial,
+            )
