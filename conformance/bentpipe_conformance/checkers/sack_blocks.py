@@ -1,0 +1,317 @@
+"""Checkers for the SACK blocks a receiver sends (SNR-RCV-007 to 012, 014 and 019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.analysis.answers import LONGEST_DELAY_S, first_reply, still_receiving
+from bentpipe_conformance.analysis.flow import REACTION_S, Arrival, Flow, Reply
+from bentpipe_conformance.analysis.ranges import Range, RangeSet
+from bentpipe_conformance.checking import Context, Finding, checker
+
+OPTION_OCTETS = 40
+"""Room for options in a TCP header (RFC 9293 section 3.1)."""
+
+_FEW = 3
+"""Blocks that always fit; stacks keep at least as many apart."""
+
+
+def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
+    return any(left <= block[0] and block[1] <= right for left, right in ranges)
+
+
+def _blocks(ranges: tuple[Range, ...]) -> str:
+    return ", ".join(f"{left}-{right}" for left, right in ranges) or "none"
+
+
+class _Recent:
+    """The segments with data that arrived since the last reply, or within the reaction time."""
+
+    def __init__(self, context: Context) -> None:
+        self._reaction = REACTION_S + context.timing_error
+        self._arrivals: list[Arrival] = []
+        self._unanswered: list[Arrival] = []
+
+    def arrived(self, arrival: Arrival) -> None:
+        self._arrivals.append(arrival)
+        self._unanswered.append(arrival)
+
+    def before(self, reply: Reply) -> tuple[list[Arrival], list[Arrival]]:
+        """(those since the last reply, those the IUT may not have processed at this one)."""
+        unanswered, self._unanswered = self._unanswered, []
+        self._arrivals = [a for a in self._arrivals if reply.time - a.time <= self._reaction]
+        return unanswered, list(self._arrivals)
+
+
+def _replies(flow: Flow, context: Context) -> Iterator[tuple[Reply, list[Arrival], list[Arrival]]]:
+    recent = _Recent(context)
+    for event in flow.events:
+        if isinstance(event, Arrival):
+            recent.arrived(event)
+        elif isinstance(event, Reply):
+            yield event, *recent.before(event)
+
+
+@checker("SNR-RCV-007")
+def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by replies with blocks to nothing but out-of-order data."""
+    if not flow.handshake.sack:
+        return
+    for reply, unanswered, recent in _replies(flow, context):
+        if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
+            continue
+        first = reply.sack[0]
+        candidates = [*unanswered, *(a for a in recent if a.out_of_order)]
+        found = [a for a in candidates if first[0] <= a.start and a.end <= first[1]]
+        if found:
+            yield context.holds("the first block holds the segment that caused it", reply, found[0])
+        else:
+            cause = unanswered[-1]
+            yield context.violated(
+                f"the first block {first[0]}-{first[1]} does not hold the segment that caused it",
+                reply,
+                cause,
+                expected=f"a first block that contains {cause.start}-{cause.end}",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+
+
+@checker("SNR-RCV-008")
+def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by pure acknowledgments below data the IUT is known to hold.
+
+    Known it is by a block that reported it, or in hindsight: when the gap was filled, the
+    acknowledgment number jumped over it although it had not come again.
+    """
+    if not flow.handshake.sack:
+        return
+    silent: dict[Reply, Range] = {}
+    for reply, unanswered, recent in _replies(flow, context):
+        for arrival in unanswered:
+            silent = {
+                item: (left, right)
+                for item, (left, right) in silent.items()
+                if arrival.end <= left or arrival.start >= right
+            }
+        for item, (_, right) in silent.items():
+            if reply.ack >= right:
+                yield context.violated(
+                    "no SACK block though data was held out of sequence",
+                    item,
+                    reply,
+                    expected=f"a block that ends at {right}",
+                    actual="no SACK option",
+                )
+                return
+        if reply.payload:
+            continue
+        older = RangeSet(reply.held)
+        for arrival in recent:
+            older = _without(older, arrival)
+        held = older.snapshot()
+        if reply.blocks and reply.held:
+            yield context.holds("an acknowledgment below held data has SACK blocks", reply)
+        elif held and reply.ack < held[-1][0]:
+            silent[reply] = held[-1]
+
+
+def _without(ranges: RangeSet, arrival: Arrival) -> RangeSet:
+    left = RangeSet()
+    for a, b in ranges.snapshot():
+        left.add(a, min(b, arrival.start))
+        left.add(max(a, arrival.end), b)
+    return left
+
+
+@checker("SNR-RCV-009")
+def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every SACK block."""
+    for reply in flow.replies:
+        for left, right in reply.blocks:
+            rest = (max(left, reply.limit), right)
+            if 0 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived)):
+                yield context.holds("a block reports data that arrived", reply)
+                continue
+            yield context.violated(
+                f"the block {left}-{right} reports data that did not arrive",
+                reply,
+                expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+            return
+
+
+@checker("SNR-RCV-010")
+def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every SACK block but D-SACK blocks."""
+    crowded = False
+    for reply, _, recent in _replies(flow, context):
+        crowded = bool(reply.held) and (crowded or len(reply.held) > _FEW)
+        if not reply.sack:
+            continue
+        wrong = _not_isolated(reply, None if crowded or len(recent) > _FEW else recent)
+        if not wrong:
+            yield context.holds("the blocks are isolated and above the acknowledgment", reply)
+            continue
+        yield context.violated(
+            wrong,
+            reply,
+            expected=f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
+        return
+
+
+def _not_isolated(reply: Reply, recent: list[Arrival] | None) -> str:
+    ordered = sorted(reply.sack)
+    if ordered[0][0] <= reply.ack:
+        return f"the block at {ordered[0][0]} is not above the acknowledgment number {reply.ack}"
+    for (_, right), (left, _) in pairwise(ordered):
+        if left <= right:
+            return f"two blocks meet at {left}"
+    if recent is None:
+        return ""
+    # The IUT may not have processed the latest arrivals yet.
+    possible = set(reply.held)
+    held = RangeSet(reply.held)
+    for arrival in reversed(recent):
+        held = _without(held, arrival)
+        possible.update(held.snapshot())
+    for left, right in ordered:
+        if (left, right) not in possible and _inside((left, right), reply.held):
+            return f"the block {left}-{right} does not reach as far as the data held"
+    return ""
+
+
+@checker("SNR-RCV-011")
+def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by pure acknowledgments of out-of-order data while several blocks are held."""
+    if not flow.handshake.sack:
+        return
+    reported = RangeSet()
+    overflowed = False
+    for reply, unanswered, _ in _replies(flow, context):
+        reported.remove_below(reply.ack)
+        for block in reply.sack:
+            reported.add(*block)
+        tcp = reply.packet.tcp
+        if tcp is None or reply.payload or not reply.sack:
+            continue
+        room = (OPTION_OCTETS - 2 - (12 if tcp.tsval is not None else 0)) // 8
+        if not reply.held:
+            overflowed = False
+        caused = bool(unanswered) and all(a.out_of_order for a in unanswered)
+        # Only what it has reported at some time is sure to be held.
+        known = [r for r in reply.held if reported.covers(*r)]
+        wanted = min(len(known), room - (reply.dsack is not None))
+        if len(reply.held) > room:
+            overflowed = True
+        elif overflowed:
+            # Blocks pushed out of the option once need not be remembered.
+            continue
+        if not caused or wanted < 2:
+            continue
+        if len(reply.sack) >= wanted:
+            yield context.holds(f"{len(reply.sack)} of {len(reply.held)} blocks reported", reply)
+        else:
+            yield context.violated(
+                f"only {len(reply.sack)} SACK blocks, though {wanted} fit",
+                reply,
+                expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+
+
+@checker("SNR-RCV-012")
+def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by SACK options with three blocks, where the order is a choice."""
+    firsts: list[Range] = []
+    merged = False
+    for reply, unanswered, _ in _replies(flow, context):
+        # Blocks changed by several segments before one reply have no order on the wire.
+        merged = bool(reply.held) and (merged or len(unanswered) > 1)
+        if not reply.sack:
+            firsts = firsts if reply.held else []
+            continue
+        if not merged and len(reply.sack) > 2:
+            yield from _in_order_of_recency(reply, firsts, context)
+        first = reply.sack[0]
+        firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
+        firsts = [known for known in firsts if known[1] > reply.ack]
+
+
+def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Iterator[Finding]:
+    wanted = [known for known in firsts if not _inside(known, reply.sack[:1])]
+    for block, known in zip(reply.sack[1:], wanted, strict=False):
+        if not _inside(known, (block,)):
+            yield context.violated(
+                f"the block {block[0]}-{block[1]} stands where {known[0]}-{known[1]} is due",
+                reply,
+                expected=f"after the first block those of {_blocks(tuple(wanted))}, in this order",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+            return
+    if len(wanted) > 1:
+        yield context.holds("the further blocks are the most recently reported", reply)
+
+
+@checker("SNR-RCV-014")
+def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicate segments that arrive alone."""
+    if not flow.handshake.sack:
+        return
+    previous: Arrival | None = None
+    for arrival in still_receiving(flow):
+        alone = previous is None or (
+            arrival.time - previous.time > REACTION_S + context.timing_error
+            and bool(previous.replies)
+        )
+        previous = arrival
+        whole = arrival.end - arrival.start == arrival.payload
+        if not (arrival.duplicate or arrival.held_duplicate) or not whole or not alone:
+            continue
+        if arrival.paws_rejected or arrival.lacks_timestamp or arrival.start < 0:
+            continue
+        reply = first_reply(flow, arrival, within=LONGEST_DELAY_S)
+        # A reply that left after the next arrival may speak of that one.
+        if reply is None or reply.last_arrival is not arrival:
+            continue
+        if reply.dsack == (arrival.start, arrival.end):
+            yield context.holds("the duplicate is in the D-SACK block", reply, arrival)
+        else:
+            yield context.violated(
+                f"the duplicate {arrival.start}-{arrival.end} is not in a D-SACK block",
+                reply,
+                arrival,
+                expected=f"a first block {arrival.start}-{arrival.end}",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+
+
+@checker("SNR-RCV-019")
+def reported_data_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments that reach or pass a block reported earlier."""
+    reported: dict[Range, Reply] = {}
+    for reply in flow.replies:
+        for (left, right), report in list(reported.items()):
+            if left <= reply.ack < right:
+                yield context.violated(
+                    f"the acknowledgment stops at {reply.ack}, inside a block reported held",
+                    reply,
+                    report,
+                    expected=f"an acknowledgment number of at least {right}",
+                    actual=str(reply.ack),
+                )
+                return
+            if reply.ack >= right:
+                del reported[left, right]
+                yield context.holds("the acknowledgment covers a block reported earlier", reply)
+        for left, right in reply.sack:
+            if left > reply.ack and _inside((left, right), reply.arrived):
+                reported = {
+                    block: report
+                    for block, report in reported.items()
+                    if not _inside(block, ((left, right),))
+                }
+                reported[left, right] = reply
