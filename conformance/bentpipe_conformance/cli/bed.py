@@ -1,0 +1,133 @@
+"""``bentpipe bed``: build, fetch, find and measure the test bed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.cli.main import USAGE, Failure, print_json
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.bed.progress import Step
+
+
+@click.group(epilog="Examples: bentpipe bed build    bentpipe bed check --link geo --json")
+def bed() -> None:
+    """The test bed: a satellite link laid out by netem in network namespaces.
+
+    It runs in one of three places, the first that this machine can offer: uml-virtual (User-Mode
+    Linux with a virtual clock: exact, and faster than the satellite), uml (Debian's packaged
+    User-Mode Linux, on the wall clock) or host (this kernel's own netem; needs root).
+    """
+
+
+class _Steps:
+    """Shows a long task's steps: a bar on a terminal, a line per phase elsewhere."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._console = console
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+            console=console, disable=not console.is_terminal,
+        )  # fmt: skip
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Callable[[Step], None]:
+        self._bar.start()
+        return self._show
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def _show(self, step: Step) -> None:
+        if step.phase not in self._tasks:
+            self._tasks[step.phase] = self._bar.add_task(step.text, total=None)
+            if not self._console.is_terminal:
+                self._console.print(f"{step.phase}: {step.text}", highlight=False)
+        self._bar.update(
+            self._tasks[step.phase],
+            description=step.text,
+            total=step.total or None,
+            completed=step.done,
+        )
+
+
+@bed.command(epilog="Example: bentpipe bed build")
+@click.option("--json", "as_json", is_flag=True, help="Print the kernel as JSON.")
+def build(as_json: bool) -> None:
+    """Build the virtual-time kernel from Debian's source package, once per machine.
+
+    Needs gcc, make and some six minutes of two cores, but no root; the result is kept in
+    $XDG_CACHE_HOME/bentpipe. Does nothing when the kernel is there.
+    """
+    from bentpipe_conformance.bed.build import build as build_kernel
+
+    with _Steps() as progress:
+        try:
+            kernel = build_kernel(progress)
+        except BedError as error:
+            raise Failure(str(error)) from error
+    _print_kernel(kernel, as_json)
+
+
+@bed.command(epilog="Example: bentpipe bed fetch")
+@click.option("--json", "as_json", is_flag=True, help="Print the kernel as JSON.")
+def fetch(as_json: bool) -> None:
+    """Have a kernel for the bed in seconds: the one built before, else Debian's packaged one."""
+    from bentpipe_conformance.bed.kernel import fetch_packaged, find_virtual
+
+    with _Steps() as progress:
+        try:
+            kernel = find_virtual() or fetch_packaged(progress)
+        except BedError as error:
+            raise Failure(str(error)) from error
+    _print_kernel(kernel, as_json)
+
+
+def _print_kernel(kernel: Any, as_json: bool) -> None:
+    if as_json:
+        print_json({key: str(value) for key, value in asdict(kernel).items()})
+        return
+    clock = "virtual clock" if kernel.virtual else "wall clock"
+    Console().print(f"{kernel.path} (Linux {kernel.version}, {clock})", soft_wrap=True)
+
+
+@bed.command(epilog="Example: bentpipe bed check --link leo-40")
+@click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
+@click.option(
+    "--bed", "place", default="auto", show_default=True,
+    type=click.Choice(["auto", "uml-virtual", "uml", "host"]), help="Which place to measure.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def check(link: str, place: str, as_json: bool) -> None:
+    """Lay out a link and measure its delay, rate and loss.
+
+    Every certification checks its bed the same way before it starts.
+    """
+    from bentpipe_conformance.places import check_place, load_link
+
+    try:
+        profile = load_link(link)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from error
+    try:
+        name, reason, figures = check_place(place, profile)
+    except BedError as error:
+        raise Failure(str(error)) from error
+    if as_json:
+        print_json({"place": name, "reason": reason, "link": profile.id, **figures})
+        return
+    console = Console()
+    console.print(f"[bold]{name}[/]: {reason}", soft_wrap=True)
+    for key, value in figures.items():
+        console.print(f"  {key.replace('_', ' '):<28} {value}", highlight=False)
+
+
+COMMANDS = {"bed": bed}
