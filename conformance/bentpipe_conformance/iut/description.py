@@ -1,6 +1,6 @@
 """Implementations under test as TOML files: typed loading, one sentence per mistake.
 
-A description has these tables; ``docs`` shows a whole one.
+A description has these tables; ``iuts/README.md`` shows whole ones.
 
 ``id``, ``name``
     An identifier (letters, digits, ``-``) and what a person calls the implementation.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,13 @@ def test_misspelt_identifier_suggests_the_right_one() -> None:
 def test_outlandish_identifier_points_to_the_list() -> None:
     with pytest.raises(DescriptionError, match="see 'bentpipe list iuts'"):
         load_iut("zzzzzzzz")
+
+
+def test_every_example_of_the_readme_is_a_good_description(tmp_path: Path) -> None:
+    readme = load_iut("linux").path.with_name("README.md").read_text()
+    examples = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    kinds = [load_iut(written(tmp_path, example)).attach.kind for example in examples]
+    assert kinds == ["tun", "namespace", "address"]
 
 
 @pytest.fixture(params=list_iuts(), ids=lambda iut: iut.id)
