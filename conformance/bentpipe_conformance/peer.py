@@ -483,6 +483,12 @@ class Connection:
         self._recent = [block for block in self._recent if block[0] > self.delivered]
         return advanced
 
+    def renege(self, to: int) -> None:
+        """Throw away whatever is held from offset ``to`` on (RFC 2018 section 8)."""
+        self.delivered = to
+        self.held = RangeSet(((0, to),))
+        self._recent = []
+
     def serve(
         self,
         until: Callable[[], bool],
