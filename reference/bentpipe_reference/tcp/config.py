@@ -25,9 +25,10 @@ class EndpointConfig:
     """Settings of one TCP endpoint. Times are seconds, sizes octets unless said otherwise.
 
     ``None`` in ``sack``, ``limited_transmit``, ``initial_window_segments``, ``timestamps`` and
-    ``clock_granularity`` means the variant's own habit: only ``sack-newreno-rfc`` uses limited transmit (RFC 3042),
-    timestamps (RFC 7323) and ten segments to start with (RFC 6928); the older ones start with
-    one segment, as HK99's systems did, and ``reno`` and ``newreno`` do not use SACK.
+    ``clock_granularity`` means the variant's own habit: only ``sack-newreno-rfc`` uses limited
+    transmit (RFC 3042), timestamps (RFC 7323) and ten segments to start with (RFC 6928); the
+    older ones start with one segment, as HK99's systems did, and ``reno`` and ``newreno`` do not
+    use SACK.
 
     Attributes:
         variant: how losses are recovered.

@@ -253,6 +253,7 @@ class Endpoint:
                 self._reset_for(segment)
                 return False
             self._established(segment, now)
+            return True
         if number > sender.snd_max:
             if self.receiver is not None:
                 self.receiver.ack_now = True
@@ -319,6 +320,8 @@ class Endpoint:
         if handshake.attempts > 1:
             self.sender.cwnd = self.sender.loss_window()
         self._happen(Happening.SYN_ACKNOWLEDGED, now)
+        if self.sender.fin_queued:
+            self._happen(Happening.CLOSE, now)
         self._output(now)
 
     # -- segments out -------------------------------------------------------------------------

@@ -41,7 +41,6 @@ TRANSITIONS: dict[tuple[State, Happening], State] = {
     (State.SYN_SENT, Happening.SYN_ACKNOWLEDGED): State.ESTABLISHED,
     (State.SYN_SENT, Happening.CLOSE): State.CLOSED,
     (State.SYN_RECEIVED, Happening.SYN_ACKNOWLEDGED): State.ESTABLISHED,
-    (State.SYN_RECEIVED, Happening.CLOSE): State.FIN_WAIT_1,
     (State.ESTABLISHED, Happening.CLOSE): State.FIN_WAIT_1,
     (State.ESTABLISHED, Happening.FIN_RECEIVED): State.CLOSE_WAIT,
     (State.CLOSE_WAIT, Happening.CLOSE): State.LAST_ACK,
@@ -52,7 +51,10 @@ TRANSITIONS: dict[tuple[State, Happening], State] = {
     (State.LAST_ACK, Happening.FIN_ACKNOWLEDGED): State.CLOSED,
     (State.TIME_WAIT, Happening.QUIET_TIME_OVER): State.CLOSED,
 } | {(state, Happening.ENDED): State.CLOSED for state in State}
-"""A pair that is missing leaves the state as it is."""
+"""A pair that is missing leaves the state as it is.
+
+A close in SYN-RECEIVED waits for ESTABLISHED (RFC 9293 section 3.10.4 permits queueing it).
+"""
 
 RECEIVES_DATA = {State.ESTABLISHED, State.FIN_WAIT_1, State.FIN_WAIT_2}
 SENDS_DATA = {
