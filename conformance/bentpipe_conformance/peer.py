@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
+from bentpipe_conformance.crafting import append_options
 from bentpipe_conformance.lane import Port
 from bentpipe_conformance.wire import (
     ACK,
@@ -118,6 +119,7 @@ class Peer:
         window: int = 1 << 20,
         syn_window: int = 65535,
         tsval: int | None = None,
+        options: bytes = b"",
     ) -> Connection:
         """Open a connection to a service of the IUT and complete the handshake.
 
@@ -130,13 +132,14 @@ class Peer:
             window: octets to offer once established.
             syn_window: window field of the SYN, never scaled.
             tsval: first timestamp value; a random one when omitted.
+            options: raw octets to append to the SYN's option list.
 
         Raises:
             NotReached: no SYN-ACK came, or the connection was refused.
         """
         connection = self.begin_connection(
             service, mss=mss, sack=sack, timestamps=timestamps, window_scale=window_scale,
-            window=window, syn_window=syn_window, tsval=tsval,
+            window=window, syn_window=syn_window, tsval=tsval, options=options,
         )  # fmt: skip
         connection.establish()
         return connection
@@ -208,6 +211,7 @@ class Connection:
         window: int = 1 << 20,
         syn_window: int = 65535,
         tsval: int | None = None,
+        options: bytes = b"",
     ) -> None:
         self.peer = peer
         self.window = window
@@ -231,6 +235,7 @@ class Connection:
         self._ts_recent = 0
         self._shift = 0
         self._iut_shift = 0
+        self._syn_options = options
         self._syn = Tcp(
             peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
             mss=mss, window_scale=window_scale, sack_permitted=sack,
@@ -241,7 +246,7 @@ class Connection:
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(build(self._syn))
+        self.peer.send(append_options(build(self._syn), self._syn_options))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -315,6 +320,7 @@ class Connection:
         sack: Sequence[Range] | None = None,
         tsval: int | None = None,
         tsecr: int | None = None,
+        options: bytes = b"",
     ) -> None:
         """Send any segment of this connection.
 
@@ -326,14 +332,12 @@ class Connection:
             sack: SACK blocks as offsets; see :meth:`ack`.
             tsval: timestamp value instead of the clock's.
             tsecr: echoed timestamp instead of the most recent one.
+            options: raw octets to append to the option list.
         """
-        self.peer.send(
-            build(
-                self.compose(
-                    payload, flags=flags, at=at, ack=ack, sack=sack, tsval=tsval, tsecr=tsecr
-                )
-            )
+        segment = self.compose(
+            payload, flags=flags, at=at, ack=ack, sack=sack, tsval=tsval, tsecr=tsecr
         )
+        self.peer.send(append_options(build(segment), options))
         if at is None:
             self.next += len(payload) + bool(flags & FIN)
 
