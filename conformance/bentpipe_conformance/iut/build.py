@@ -90,9 +90,11 @@ class _Shop:
                     lines = [*lines[1 - _LAST_LINES :], line.strip()]
                     self.progress(f"{self.title}: {line.strip()}")
         if process.returncode:
-            blamed = [line for line in lines if re.match(r"E:|.*\berror\b", line)] or lines or ["?"]
+            errors = [line for line in lines if re.match(r"E:|.*\berror\b", line)]
+            blamed = (errors[:1] or lines[-1:] or ["no word why"])[0]
             raise BuildFailed(
-                f"{self.title} could not be built: {blamed[0]} (the whole output is in {self.log})."
+                f"{self.title} could not be built: {blamed} (a first build needs the network; the "
+                f"whole output is in {self.log})."
             )
 
 
