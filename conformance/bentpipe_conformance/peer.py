@@ -34,6 +34,10 @@ STANDARD_SERVICES = {"echo": 7, "discard": 9, "chargen": 19}
 PATIENCE_S = 5.0
 """Seconds a script waits beyond two round trips for something that a live IUT must do."""
 
+QUIET_S = 0.1
+"""Seconds without an arrival after which a window's worth of segments has arrived: ten times what
+the slowest link of the profiles takes for one."""
+
 
 class NotReached(Exception):
     """The script could not bring the implementation into the situation it is about."""
@@ -552,13 +556,48 @@ class Connection:
             within=within,
         )
 
-    def grow(self, flight: int) -> None:
-        """Be an ordinary receiver until the IUT has had ``flight`` segments outstanding at once.
+    @property
+    def highest(self) -> int:
+        """One past the highest offset of the IUT's data that has arrived, lost or not."""
+        return self._highest
 
-        What is in flight when it returns has not been acknowledged (nor taken in) yet; take it in
-        with :meth:`collect`.
+    def await_round(self) -> int:
+        """Wait for data and then until none follows; return the segments that wait in the inbox.
+
+        Raises:
+            NotReached: no data came in time.
         """
-        self.serve(lambda: self._highest - self.delivered >= (flight - 1) * self.segment)
+        if not any(segment.has_data for segment in self.inbox):
+            self.inbox.appendleft(self.expect())
+        while self.peer.pump(self.peer.now() + QUIET_S):
+            pass
+        return sum(segment.has_data for segment in self.inbox)
+
+    def grow(self, flight: int) -> None:
+        """Be an ordinary receiver, a window at a time, until ``flight`` segments are outstanding.
+
+        They wait in the inbox, neither acknowledged nor taken in; take them in with
+        :meth:`collect`, or lose them with :meth:`discard`. Slow start doubles, so up to twice as
+        many can be outstanding.
+
+        Raises:
+            NotReached: the flight has stopped growing below that.
+        """
+        largest = stagnant = 0
+        while True:
+            self.await_round()
+            outstanding = -(-(self._highest - self.delivered) // self.segment)
+            if outstanding >= flight:
+                return
+            stagnant = 0 if outstanding > largest else stagnant + 1
+            largest = max(largest, outstanding)
+            if stagnant == 4:
+                raise NotReached(f"the IUT keeps no more than {largest} segments outstanding")
+            for _ in range(len(self.inbox)):
+                segment = self.inbox.popleft()
+                if segment.has_data:
+                    self.hold(segment)
+                    self.ack()
 
 
 def pattern(offset: int, octets: int) -> bytes:
