@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
-from bentpipe_reference.link.virtual import LinkCounters, VirtualLink
-from bentpipe_reference.sim import Handle, Simulation
+from bentpipe_reference.link.profile import LinkProfile
+from bentpipe_reference.link.virtual import LinkCounters
+from bentpipe_reference.path import Flow, Path
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
 from bentpipe_reference.tcp.sending.variables import Event, EventSink, SenderCounters
-from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.stream import PatternSource, pattern
-from bentpipe_reference.wire.segment import Segment, address_number
 
-_SENDER_ADDRESS = address_number("10.77.0.2")
-_RECEIVER_ADDRESS = address_number("10.78.0.2")
+CrossTraffic = Callable[[Path], None]
+"""Called once before a transfer starts; plans flows of its own on the same path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,50 +62,6 @@ class TransferResult:
         return 8 * self.octets / self.seconds if self.seconds else 0.0
 
 
-class EndpointDriver:
-    """Runs one endpoint on a simulation: timers, and segments onto a link."""
-
-    def __init__(
-        self,
-        simulation: Simulation,
-        endpoint: Endpoint,
-        send: Callable[[Segment, int], None],
-        serve: Callable[[Endpoint, float], None],
-    ) -> None:
-        self.endpoint = endpoint
-        self._simulation = simulation
-        self._send = send
-        self._serve = serve
-        self._alarm: Handle | None = None
-
-    def receive(self, segment: Segment) -> None:
-        """A segment arrived."""
-        self.endpoint.receive(segment, self._simulation.now)
-        self.settle()
-
-    def settle(self) -> None:
-        """Serve the application, send what is due and set the alarm."""
-        now = self._simulation.now
-        endpoint = self.endpoint
-        self._serve(endpoint, now)
-        for segment in endpoint.transmit(now):
-            self._send(segment, segment.packet_octets)
-        deadline = endpoint.next_deadline()
-        alarm = self._alarm
-        if deadline is None:
-            return
-        # A deadline that only moved back is not worth a new alarm: the old one finds it out.
-        if alarm is None or alarm.action is None or deadline < alarm.time:
-            if alarm is not None:
-                alarm.cancel()
-            self._alarm = self._simulation.call_at(deadline, self._wake)
-
-    def _wake(self) -> None:
-        self._alarm = None
-        self.endpoint.advance(self._simulation.now)
-        self.settle()
-
-
 def transfer(
     profile: LinkProfile,
     config: EndpointConfig,
@@ -123,6 +74,7 @@ def transfer(
     limit_s: float = 3600.0,
     trace: bool = False,
     on_event: EventSink | None = None,
+    cross_traffic: CrossTraffic | None = None,
 ) -> TransferResult:
     """Send ``octets`` of the test pattern through ``profile`` and close.
 
@@ -137,54 +89,50 @@ def transfer(
         limit_s: virtual seconds after which the transfer is given up.
         trace: collect the time-sequence trace.
         on_event: called with the sender's protocol events.
+        cross_traffic: other users of the same link.
     """
-    run = _Transfer(profile, config, receiver_config or config, octets, seed, on_event)
-    run.forward.drops.update(drops)
-    run.return_.drops.update(return_drops)
-    if trace:
-        run.start_trace()
-    return run.run(limit_s)
+    path = Path(profile, seed)
+    path.forward.drops.update(drops)
+    path.return_.drops.update(return_drops)
+    recorder = _Recorder(on_event) if trace else None
+    flow = path.flow(octets, config, receiver_config, on_event=recorder or on_event)
+    if cross_traffic is not None:
+        cross_traffic(path)
+    flow.start()
+    _run(path, flow, limit_s)
+    failure = None
+    if flow.finished is None:
+        failure = flow.failure or f"not finished within {limit_s:g} s"
+    return TransferResult(
+        octets=flow.read,
+        intact=flow.intact and flow.read == octets,
+        seconds=path.simulation.now if flow.finished is None else flow.finished,
+        sender=flow.sending.sender.counters,
+        forward=path.forward.counters,
+        return_=path.return_.counters,
+        failure=failure,
+        trace=recorder.points if recorder else [],
+    )
 
 
-class _Transfer:
-    def __init__(
-        self,
-        profile: LinkProfile,
-        config: EndpointConfig,
-        receiver_config: EndpointConfig,
-        octets: int,
-        seed: int,
-        on_event: EventSink | None,
-    ) -> None:
-        numbers = random.Random(seed)
-        self._octets = octets
-        self._on_event = on_event
-        self._simulation = simulation = Simulation()
-        ends = Addresses(_SENDER_ADDRESS, 40000, _RECEIVER_ADDRESS, 9)
-        other = Addresses(_RECEIVER_ADDRESS, 9, _SENDER_ADDRESS, 40000)
-        make = config.endpoint_class or Endpoint
-        answer = receiver_config.endpoint_class or Endpoint
-        sending = make(config, ends, numbers.getrandbits(32), on_event=on_event)
-        receiving = answer(receiver_config, other, numbers.getrandbits(32))
-        self.forward = self._link(profile.forward, self._arrive, numbers)
-        self.return_ = self._link(profile.return_, self._answer, numbers)
-        self._sender = EndpointDriver(simulation, sending, self.forward.send, self._feed)
-        self._receiver = EndpointDriver(simulation, receiving, self.return_.send, self._drain)
-        self._read = 0
-        self._intact = True
-        self._finished: float | None = None
-        self._trace: list[TracePoint] = []
+def _run(path: Path, flow: Flow, limit_s: float) -> None:
+    """Run until the stream is through, the sender gives up or the limit is reached."""
+    simulation = path.simulation
+    while flow.finished is None and flow.sending.failure is None:
+        following = simulation.next_time()
+        if following is None or following > limit_s:
+            return
+        simulation.step()
 
-    def _link(
-        self, direction: Direction, deliver: Callable[[Segment], None], numbers: random.Random
-    ) -> VirtualLink[Segment]:
-        return VirtualLink(self._simulation, direction, deliver, numbers.getrandbits(32))
 
-    def start_trace(self) -> None:
-        """Collect the trace from the sender's events."""
-        self._sender.endpoint.sender.on_event = self._record
+class _Recorder:
+    """Turns the sender's events into the trace, and passes them on."""
 
-    def _record(self, event: Event) -> None:
+    def __init__(self, following: EventSink | None) -> None:
+        self.points: list[TracePoint] = []
+        self._following = following
+
+    def __call__(self, event: Event) -> None:
         values = event.values
         if event.name in ("send", "retransmit"):
             place, octets = values["seq"], values["octets"]
@@ -193,57 +141,6 @@ class _Transfer:
         else:
             place = octets = None
         if isinstance(place, int) and isinstance(octets, int):
-            self._trace.append(TracePoint(event.time, event.name, place - 1, octets))
-        if self._on_event is not None:
-            self._on_event(event)
-
-    def _feed(self, endpoint: Endpoint, now: float) -> None:
-        if endpoint.sender.source is None and endpoint.state is State.ESTABLISHED:
-            endpoint.attach(PatternSource(self._octets), now)
-            endpoint.close(now)
-
-    def _drain(self, endpoint: Endpoint, now: float) -> None:
-        data = endpoint.read()
-        if data:
-            self._intact = self._intact and data == pattern(self._read, len(data))
-            self._read += len(data)
-        if self._read >= self._octets and self._finished is None:
-            self._finished = now
-        if endpoint.peer_has_closed:
-            endpoint.close(now)
-
-    def _arrive(self, segment: Segment) -> None:
-        receiving = self._receiver.endpoint
-        if receiving.state is State.CLOSED and receiving.receiver is None and segment.flags & 2:
-            receiving.accept(segment, self._simulation.now)
-            self._receiver.settle()
-        else:
-            self._receiver.receive(segment)
-
-    def _answer(self, segment: Segment) -> None:
-        self._sender.receive(segment)
-
-    def run(self, limit_s: float) -> TransferResult:
-        """Run until the stream is through, or until the limit."""
-        simulation = self._simulation
-        sending = self._sender.endpoint
-        sending.open(0.0)
-        self._sender.settle()
-        while self._finished is None and sending.failure is None:
-            following = simulation.next_time()
-            if following is None or following > limit_s:
-                break
-            simulation.step()
-        failure = sending.failure or self._receiver.endpoint.failure
-        if self._finished is None and failure is None:
-            failure = f"not finished within {limit_s:g} s"
-        return TransferResult(
-            octets=self._read,
-            intact=self._intact and self._read == self._octets,
-            seconds=simulation.now if self._finished is None else self._finished,
-            sender=sending.sender.counters,
-            forward=self.forward.counters,
-            return_=self.return_.counters,
-            failure=None if self._finished is not None else failure,
-            trace=self._trace,
-        )
+            self.points.append(TracePoint(event.time, event.name, place - 1, octets))
+        if self._following is not None:
+            self._following(event)
