@@ -33,8 +33,8 @@ class Moment:
         progress: when the retransmission timer was last restarted at the latest: by the last
             acknowledgment of new data, or by data sent while nothing was outstanding.
         last_advance: that acknowledgment, None before the first.
-        repeats: acknowledgments since then that advance nothing, this one included, duplicates or
-            not.
+        repeats: acknowledgments since then that advance nothing while data is outstanding, this
+            one included, duplicates or not.
         reordered: the path or the tester has shown reordering or duplication of data before.
         pure: every repeat since the last advance was a duplicate acknowledgment.
         informative: of these, how many reported newly held data in SACK blocks.
@@ -108,7 +108,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                     fast_recover = max(fast_recover, episode.recover)
         elif isinstance(event, Ack):
             advances = event.acceptable and event.advance > 0
-            if event.acceptable and not advances:
+            if event.acceptable and not advances and event.flight:
                 repeats += 1
                 pure = pure and event.duplicate
                 informative += event.newly_sacked > 0
