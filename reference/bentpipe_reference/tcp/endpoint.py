@@ -157,10 +157,10 @@ class Endpoint:
                 self._end("the peer does not complete the handshake", now)
                 return
             self._send_syn(now)
-        self.sender.on_timer(now)
-        if self.sender.silent_timeouts > self.config.max_retransmissions:
+        if self.sender.has_given_up(now):
             self.abort("the peer answers no retransmission", now)
             return
+        self.sender.on_timer(now)
         receiver = self.receiver
         if receiver is not None and now >= (receiver.ack_deadline or math.inf):
             receiver.ack_now = True
@@ -241,6 +241,7 @@ class Endpoint:
         if self.state is State.TIME_WAIT and flags & _FIN:
             self.time_wait_until = now + self.config.time_wait
         receiver.ack_now = True
+        receiver.on_old_text(seq, len(segment.payload))
         if flags & _ACK and not flags & _SYN and seq == receiver.rcv_nxt:
             self._take_ack(segment, seq, now)
 

@@ -157,6 +157,11 @@ class Receiver:
         """Seconds an acknowledgment may wait; RFC 5681 section 4.2 allows half a second."""
         return self.config.delayed_ack_timeout
 
+    def on_old_text(self, seq: int, octets: int) -> None:
+        """Text that lies wholly outside the window; below it, D-SACK reports it."""
+        if self.config.dsack and octets and seq + octets <= self.buffer.rcv_nxt:
+            self._duplicate = seq, seq + octets
+
     def _note_duplicate(self, seq: int, end: int) -> None:
         """Find the duplicate range to report by D-SACK (RFC 2883 section 4)."""
         if self.buffer.covered(seq, end):

@@ -285,6 +285,15 @@ class Sender(ClockRules):
 
     # -- timers -------------------------------------------------------------------------------
 
+    def has_given_up(self, now: float) -> bool:
+        """Whether a timer is due after as many unanswered ones as the configuration allows."""
+        deadline = self.next_deadline()
+        return (
+            deadline is not None
+            and now >= deadline
+            and self.silent_timeouts >= self.config.max_retransmissions
+        )
+
     def on_timer(self, now: float) -> None:
         """Run whichever timer is due."""
         if self.rto_deadline is not None and now >= self.rto_deadline:
