@@ -16,6 +16,7 @@ import socket
 import stat
 import struct
 import sys
+import time
 from typing import Any
 
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
@@ -54,6 +55,8 @@ def prepare(run_dir: str, order: dict[str, Any]) -> None:
     for path in order["modules"]:
         load_module(path)
     bring_up("lo")
+    # Timers are coarse until the first tick, which a virtual clock has not reached yet.
+    time.sleep(order["settle"])
 
 
 def mount(kind: str, where: str) -> None:

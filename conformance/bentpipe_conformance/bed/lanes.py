@@ -181,6 +181,7 @@ class KernelLane:
         self._fds: list[int] = []
         self._points: list[_Point] = []
         self._process: IutProcess | None = None
+        self.iut_namespace: NetworkNamespace | None = None
         try:
             self.port = self._lay_out(attachment, capture_frames)
         except BaseException:
@@ -189,7 +190,9 @@ class KernelLane:
 
     def _lay_out(self, attachment: Attachment, frames: int) -> TunPort:
         satellite = self._namespace()
-        iut = self._namespace() if attachment.kind == "namespace" else satellite
+        iut = satellite
+        if attachment.kind == "namespace":
+            iut = self.iut_namespace = self._namespace()
         profile = self.profile
         with satellite.entered(), Netlink() as netlink:
             far = self._keep(open_tun("sat_b"))

@@ -22,30 +22,16 @@ from types import TracebackType
 from typing import Self
 
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.supervised import Supervised
 
 POLL = 0.02
 """Seconds between looks at a running guest's output."""
+SETTLE = 0.1
+"""Virtual seconds after boot for the guest's timers to become exact."""
 HIDDEN = ("/proc", "/sys")
 """Where the guest mounts file systems of its own, so that no run can live there."""
 GUEST_INIT = Path(__file__).with_name("guest_init.py")
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A User-Mode Linux kernel.
-
-    Attributes:
-        path: the executable.
-        virtual: it can run with a virtual clock.
-        version: for the evidence.
-        modules: files of the kernel modules to load, in order.
-    """
-
-    path: Path
-    virtual: bool
-    version: str
-    modules: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +122,7 @@ class Guest:
             "stdin": os.devnull,
             "stdout": str(folder / "stdout"),
             "stderr": str(folder / "stderr"),
+            "settle": SETTLE if virtual else 0.0,
             "modules": [] if virtual else [str(module) for module in self.kernel.modules],
         }
         (folder / "order").write_bytes(marshal.dumps(order))

@@ -1,0 +1,207 @@
+"""The kernels the bed can boot: named by the user, built here, or packaged by Debian."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bentpipe_conformance.bed.debian import Apt
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.modules import resolve
+from bentpipe_conformance.bed.progress import Progress, silent
+
+KERNEL_VARIABLE = "BENTPIPE_KERNEL"
+CONFIG = Path(__file__).with_name("kernel.config")
+DESCRIPTION = "kernel.json"
+MODULES = ("veth", "tun", "sch_netem", "tcp_bbr", "tcp_hybla", "tcp_vegas", "tcp_westwood")
+"""What a lane needs of a kernel that has it as modules."""
+PACKAGED = Path("/usr/bin/linux.uml")
+PACKAGED_MODULES = Path("/usr/lib/uml/modules")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A User-Mode Linux kernel.
+
+    Attributes:
+        path: the executable.
+        virtual: it can run with a virtual clock.
+        version: its release, for the evidence.
+        sha256: of the executable, for the evidence.
+        modules: files of the kernel modules to load, in order.
+    """
+
+    path: Path
+    virtual: bool
+    version: str
+    sha256: str = ""
+    modules: tuple[Path, ...] = ()
+
+
+def cache_directory() -> Path:
+    """``$XDG_CACHE_HOME/bentpipe`` or ``~/.cache/bentpipe``; made if need be.
+
+    Raises:
+        BedError: it cannot be written.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(base) / "bentpipe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise BedError(
+            f"The cache {folder} cannot be written; set XDG_CACHE_HOME to a directory that can."
+        )
+    return folder
+
+
+def config_hash() -> str:
+    """Hash of the configuration our own kernel is built with."""
+    return hashlib.sha256(CONFIG.read_bytes()).hexdigest()
+
+
+def find_virtual() -> Kernel | None:
+    """The kernel with a virtual clock: the one named by the user, else the one built here.
+
+    Raises:
+        BedError: the named kernel cannot be used.
+    """
+    named = find_named()
+    if named is not None:
+        return named if named.virtual else None
+    wanted = config_hash()
+    best: tuple[float, Kernel] | None = None
+    for description in cache_directory().glob(f"kernel/*/{DESCRIPTION}"):
+        kernel = _read(description, wanted)
+        if kernel is not None:
+            age = description.stat().st_mtime
+            if best is None or age > best[0]:
+                best = (age, kernel)
+    return best[1] if best else None
+
+
+def _read(description: Path, wanted: str) -> Kernel | None:
+    """The built kernel a description tells of, None if it is another or damaged."""
+    try:
+        told = json.loads(description.read_text(encoding="utf-8"))
+        path = description.with_name("linux")
+        fits = told["config"] == wanted and os.access(path, os.X_OK)
+        if not fits or path.stat().st_size != told["octets"]:
+            return None
+        return Kernel(path, True, str(told["version"]), str(told["sha256"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def find_named() -> Kernel | None:
+    """The kernel named by ``BENTPIPE_KERNEL``, if that is set.
+
+    Raises:
+        BedError: it is no User-Mode Linux.
+    """
+    name = os.environ.get(KERNEL_VARIABLE)
+    if not name:
+        return None
+    path = Path(name).resolve()
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise BedError(f"{KERNEL_VARIABLE} names {name}, which is no program; correct or unset it.")
+    virtual = has_virtual_clock(path)
+    return Kernel(path, virtual, release(path), digest(path), () if virtual else _modules_of(path))
+
+
+def find_packaged() -> Kernel | None:
+    """Debian's packaged kernel, installed or downloaded before; it runs on the wall clock."""
+    named = find_named()
+    if named is not None:
+        return named
+    own = cache_directory() / "packaged"
+    for root in (Path("/"), own):
+        path = root / PACKAGED.relative_to("/")
+        if os.access(path, os.X_OK):
+            return Kernel(
+                path, has_virtual_clock(path), release(path), digest(path), _modules_of(path)
+            )
+    return None
+
+
+def fetch_packaged(progress: Progress = silent) -> Kernel:
+    """Debian's packaged kernel, downloaded without root where it is missing.
+
+    Raises:
+        BedError: it cannot be had.
+    """
+    found = find_packaged()
+    if found is not None:
+        return found
+    cache = cache_directory()
+    partial = cache / "packaged.new"
+    shutil.rmtree(partial, ignore_errors=True)
+    Apt(cache, progress).unpack("user-mode-linux", partial)
+    shutil.rmtree(cache / "packaged", ignore_errors=True)
+    partial.rename(cache / "packaged")
+    found = find_packaged()
+    if found is None:
+        raise BedError(
+            "Debian's package user-mode-linux holds no kernel for this machine; "
+            "build one with `bentpipe bed build`."
+        )
+    return found
+
+
+def _modules_of(kernel: Path) -> tuple[Path, ...]:
+    """The modules a lane needs, from the tree the kernel was installed in."""
+    root = kernel.parents[2] if len(kernel.parents) > 2 else Path("/")
+    version = release(kernel)
+    for folder in (root / PACKAGED_MODULES.relative_to("/"), PACKAGED_MODULES):
+        if (folder / version).is_dir():
+            return resolve(folder / version, MODULES)
+    return ()
+
+
+def has_virtual_clock(kernel: Path) -> bool:
+    """Whether a kernel knows the option ``time-travel``."""
+    return "time-travel=inf-cpu" in _ask(kernel, "--help")
+
+
+def release(kernel: Path) -> str:
+    """A kernel's release, such as ``6.1.176``.
+
+    Raises:
+        BedError: it is no User-Mode Linux.
+    """
+    told = _ask(kernel, "--version").strip()
+    if not told[:1].isdigit():
+        raise BedError(
+            f"{kernel} is no User-Mode Linux kernel; build one with `bentpipe bed build`."
+        )
+    return told.splitlines()[0]
+
+
+def _ask(kernel: Path, option: str) -> str:
+    try:
+        answer = subprocess.run(
+            [kernel, option],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=10,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

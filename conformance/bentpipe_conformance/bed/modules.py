@@ -1,0 +1,68 @@
+"""Which module files of a kernel to load, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from bentpipe_conformance.bed.errors import BedError
+
+
+def resolve(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    """Files of the modules ``names`` and of what they depend on, each after its dependencies.
+
+    Args:
+        folder: holds ``modules.dep`` and ``modules.builtin`` of one kernel version.
+        names: as in ``modprobe NAME``; those built into the kernel need no file.
+
+    Raises:
+        BedError: the files are missing or the kernel has no such module.
+    """
+    try:
+        dependencies = _dependencies((folder / "modules.dep").read_text(encoding="utf-8"))
+    except OSError:
+        raise BedError(
+            f"{folder} has no modules.dep; install the package user-mode-linux again."
+        ) from None
+    try:
+        builtin_lines = (folder / "modules.builtin").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        builtin_lines = []
+    builtin = {_name(line) for line in builtin_lines if line.strip()}
+    files = {_name(file): file for file in dependencies}
+    ordered: dict[str, None] = {}
+    for name in names:
+        wanted = name.replace("-", "_")
+        if wanted in files:
+            _visit(files[wanted], dependencies, ordered, ())
+        elif wanted not in builtin:
+            raise BedError(
+                f"The kernel of {folder} has no module {name}; "
+                "build the bed's own kernel with `bentpipe bed build`."
+            )
+    return tuple(folder / file for file in ordered)
+
+
+def _dependencies(text: str) -> dict[str, list[str]]:
+    """The lines ``file: files it needs`` of a modules.dep."""
+    found = {}
+    for line in text.splitlines():
+        file, colon, needed = line.partition(":")
+        if colon:
+            found[file.strip()] = needed.split()
+    return found
+
+
+def _visit(
+    file: str, dependencies: dict[str, list[str]], ordered: dict[str, None], above: tuple[str, ...]
+) -> None:
+    if file in above:
+        raise BedError(f"modules.dep is damaged: {file} depends on itself; reinstall the package.")
+    # modprobe's order: the last dependency named is needed first.
+    for needed in reversed(dependencies.get(file, [])):
+        _visit(needed, dependencies, ordered, (*above, file))
+    ordered[file] = None
+
+
+def _name(file: str) -> str:
+    return Path(file).name.partition(".")[0].replace("-", "_")

@@ -1,0 +1,204 @@
+"""Where the bed runs: the best of the places that work here, or the one asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from bentpipe_reference.link.profile import Direction, LinkProfile
+
+from bentpipe_conformance.bed import check, netem, uml
+from bentpipe_conformance.bed import kernel as kernels
+from bentpipe_conformance.bed.check import BedReport
+from bentpipe_conformance.bed.devices import open_tun
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.kernel import Kernel
+from bentpipe_conformance.bed.namespaces import NetworkNamespace
+from bentpipe_conformance.bed.netlink import Netlink
+from bentpipe_conformance.bed.progress import Progress, silent
+
+PlaceName = Literal["uml-virtual", "uml", "host"]
+PLACES: tuple[PlaceName, ...] = ("uml-virtual", "uml", "host")
+"""From the most exact to the least."""
+TRIAL_SECONDS = 60.0
+CHECK_SECONDS = 120.0
+NO_VIRTUAL_KERNEL = (
+    "No kernel with a virtual clock is built yet; build it once with `bentpipe bed build`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run's lanes are.
+
+    Attributes:
+        name: of the place.
+        kernel: what it boots; None on the host.
+        passed_over: for each better place, one sentence on why it was not chosen.
+        report: what the check of the wanted link measured, if there was one.
+    """
+
+    name: PlaceName
+    kernel: Kernel | None
+    passed_over: tuple[str, ...] = ()
+    report: BedReport | None = None
+
+    @property
+    def virtual(self) -> bool:
+        """Whether its clock is virtual."""
+        return self.name == "uml-virtual"
+
+    @property
+    def version(self) -> str:
+        """Release of the kernel whose link, and whose TCP, is used."""
+        return os.uname().release if self.kernel is None else self.kernel.version
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How the choice finds out what works here; tests replace them.
+
+    Attributes:
+        find_virtual: the kernel with a virtual clock, None when there is none yet.
+        packaged: the packaged kernel, downloaded if need be.
+        attempt: tries a place, with the wanted link if there is one.
+    """
+
+    find_virtual: Callable[[], Kernel | None] = kernels.find_virtual
+    packaged: Callable[[Progress], Kernel] = kernels.fetch_packaged
+    attempt: Callable[[Place, LinkProfile | None], BedReport | None] = lambda place, profile: (
+        attempt(place, profile)
+    )
+
+
+def choose(
+    wanted: str = "auto",
+    profile: LinkProfile | None = None,
+    progress: Progress = silent,
+    means: Means | None = None,
+) -> Place:
+    """The place for a run.
+
+    Args:
+        wanted: ``auto`` or the name of a place.
+        profile: the link of the run; the place is then checked with it.
+        progress: told about a download that may be needed.
+        means: how to find out what works.
+
+    Raises:
+        BedError: the wanted place, or every place, is impossible here.
+    """
+    means = means or Means()
+    if wanted == "auto":
+        reasons: list[str] = []
+        for name in PLACES:
+            try:
+                return _open(name, profile, progress, means, tuple(reasons))
+            except BedError as error:
+                reasons.append(str(error))
+        raise BedError(
+            "No test bed works here: " + " ".join(reasons) + " Until then use `--bed simulation`."
+        )
+    for name in PLACES:
+        if name == wanted:
+            return _open(name, profile, progress, means)
+    raise BedError(f"There is no bed {wanted!r}; choose auto, {', '.join(PLACES)} or simulation.")
+
+
+def _open(
+    name: PlaceName,
+    profile: LinkProfile | None,
+    progress: Progress,
+    means: Means,
+    passed_over: tuple[str, ...] = (),
+) -> Place:
+    """A place that works here, tried.
+
+    Raises:
+        BedError: it does not.
+    """
+    kernel = None
+    if name == "uml-virtual":
+        kernel = means.find_virtual()
+        if kernel is None:
+            raise BedError(NO_VIRTUAL_KERNEL)
+    elif name == "uml":
+        kernel = means.packaged(progress)
+    place = Place(name, kernel, passed_over)
+    return replace(place, report=means.attempt(place, profile))
+
+
+def attempt(place: Place, profile: LinkProfile | None) -> BedReport | None:
+    """Try a place: check it with the wanted link, or only start it.
+
+    Raises:
+        BedError: it does not work here.
+    """
+    if place.kernel is None:
+        try_host()
+    if profile is not None:
+        return check_place(place, profile)
+    if place.kernel is not None:
+        try_kernel(place.kernel, virtual=place.virtual)
+    return None
+
+
+def try_kernel(kernel: Kernel, *, virtual: bool) -> None:
+    """Boot a kernel once.
+
+    Raises:
+        BedError: it does not run here, for instance where tracing processes is forbidden.
+    """
+    command = [sys.executable, "-IS", "-c", ""]
+    result = uml.run(kernel, command, virtual=virtual, memory_mib=128, timeout=TRIAL_SECONDS)
+    if result.status:
+        raise BedError(
+            f"Python does not run inside User-Mode Linux (exit status {result.status}); "
+            "choose another place with `--bed host`."
+        )
+
+
+def try_host() -> None:
+    """Lay out a link in a scratch namespace of this machine.
+
+    Raises:
+        BedError: it needs root, or the kernel lacks netem or TUN.
+    """
+    namespace = NetworkNamespace()
+    try:
+        with namespace.entered(), Netlink() as netlink:
+            fd = open_tun("trial")
+            try:
+                netlink.set_link("trial")
+                trial = Direction(rate_bit_s=1e6, delay_s=0.1, queue_packets=10)
+                try:
+                    netem.lay_out(netlink, "trial", trial, ethernet=False)
+                except BedError as error:
+                    raise BedError(
+                        f"This machine's kernel has no netem ({str(error).rstrip('.')}); "
+                        "load it with `modprobe sch_netem` or use `--bed uml-virtual`."
+                    ) from None
+            finally:
+                os.close(fd)
+    finally:
+        namespace.close()
+
+
+def check_place(place: Place, profile: LinkProfile) -> BedReport:
+    """Measure a link in a place; see :func:`bentpipe_conformance.bed.check.measure`.
+
+    Raises:
+        BedError: it cannot be laid out or measured there.
+    """
+    if place.kernel is None:
+        return check.measure(profile)
+    command = [sys.executable, "-m", check.__name__, json.dumps(asdict(profile))]
+    result = uml.run(place.kernel, command, virtual=place.virtual, timeout=CHECK_SECONDS)
+    if result.status:
+        lines = result.stderr.strip().splitlines() or ["no reason given"]
+        raise BedError(lines[-1])
+    return BedReport.from_json(result.stdout)
