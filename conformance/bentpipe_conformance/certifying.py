@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from bentpipe_conformance.case import Case, load_cases
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
+from bentpipe_conformance.evidence.codec import encode
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.places import Crew, Place
+from bentpipe_conformance.probing import Probe
 from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.worker import Assignment
 
@@ -109,21 +112,32 @@ def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Ca
     return tuple(item for item in every if item.id in chosen)
 
 
+class AdapterError(Exception):
+    """The nonsense probe found that the adapter or the implementation cannot be judged."""
+
+
 def certify(plan: Plan, watcher: Watcher) -> Bundle:
-    """Run the plan's cases; every finished case is in the bundle at once.
+    """Probe the adapter, then run the plan's cases; every finished case is stored at once.
 
     Raises:
+        AdapterError: the probe failed; nothing was judged.
         BundleError: the bundle cannot be written.
         KeyboardInterrupt: after the workers were stopped; the bundle can be resumed.
     """
+    found = _probe(plan)
+    if found.problem:
+        raise AdapterError(f"{plan.run.iut.id} cannot be judged: {found.problem}.")
+    for sentence in found.disagreements:
+        watcher.note(sentence)
+    bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
     make = Bundle.resume if plan.resume else Bundle.create
-    bundle = make(plan.directory, plan.run)
+    bundle = make(plan.directory, replace(plan.run, bed=bed))
     progress = _Progress({item.id: item for item in plan.cases})
     for identifier in bundle.completed():
         if identifier in progress.wanted:
             progress.done[identifier] = bundle.case(identifier)
     watcher.planned(len(plan.cases), len(progress.done))
-    with _claims() as claims:
+    with _scratch() as claims:
         for attempt in range(MAX_RESTARTS + 1):
             left = tuple(name for name in progress.wanted if name not in progress.done)
             if not left:
@@ -142,6 +156,28 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     return bundle
 
 
+def _probe(plan: Plan) -> Probe:
+    """Run the nonsense probe in the place where the cases will run."""
+    with _scratch() as folder:
+        target = folder / "probe.json"
+        assignment = replace(_assignment(plan, ("probe",), folder), probe=str(target))
+        crew = plan.place.start(assignment, 1)
+        try:
+            patience = time.monotonic() + plan.case_timeout
+            while crew.alive():
+                if time.monotonic() > patience:
+                    return Probe(problem=f"it hung for {plan.case_timeout:.0f} s during the probe")
+                time.sleep(POLL_S)
+            if not target.exists():
+                return Probe(problem=f"the probe ended without a result ({crew.why()})")
+            document = json.loads(target.read_text(encoding="utf-8"))
+            return Probe(
+                document["problem"], document["observed"], tuple(document["disagreements"])
+            )
+        finally:
+            crew.stop()
+
+
 def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path) -> Assignment:
     return Assignment(
         iut=plan.iut,
@@ -153,12 +189,13 @@ def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path) -> Assignment:
         bundle=str(plan.directory.resolve()),
         claims=str(claims),
         seed=plan.run.seed,
+        timing_error=plan.run.bed.timing_error,
     )
 
 
 @contextlib.contextmanager
-def _claims() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="bentpipe-claims-"))
+def _scratch() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="bentpipe-run-"))
     try:
         yield folder
     finally:

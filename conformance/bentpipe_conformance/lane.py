@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+
 class LaneError(Exception):
     """The bed, not the implementation, failed; the case's verdict is *error*."""
 
@@ -33,6 +34,10 @@ class Port(Protocol):
         ...
 
 
+SIMULATION_ERROR_S = 1e-6
+"""Timing error of the simulation, in seconds: rounding only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """One IPv4 packet seen at one capture point.
@@ -53,10 +58,14 @@ class Captured:
 class Lane(Protocol):
     """One implementation under test behind one link, and the tester's port in front of it."""
 
-    port: Port
     iut_address: str
     timing_error: float
     """Seconds by which the bed may be wrong about a time, as its own check measured."""
+
+    @property
+    def port(self) -> Port:
+        """The tester's end of the link."""
+        ...
 
     def begin(self) -> str:
         """Start a case with empty captures; return the tester address to use in it."""

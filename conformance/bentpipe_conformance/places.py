@@ -13,18 +13,24 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from bentpipe_reference.link.profile import LinkProfile, load_profiles
+
+from bentpipe_conformance.bed import place
+from bentpipe_conformance.bed.check import BedReport
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
-from bentpipe_conformance.bed.uml import Guest, Kernel
+from bentpipe_conformance.bed.progress import Progress, silent
+from bentpipe_conformance.bed.uml import Guest
+from bentpipe_conformance.iut.build import built
 from bentpipe_conformance.iut.description import IutDescription, load_iut
 from bentpipe_conformance.lane import Lane
 from bentpipe_conformance.running import RunSettings
 from bentpipe_conformance.worker import Assignment, Worker
-from bentpipe_reference.link.profile import LinkProfile, load_profiles
 
 WALL_CLOCK_LANES = 8
 """Lanes side by side where the clock is the wall's; the bed's measured error decides verdicts."""
@@ -56,11 +62,13 @@ class Place(Protocol):
         name: ``simulation``, ``uml-virtual``, ``uml`` or ``host``.
         reason: why it was chosen, for the evidence.
         kernel: version of the kernel under the link, empty in simulation.
+        report: what the bed's check measured; None in simulation, which is exact.
     """
 
     name: str
     reason: str
     kernel: str
+    report: BedReport | None
 
     def start(self, assignment: Assignment, jobs: int | None) -> Crew:
         """Start workers on an assignment."""
@@ -84,30 +92,49 @@ def load_link(id_or_path: str) -> LinkProfile:
     raise ValueError(f"there is no link profile {id_or_path!r}; there are {', '.join(known)}.")
 
 
-def choose(bed: str, description: IutDescription) -> Place:
-    """The place for an implementation, as asked for or the best this machine has.
+def choose(
+    bed: str, description: IutDescription, link: LinkProfile, progress: Progress = silent
+) -> Place:
+    """The place for an implementation, as asked for or the best this machine has, checked.
 
     Raises:
-        BedError: the place asked for cannot be had or does not suit the implementation.
+        BedError: the place asked for cannot be had on this machine, does not suit the
+            implementation, or is too far from the link profile.
     """
     kind = description.attach.kind
     if kind == "in-process":
         if bed not in ("auto", "simulation"):
-            raise BedError(
-                f"{description.id} runs inside the simulation only; leave --bed out."
-            )
+            raise BedError(f"{description.id} runs inside the simulation only; leave --bed out.")
         return LocalPlace("simulation", "the reference runs in virtual time", "")
     if bed == "simulation":
         raise BedError(
             f"{description.id} is no part of the simulation; choose --bed auto, uml-virtual, uml "
             "or host."
         )
-    from bentpipe_conformance.bed import place
-
-    chosen = place.choose(bed if kind != "address" else "host")
+    chosen = place.choose(bed if kind != "address" else "host", link, progress)
+    if chosen.report is not None and (faults := chosen.report.faults()):
+        raise BedError(faults[0])
+    reason = _reason(chosen)
     if chosen.kernel is None:
-        return LocalPlace("host", chosen.reason, os.uname().release)
-    return GuestPlace(chosen.name, chosen.reason, chosen.kernel.version, chosen.kernel)
+        return LocalPlace("host", reason, chosen.version, chosen.report)
+    return GuestPlace(chosen.name, reason, chosen.version, chosen.kernel, chosen.report)
+
+
+def _reason(chosen: place.Place) -> str:
+    if chosen.passed_over:
+        return " ".join(chosen.passed_over)
+    return "virtual time on a real kernel, the most exact" if chosen.virtual else "as asked for"
+
+
+def check_place(bed: str, link: LinkProfile) -> tuple[str, str, dict[str, Any]]:
+    """What ``bentpipe bed check`` prints: the place, why it was chosen, and the figures.
+
+    Raises:
+        BedError: there is no bed here, or it cannot be laid out.
+    """
+    chosen = place.choose(bed, link)
+    report = chosen.report or place.check_place(chosen, link)
+    return chosen.name, _reason(chosen), {**asdict(report), "faults": list(report.faults())}
 
 
 def _worker_command(assignment: Path) -> list[str]:
@@ -121,6 +148,7 @@ class LocalPlace:
     name: str
     reason: str
     kernel: str
+    report: BedReport | None = None
 
     def start(self, assignment: Assignment, jobs: int | None) -> Crew:
         """One process with a lane per job (simulation: a process per job)."""
@@ -139,6 +167,7 @@ class GuestPlace:
     reason: str
     kernel: str
     image: Kernel
+    report: BedReport | None = None
 
     def start(self, assignment: Assignment, jobs: int | None) -> Crew:
         """Virtual time: a guest per job, one lane each. Wall clock: one guest, many lanes."""
@@ -170,9 +199,12 @@ class ProcessCrew:
             with log.open("wb") as output:
                 self._running.append(
                     subprocess.Popen(
-                        _worker_command(order), stdin=subprocess.DEVNULL, stdout=output,
-                        stderr=output, start_new_session=True,
-                    )  # fmt: skip
+                        _worker_command(order),
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=output,
+                        start_new_session=True,
+                    )
                 )
             self._logs.append(log)
 
@@ -218,9 +250,11 @@ class GuestCrew:
             for _ in range(self.guests):
                 self._running.append(
                     Guest(
-                        self.image, _worker_command(order), virtual=self.image.virtual,
+                        self.image,
+                        _worker_command(order),
+                        virtual=self.image.virtual,
                         timeout=GUEST_TIMEOUT_S,
-                    )  # fmt: skip
+                    )
                 )
         except BaseException:
             self.stop()
@@ -285,12 +319,14 @@ def open_worker(assignment: Assignment, number: int) -> Worker:
     )
 
     def open_lane() -> Lane:
-        return _open_lane(description, link, assignment.seed)
+        return _open_lane(description, link, assignment.seed, assignment.timing_error)
 
     return Worker(assignment, settings, link, open_lane, number)
 
 
-def _open_lane(description: IutDescription, link: LinkProfile, seed: int) -> Lane:
+def _open_lane(
+    description: IutDescription, link: LinkProfile, seed: int, timing_error: float = 0.0
+) -> Lane:
     kind = description.attach.kind
     if kind == "in-process":
         from bentpipe_conformance.iut.inprocess import reference_lane
@@ -300,9 +336,8 @@ def _open_lane(description: IutDescription, link: LinkProfile, seed: int) -> Lan
         raise BedError("an implementation at an address needs the host bed (not yet attached)")
     values: dict[str, object] = {"here": description.path.parent}
     if description.start.build:
-        from bentpipe_conformance.iut.build import build
-
-        values["cache"] = build(description.start.build)
+        # Built before on the host: inside a guest the toolchain would cost minutes.
+        values["cache"] = built(description.start.build)
     return KernelLane(
         link,
         Attachment(
@@ -311,6 +346,7 @@ def _open_lane(description: IutDescription, link: LinkProfile, seed: int) -> Lan
             ready=description.start.ready,
             sysctls=description.sysctl,
         ),
+        timing_error=timing_error,
     )
 
 

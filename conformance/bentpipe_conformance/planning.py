@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from bentpipe_conformance.bed.progress import Progress, Step, silent
 from bentpipe_conformance.case import Case
 from bentpipe_conformance.certifying import Plan, select_cases
 from bentpipe_conformance.evidence.codec import encode
 from bentpipe_conformance.evidence.records import Bed, Implementation, RunRecord
+from bentpipe_conformance.iut.build import build
 from bentpipe_conformance.iut.description import load_iut
+from bentpipe_conformance.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.places import choose, load_link
 
 
@@ -32,25 +35,36 @@ def make_plan(
     suite: str = "snr",
     command: tuple[str, ...] = (),
     case_timeout: float = 300.0,
+    progress: Progress = silent,
 ) -> Plan:
     """Everything a certification needs, checked before anything runs.
 
     Raises:
         ValueError: an unknown case pattern, a bad description or link profile.
-        BedError: the place asked for cannot be had on this machine.
+        BedError: the place asked for cannot be had on this machine, or its check fails.
+        IutUnavailable: the implementation cannot be built here.
     """
     description = load_iut(iut)
-    profile_of_link = load_link(link)
+    link_profile = load_link(link)
     chosen = select_cases(suite, profile, only) if cases is None else cases
-    place = choose(bed, description)
+    if description.start.build:
+        build(description.start.build, lambda text: progress(Step("build", 0, 0, text)))
+    place = choose(bed, description, link_profile, progress)
+    report = place.report
     run = RunRecord(
         bentpipe=version("bentpipe"),
         command=command,
         iut=Implementation(id=description.id, name=description.name, ics=dict(description.ics)),
-        link=encode(profile_of_link),
+        link=encode(link_profile),
         profile=profile,
         suite=suite,
-        bed=Bed(place=place.name, reason=place.reason, kernel=place.kernel),
+        bed=Bed(
+            place=place.name,
+            reason=place.reason,
+            kernel=place.kernel,
+            timing_error=report.timing_error if report else SIMULATION_ERROR_S,
+            check=encode(report) if report else {},
+        ),
         seed=random.SystemRandom().getrandbits(31) if seed is None else seed,
         python=platform.python_version(),
         scapy=version("scapy"),

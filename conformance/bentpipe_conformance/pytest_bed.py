@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -32,6 +33,7 @@ class _Reporter:
 
     def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
         """Report one case."""
+        del running
         item = self._items[record.id]
         hook = item.ihook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -45,7 +47,8 @@ def _reports(item: pytest.Item, record: CaseRecord) -> list[pytest.TestReport]:
     text = f"{verdict.value}: {record.reason}"
     reports = []
     for when in ("setup", "call", "teardown"):
-        outcome, longrepr = "passed", None
+        outcome: Literal["passed", "failed", "skipped"] = "passed"
+        longrepr: str | tuple[str, int, str] | None = None
         if when == "setup" and verdict is Verdict.ERROR:
             outcome, longrepr = "failed", text
         if when == "call":
@@ -65,7 +68,7 @@ def _reports(item: pytest.Item, record: CaseRecord) -> list[pytest.TestReport]:
                 longrepr=longrepr,
                 when=when,
                 duration=record.wall_seconds if when == "call" else 0.0,
-            )  # fmt: skip
+            )
         )
     return reports
 

@@ -9,7 +9,6 @@ here, so that selection, ``-k``, JUnit files and exit status are pytest's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +39,9 @@ class VerdictError(Exception):
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer | None]:
+def peer() -> Peer | None:
     """The scripted peer of the case; :func:`pytest_pyfunc_call` hands it to the script."""
-    yield None
+    return None
 
 
 def _case_of(item: pytest.Item) -> Case | None:
@@ -61,7 +60,8 @@ def _case_of(item: pytest.Item) -> Case | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the cases of the other profile."""
     profile = config.getoption("--requirement-profile")
-    kept, dropped = [], []
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
     for item in items:
         case = _case_of(item)
         (dropped if case is not None and profile not in case.profiles else kept).append(item)

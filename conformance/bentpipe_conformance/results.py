@@ -8,7 +8,6 @@ from typing import Any
 
 from bentpipe_spec.registry import Requirement
 
-from bentpipe_conformance.case import Case
 from bentpipe_conformance.checking import declared
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.finding import Finding
@@ -19,7 +18,6 @@ RESULT_FORMAT = "bentpipe-result/1"
 
 def result(
     requirements: Mapping[str, Requirement],
-    cases: Mapping[str, Case],
     records: Sequence[CaseRecord],
     profile: str,
     ics: Mapping[str, Any],
@@ -36,7 +34,7 @@ def result(
     for requirement in requirements.values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
-        entry = _requirement(requirement, cases, records, ics)
+        entry = _requirement(requirement, records, ics)
         if entry is not None:
             entries.append(entry)
     summary = Counter(entry["verdict"] for entry in entries)
@@ -66,7 +64,6 @@ def _overall(entries: Iterable[Mapping[str, Any]]) -> Verdict:
 
 def _requirement(
     requirement: Requirement,
-    cases: Mapping[str, Case],
     records: Sequence[CaseRecord],
     ics: Mapping[str, Any],
 ) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from bentpipe_spec.registry import load_requirements
 
-from bentpipe_conformance.case import load_cases
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.results import result
@@ -18,7 +17,7 @@ from bentpipe_conformance.results import result
 def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     """The content of result.json for these case records."""
     run = bundle.run
-    return result(load_requirements(), load_cases(run.suite), records, run.profile, run.iut.ics)
+    return result(load_requirements(), records, run.profile, run.iut.ics)
 
 
 def stored_result(bundle: Bundle) -> dict[str, Any]:
@@ -45,12 +44,12 @@ def seal_bundle(bundle: Bundle) -> dict[str, Any]:
         BundleError: the disk refuses, or a stored case is damaged.
     """
     from bentpipe_conformance.evidence.junit import junit_xml
-    from bentpipe_conformance.report.page import render_report
+    from bentpipe_conformance.report.page import RequirementText, render_report
 
     now = time.time()
     records = list(bundle.cases())
     outcome = result_of(bundle, records)
-    requirements = {
+    requirements: dict[str, RequirementText] = {
         item.id: {"level": item.level, "title": item.title, "text": item.text,
                   "source": "; ".join(item.source), "note": item.difference}
         for item in load_requirements().values()

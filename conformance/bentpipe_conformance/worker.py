@@ -44,6 +44,8 @@ class Assignment:
         claims: directory of the claims.
         seed: the run's seed.
         lanes: how many lanes to run side by side in this place.
+        timing_error: seconds, from the bed's check.
+        probe: file to write the probe's result to, instead of running cases; empty otherwise.
     """
 
     iut: str
@@ -56,6 +58,8 @@ class Assignment:
     claims: str
     seed: int
     lanes: int = 1
+    timing_error: float = 0.0
+    probe: str = ""
 
     def dump(self, path: Path) -> None:
         """Write it for :meth:`load`."""
@@ -106,6 +110,8 @@ class Worker:
             return probe(self._ready_lane(), self.settings)
         except LaneError as error:
             return Probe(problem=str(error))
+        finally:
+            self._drop_lane()
 
     def _one(self, item: Case, bundle: Bundle) -> None:
         started = time.time()
@@ -158,6 +164,13 @@ def main(arguments: Sequence[str]) -> int:
     from bentpipe_conformance.places import open_worker
 
     assignment = Assignment.load(Path(arguments[0]))
+    if assignment.probe:
+        found = open_worker(assignment, 0).probe()
+        target = Path(assignment.probe)
+        unfinished = target.with_suffix(".new")
+        unfinished.write_text(json.dumps(asdict(found)), encoding="utf-8")
+        unfinished.replace(target)
+        return 0
     if assignment.lanes == 1:
         open_worker(assignment, 0).run()
         return 0

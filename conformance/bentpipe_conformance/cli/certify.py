@@ -125,6 +125,7 @@ def certify(
     bundle: result.json, junit.xml, report.html and a capture per case and capture point.
     """
     from bentpipe_conformance.bed.errors import BedError
+    from bentpipe_conformance.certifying import AdapterError
     from bentpipe_conformance.certifying import certify as run_plan
     from bentpipe_conformance.evidence.bundle import BundleError
     from bentpipe_conformance.iut.build import IutUnavailable
@@ -159,7 +160,7 @@ def certify(
             bundle = run_plan(plan, watcher)
         result = seal_bundle(bundle)
         bundle.close()
-    except (BedError, BundleError, IutUnavailable) as error:
+    except (AdapterError, BedError, BundleError, IutUnavailable) as error:
         raise Failure(str(error)) from error
     except KeyboardInterrupt:
         raise Failure(

@@ -31,7 +31,7 @@ class Failure(click.ClickException):
 
     def __init__(self, sentence: str, exit_code: int = OPEN) -> None:
         super().__init__(sentence)
-        self.exit_code = exit_code
+        self.exit_code = exit_code  # type: ignore[misc]
 
     def show(self, file: Any = None) -> None:
         """Print the sentence to standard error."""

@@ -15,13 +15,10 @@ from bentpipe_reference.sim import Handle, Simulation
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.host import TcpHost
 
-from bentpipe_conformance.lane import Captured, LaneError
+from bentpipe_conformance.lane import SIMULATION_ERROR_S, Captured, LaneError
 
 IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"
-
-SIMULATION_ERROR_S = 1e-6
-"""Rounding of the recorded times; the simulation itself is exact."""
 
 
 class SimulatedLane:
