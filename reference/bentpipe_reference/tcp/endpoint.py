@@ -344,14 +344,17 @@ class Endpoint:
         if receiver is not None:
             segment.ack = receiver.rcv_nxt & MASK
             segment.window = receiver.window_field()
-            most = 4
             if self._uses_timestamps:
                 segment.timestamps = self._timestamp(now), receiver.ts_recent or 0
-                most = 3
+            blocks: tuple[tuple[int, int], ...] = ()
+            room = 0
             if receiver.buffer.blocks or self.config.dsack:
-                blocks = receiver.sack_blocks_to_send(most)
-                segment.sack_blocks = tuple((left & MASK, right & MASK) for left, right in blocks)
-            receiver.note_ack_sent()
+                room = self.handshake.sack_room(len(payload))
+                blocks = receiver.sack_blocks_to_send(room or 1)
+                segment.sack_blocks = tuple(
+                    (left & MASK, right & MASK) for left, right in blocks[:room]
+                )
+            receiver.note_ack_sent(complete=len(blocks) <= room)
         self._outbox.append(segment)
 
     def _send_syn(self, now: float, *, repeated: bool = False) -> None:

@@ -18,6 +18,13 @@ SMALLEST_MSS = 48
 RFC 9293 has no such bound; the figure is the one Linux uses.
 """
 
+OPTION_OCTETS = 40
+"""Room for options in a header."""
+
+SACK_BLOCK_OCTETS = 8
+SACK_OVERHEAD_OCTETS = 4
+"""Kind and length of the SACK option with the padding before them."""
+
 TIMESTAMP_OCTETS = 12
 """What the padded Timestamps option takes from each segment."""
 
@@ -80,6 +87,13 @@ class Handshake:
         """Data octets per segment: the smaller MSS less the timestamps."""
         options = TIMESTAMP_OCTETS if self.timestamps_ok else 0
         return max(1, min(self._peer_mss, self._config.mss) - options)
+
+    def sack_room(self, payload: int) -> int:
+        """SACK blocks that fit beside ``payload`` octets and the timestamps (RFC 6691)."""
+        options = min(OPTION_OCTETS, min(self._peer_mss, self._config.mss) - payload)
+        if self.timestamps_ok:
+            options -= TIMESTAMP_OCTETS
+        return max(0, (options - SACK_OVERHEAD_OCTETS) // SACK_BLOCK_OCTETS)
 
     def sent(self, now: float, *, repeated: bool) -> None:
         """A SYN left; ``repeated`` when the peer's own repetition asked for it."""

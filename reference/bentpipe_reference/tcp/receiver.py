@@ -185,10 +185,15 @@ class Receiver:
         """The block around a D-SACK has to follow it (RFC 2883 section 4)."""
         return sorted(blocks, key=lambda block: not (block[0] <= inner[0] and inner[1] <= block[1]))
 
-    def note_ack_sent(self) -> None:
-        """An acknowledgment of everything received so far left."""
-        self.ack_now = False
+    def note_ack_sent(self, *, complete: bool = True) -> None:
+        """An acknowledgment of everything received so far left.
+
+        Without ``complete`` its SACK blocks did not fit beside its data, so that a pure
+        acknowledgment, if one is due, still is.
+        """
         self.ack_deadline = None
         self._octets_unacked = 0
-        self._duplicate = None
         self._last_ack_sent = self.rcv_nxt
+        if complete:
+            self.ack_now = False
+            self._duplicate = None
