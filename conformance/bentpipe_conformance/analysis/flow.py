@@ -40,6 +40,9 @@ of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error i
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
+SMALLEST_MSS = 48
+"""Stacks refuse to send less, whatever the peer's MSS option says (SNR-OPT-009)."""
+
 MAX_WINDOW_SHIFT = 14
 """RFC 7323 section 2.3."""
 
@@ -161,6 +164,12 @@ class Ack:
 Event = Sent | Ack | Arrival | Reply
 
 
+def _carries(tcp: Tcp | None, attribute: str) -> bool:
+    """Whether an option is there; its value may well be 0."""
+    value = getattr(tcp, attribute, None)
+    return value is not None and value is not False
+
+
 @dataclass(slots=True, eq=False)
 class Handshake:
     """The SYN of the tester and the SYN-ACK of the IUT (or the reverse when the IUT opens).
@@ -178,8 +187,7 @@ class Handshake:
     established: float | None = None
 
     def _both(self, attribute: str) -> bool:
-        found = [p.tcp for p in (self.tester, self.iut) if p is not None and p.tcp is not None]
-        return len(found) == 2 and all(getattr(t, attribute) not in (None, False) for t in found)
+        return self.offered(attribute) and self.answered(attribute)
 
     @property
     def sack(self) -> bool:
@@ -199,12 +207,12 @@ class Handshake:
     def offered(self, attribute: str) -> bool:
         """Whether the tester's SYN carried ``attribute`` (``sack_permitted``, ``tsval``, ...)."""
         tcp = self.tester.tcp if self.tester else None
-        return tcp is not None and getattr(tcp, attribute) not in (None, False)
+        return _carries(tcp, attribute)
 
     def answered(self, attribute: str) -> bool:
         """Whether the IUT's SYN-ACK carried ``attribute``."""
         tcp = self.iut.tcp if self.iut else None
-        return tcp is not None and getattr(tcp, attribute) not in (None, False)
+        return _carries(tcp, attribute)
 
 
 @dataclass(slots=True, eq=False)
@@ -217,7 +225,8 @@ class Flow:
         events: everything in time order; the typed lists below hold the same objects.
         packets: every packet of the connection at the IUT's side.
         resets: RST segments, either direction.
-        mss: largest payload the tester allows (its MSS option or 536), options not deducted.
+        mss: largest payload the tester allows (its MSS option or 536, at least 48), options
+            not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
     """
@@ -295,7 +304,7 @@ class _Replay:
         elif handshake.tester is None:
             handshake.tester = packet
             self.receiver.opened(tcp)
-            self.flow.mss = tcp.mss if tcp.mss is not None else DEFAULT_MSS
+            self.flow.mss = max(SMALLEST_MSS, DEFAULT_MSS if tcp.mss is None else tcp.mss)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.edge = tcp.window
         if handshake.window_scale:

@@ -209,7 +209,8 @@ class Receiver:
         self._stamp(packet.time, tcp, start, end, usable=inside and not paws)
         if not tcp.length:
             return None
-        acceptable = inside and not paws and not bare
+        # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
+        acceptable = inside and not paws and not bare and tcp.options_ok
         arrival = Arrival(
             packet, packet.time, start, end, len(tcp.payload), self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, bare, acceptable, self._last_ack,

@@ -63,7 +63,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Find
             continue
         first = reply.sack[0]
         candidates = [*unanswered, *(a for a in recent if a.out_of_order)]
-        found = [a for a in candidates if first[0] <= a.start and a.end <= first[1]]
+        found = [a for a in candidates if first[0] <= a.start and a.start + a.payload <= first[1]]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
         else:
@@ -146,8 +146,10 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Fi
 def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every SACK block but D-SACK blocks."""
     crowded = False
-    for reply, _, recent in _replies(flow, context):
-        crowded = bool(reply.held) and (crowded or len(reply.held) > _FEW)
+    for reply, unanswered, recent in _replies(flow, context):
+        # Whether a block counts a FIN held above a gap is left to the implementation.
+        finished = any(a.end - a.start > a.payload for a in unanswered)
+        crowded = bool(reply.held) and (crowded or finished or len(reply.held) > _FEW)
         if not reply.sack:
             continue
         wrong = _not_isolated(reply, None if crowded or len(recent) > _FEW else recent)
@@ -273,7 +275,8 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
             continue
         if arrival.paws_rejected or arrival.lacks_timestamp or arrival.start < 0:
             continue
-        reply = first_reply(flow, arrival, within=LONGEST_DELAY_S)
+        # A segment full of data has no room for blocks.
+        reply = first_reply(flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S)
         # A reply that left after the next arrival may speak of that one.
         if reply is None or reply.last_arrival is not arrival:
             continue

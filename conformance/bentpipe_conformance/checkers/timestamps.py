@@ -225,6 +225,7 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Iterator[F
     if not flow.handshake.timestamps:
         return
     bare: Packet | None = None
+    latest: Packet | None = None
     for packet in flow.packets:
         tcp = packet.tcp
         if tcp is None:
@@ -232,10 +233,14 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Iterator[F
         if not packet.outgoing:
             if tcp.flags & RST:
                 return
-            bare = packet if tcp.tsval is None and not tcp.flags & SYN else None
+            latest = packet
+            if tcp.tsval is None and not tcp.flags & SYN:
+                bare = packet
             continue
         if bare is None:
             continue
+        if tcp.flags & RST and latest is not bare:
+            return
         if tcp.flags & RST:
             yield context.violated(
                 "a segment without the negotiated Timestamps option reset the connection",
