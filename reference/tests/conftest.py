@@ -10,6 +10,10 @@ from bentpipe_reference.tcp import Addresses, Endpoint, EndpointConfig
 from bentpipe_reference.tcp.stream import PatternSource, pattern
 from bentpipe_reference.wire import Flags, Segment
 from bentpipe_reference.wire.sequence import MASK, unwrap
+from hypothesis import settings
+
+settings.register_profile("bentpipe", derandomize=True, deadline=None)
+settings.load_profile("bentpipe")
 
 LOCAL, REMOTE = 0x0A4D0002, 0x0A4E0002
 PEER_ISN = 900_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -102,7 +103,7 @@ def test_zero_window_when_it_lasts_is_probed_ever_more_slowly(script: Any) -> No
         assert [len(segment.payload) for segment in peer.last] == [1]
         times.append(time)
         peer.ack(10, window=0)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     rto = peer.sender.estimator.rto
     assert gaps == pytest.approx([min(rto * 2**n, 60.0) for n in range(1, 9)])
     assert peer.sender.counters.timeouts == 0
@@ -225,7 +226,7 @@ def test_timeout_collapses_the_window_and_backs_off(script: Any, variant: str) -
 def test_timeout_repeats_until_the_bound_and_then_gives_up(script: Any) -> None:
     peer = script(max_rto=8.0, max_retransmissions=6)
     times = [time for time, _ in peer.wait(200.0)]
-    gaps = [round(later - earlier, 6) for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [round(later - earlier, 6) for earlier, later in itertools.pairwise(times)]
     assert gaps[-1] == 8.0
     assert len(times) == 6
     assert peer.endpoint.failure == "the peer answers no retransmission"
