@@ -195,7 +195,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         if repaired is None:
             continue
         before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
-        told = [r for r in before if len(r.eligible) >= 1]
+        told = [r for r in before[:-2] if any(start >= first.end for start in r.eligible)]
         arrived = sum(b - a for a, b in before[-1].ack.sacked) if before else 0
         # By then half the window and three segments have left the network, so that every
         # permitted window reduction lets something out.
@@ -210,7 +210,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
             )
         else:
             yield context.violated(
-                f"the hole at {told[-1].eligible[0]} waited until {_name(first)} was acknowledged",
+                f"the hole at {told[-1].eligible[-1]} waited until {_name(first)} was acknowledged",
                 repaired,
                 first,
                 expected="the next hole within the same round trip",
@@ -302,7 +302,9 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         if new is not None:
             yield context.holds("new data was sent before recovery ended", new)
             continue
-        arrived = sum(ack.newly_sacked for ack in episode.acks if ack is not end)
+        arrived = max(
+            (sum(b - a for a, b in ack.sacked) for ack in episode.acks if ack is not end), default=0
+        )
         if arrived < episode.flight / 2 + 4 * flow.segment:
             continue
         before = max((seen for time, seen in ends if time < episode.first.time), default=0)
