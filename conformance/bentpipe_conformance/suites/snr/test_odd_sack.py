@@ -67,16 +67,17 @@ def test_acknowledgment_duplicate_report(peer: Peer) -> None:
 def test_sack_not_negotiated_two_reports(peer: Peer) -> None:
     """SACK blocks on a connection without SACK are ignored.
 
-    One segment is lost and two duplicates carry blocks for all that arrived above it.
+    One segment is lost and two duplicates carry a block for five segments above it.
     """
     connection = peer.connect(sack=False, window=8 * 1460, syn_window=8 * 1460)
     connection.receive(24)
     segment, base = connection.segment, connection.delivered // connection.segment
+    blocks = [((base + 1) * segment, (base + 6) * segment)]
     for _ in range(3):
         item = connection.expect()
         if item.start != base * segment:
             connection.hold(item)
-            connection.ack(sack=[((base + 1) * segment, item.end)])
+            connection.ack(sack=blocks)
     connection.collect(1.1 * peer.rtt)
     connection.ack()
     connection.receive(base + 14)

@@ -10,14 +10,14 @@ SEGMENT = 1460
 SACK = ("sack_sender",)
 
 
-def _grown(peer: Peer) -> tuple[Connection, int]:
+def _grown(peer: Peer, window: int = 8) -> tuple[Connection, int]:
     """A connection in slow start, and the index of the first segment of its next flight.
 
     That flight comes as a burst, which the link spreads out: the acknowledgments are spaced by its
     rate.
     """
     connection = peer.connect()
-    connection.grow(8)
+    connection.grow(window)
     return connection, connection.highest // connection.segment
 
 
@@ -65,7 +65,7 @@ def test_flight_of_segments_late_hole(peer: Peer) -> None:
 
     The acknowledgment that makes it eligible sends the retransmission and nothing else.
     """
-    connection, base = _grown(peer)
+    connection, base = _grown(peer, 12)
     connection.receive(base + 60, losing=[base + 2, base + 24])
 
 
