@@ -82,7 +82,7 @@ def test_segment_when_dissected_by_scapy_is_the_same(segment: Segment) -> None:
         segment.flags, segment.window, segment.urgent
     )  # fmt: skip
     assert bytes(tcp.payload) == segment.payload
-    options = dict((name, value) for name, value in tcp.options if name not in ("NOP", "EOL"))
+    options = {name: value for name, value in tcp.options if name not in ("NOP", "EOL")}
     assert options.get("MSS") == segment.mss
     assert options.get("WScale") == segment.window_scale
     assert ("SAckOK" in options) is segment.sack_permitted
@@ -130,10 +130,9 @@ def test_packet_built_by_scapy_parses_to_its_fields(segment: Segment) -> None:
 def test_noise_parses_or_raises_wire_error(data: bytes) -> None:
     try:
         segment = parse_packet(data)
-    except WireError as error:
-        assert str(error)
-    else:
-        assert parse_packet(emit_packet(segment)) == segment
+    except WireError:
+        return
+    assert parse_packet(emit_packet(segment)) == segment
 
 
 @given(st.binary(max_size=40), st.binary(max_size=8))
@@ -152,7 +151,7 @@ def test_any_option_list_parses_or_raises_and_survives_a_round_trip(
     try:
         segment = parse_packet(bytes(packet))
     except WireError as error:
-        assert "option" in str(error)
+        assert "option" in str(error)  # noqa: PT017 (the list may also be sound)
         return
     assert segment.payload == payload
     assert parse_packet(emit_packet(segment)) == segment

@@ -1,0 +1,165 @@
+"""What a connection consists of, the segments it sends and the states it passes through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.handshake import Handshake
+from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.recovery import SENDERS
+from bentpipe_reference.tcp.sender import Sender
+from bentpipe_reference.tcp.sending.variables import Event, EventSink
+from bentpipe_reference.tcp.states import SENDS_DATA, TRANSITIONS, Happening, State
+from bentpipe_reference.wire.segment import Flags, Segment
+from bentpipe_reference.wire.sequence import MASK
+
+_ACK, _SYN, _FIN, _RST, _PSH = (
+    int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST, Flags.PSH)
+)
+TIMESTAMP_HZ = 1000
+"""Ticks of the timestamp clock per second (RFC 7323 section 5.4 allows 1 to 1000)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The two ends of a connection; addresses are 32-bit numbers."""
+
+    local: int
+    local_port: int
+    remote: int
+    remote_port: int
+
+
+class Connection:
+    """The two halves of a connection, its handshake, its state and its outbox.
+
+    Attributes:
+        state: the connection's state.
+        sender: the sending half.
+        receiver: the receiving half, None until the peer's SYN has arrived.
+        failure: why the connection ended other than by FINs, None while it has not.
+    """
+
+    def __init__(
+        self,
+        config: EndpointConfig,
+        addresses: Addresses,
+        iss: int,
+        *,
+        timestamp_offset: int = 0,
+        on_event: EventSink | None = None,
+    ) -> None:
+        self.config = config
+        self.addresses = addresses
+        self.state = State.CLOSED
+        sender_class = config.sender_class or SENDERS[config.variant]
+        self.sender: Sender = sender_class(config, self, iss)
+        self.sender.on_event = on_event
+        self.receiver: Receiver | None = None
+        self.failure: str | None = None
+        self.handshake = Handshake(config, self.sender.estimator)
+        self.time_wait_until: float | None = None
+        self._on_event = on_event
+        self._timestamp_offset = timestamp_offset
+        self._outbox: list[Segment] = []
+
+    # -- segments out -------------------------------------------------------------------------
+
+    def put(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        """Send a data segment; the sender calls this."""
+        flags = _ACK | (_FIN if fin else 0)
+        if payload and self.sender.data_end == seq + len(payload):
+            flags |= _PSH
+        self._put(seq, flags, now, payload)
+
+    def _put(self, seq: int, flags: int, now: float, payload: bytes = b"") -> None:
+        receiver = self.receiver
+        ends = self.addresses
+        segment = Segment(
+            ends.local, ends.remote, ends.local_port, ends.remote_port, seq & MASK, 0, flags,
+            0, 0, payload,
+        )  # fmt: skip
+        if receiver is not None:
+            segment.ack = receiver.rcv_nxt & MASK
+            segment.window = receiver.window_field()
+            if self._uses_timestamps:
+                segment.timestamps = self._timestamp(now), receiver.ts_recent or 0
+            blocks: tuple[tuple[int, int], ...] = ()
+            room = 0
+            if receiver.buffer.blocks or self.config.dsack:
+                room = self.handshake.sack_room(len(payload))
+                blocks = receiver.sack_blocks_to_send(room or 1)
+                segment.sack_blocks = tuple(
+                    (left & MASK, right & MASK) for left, right in blocks[:room]
+                )
+            receiver.note_ack_sent(complete=len(blocks) <= room)
+        self._outbox.append(segment)
+
+    def _send_syn(self, now: float, *, repeated: bool = False) -> None:
+        """Send SYN, or SYN-ACK once the peer's SYN is here, and start its timer."""
+        ends = self.addresses
+        receiver = self.receiver
+        segment = Segment(
+            ends.local, ends.remote, ends.local_port, ends.remote_port,
+            self.sender.iss & MASK, 0, _SYN, min(self.config.receive_buffer, 0xFFFF),
+        )  # fmt: skip
+        segment.mss = self.config.mss
+        self.handshake.offer(segment, answering=receiver is not None)
+        if self.handshake.offers_timestamps(answering=receiver is not None):
+            echo = 0 if receiver is None else receiver.ts_recent or 0
+            segment.timestamps = self._timestamp(now), echo
+        if receiver is not None:
+            segment.flags |= _ACK
+            segment.ack = receiver.rcv_nxt & MASK
+            segment.window = receiver.window_field()
+            receiver.note_ack_sent()
+        self.handshake.sent(now, repeated=repeated)
+        self._outbox.append(segment)
+
+    def _reset_for(self, segment: Segment) -> None:
+        ends = self.addresses
+        self._outbox.append(
+            Segment(
+                ends.local, ends.remote, ends.local_port, ends.remote_port, segment.ack, 0, _RST
+            )
+        )
+
+    def _output(self, now: float) -> None:
+        if self.state in SENDS_DATA:
+            self.sender.output(now)
+
+    def _all_sent(self) -> bool:
+        return self.sender.snd_nxt == self.sender.snd_max
+
+    @property
+    def _uses_timestamps(self) -> bool:
+        return self.handshake.timestamps_ok
+
+    def _timestamp(self, now: float) -> int:
+        return int(now * TIMESTAMP_HZ) + self._timestamp_offset & MASK
+
+    # -- states -------------------------------------------------------------------------------
+
+    def _happen(self, happening: Happening, now: float) -> None:
+        state = TRANSITIONS.get((self.state, happening))
+        if state is None:
+            return
+        self.state = state
+        if state is State.TIME_WAIT:
+            self.time_wait_until = now + self.config.time_wait
+        if state is State.CLOSED:
+            self._stop_timers()
+        if self._on_event is not None:
+            self._on_event(Event("state", now, {"state": state.value, "why": happening.value}))
+
+    def _end(self, reason: str, now: float) -> None:
+        self.failure = reason
+        self._happen(Happening.ENDED, now)
+
+    def _stop_timers(self) -> None:
+        self.sender.rto_deadline = self.sender.persist_deadline = None
+        self.handshake.deadline = self.time_wait_until = None
+        if self.receiver is not None:
+            self.receiver.ack_deadline = None
+            self.receiver.ack_now = False
