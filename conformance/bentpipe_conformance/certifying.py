@@ -28,6 +28,9 @@ POLL_S = 0.1
 MAX_RESTARTS = 5
 """How often dead or hung workers are replaced before the run gives up on its remaining cases."""
 
+MAX_HANGS = 3
+"""How many cases may hang before the run gives up on the rest."""
+
 
 class Watcher(Protocol):
     """What wants to hear of a run's progress."""
@@ -75,6 +78,7 @@ class _Progress:
     wanted: dict[str, Case]
     done: dict[str, CaseRecord] = field(default_factory=dict)
     since: dict[str, float] = field(default_factory=dict)
+    hangs: int = 0
 
     def running(self, claims: Path) -> list[str]:
         return [
@@ -85,8 +89,10 @@ class _Progress:
 
 
 def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
-    """The cases of a suite in a profile; ``only`` are shell patterns on identifiers or IDs of
-    requirements they target.
+    """The cases of a suite in a profile, or those that ``only`` selects.
+
+    Each pattern of ``only`` is a shell pattern on the case's identifier or on that of a
+    requirement it targets, or simply a part of the case's identifier.
 
     Raises:
         ValueError: a pattern selects nothing.
@@ -126,7 +132,8 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     """
     found = _probe(plan)
     if found.problem:
-        raise AdapterError(f"{plan.run.iut.id} cannot be judged: {found.problem}.")
+        problem = found.problem.rstrip(".")
+        raise AdapterError(f"{plan.run.iut.id} cannot be judged: {problem}.")
     for sentence in found.disagreements:
         watcher.note(sentence)
     bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
@@ -140,7 +147,7 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     with _scratch() as claims:
         for attempt in range(MAX_RESTARTS + 1):
             left = tuple(name for name in progress.wanted if name not in progress.done)
-            if not left:
+            if not left or progress.hangs >= MAX_HANGS:
                 break
             if attempt:
                 watcher.note(f"{len(left)} cases are left; starting new workers")
@@ -152,8 +159,14 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
                 crew.stop()
         for name in progress.wanted:
             if name not in progress.done:
-                _give_up(bundle, progress, name, "no worker could be kept alive", watcher)
+                _give_up(bundle, progress, name, _why_given_up(progress), watcher)
     return bundle
+
+
+def _why_given_up(progress: _Progress) -> str:
+    if progress.hangs >= MAX_HANGS:
+        return f"not run: the run was given up after {progress.hangs} hung cases"
+    return f"not run: the workers died {MAX_RESTARTS + 1} times"
 
 
 def _probe(plan: Plan) -> Probe:
@@ -220,6 +233,7 @@ def _watch(
             for name in hung:
                 sentence = f"the case hung: no result after {plan.case_timeout:.0f} s of wall clock"
                 if name not in progress.done:
+                    progress.hangs += 1
                     _give_up(bundle, progress, name, sentence, watcher)
         if hung or not alive:
             _collect(bundle, progress, claims, watcher)

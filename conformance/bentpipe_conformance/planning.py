@@ -19,6 +19,10 @@ from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.places import choose, load_link
 
+CASE_TIMEOUT_S = {"simulation": 120.0, "uml-virtual": 120.0, "uml": 900.0, "host": 900.0}
+"""Wall-clock seconds after which a case counts as hung: in virtual time waiting costs nothing, on
+a wall clock the longest cases wait for minutes."""
+
 
 def make_plan(
     *,
@@ -34,7 +38,7 @@ def make_plan(
     seed: int | None = None,
     suite: str = "snr",
     command: tuple[str, ...] = (),
-    case_timeout: float = 300.0,
+    case_timeout: float | None = None,
     progress: Progress = silent,
 ) -> Plan:
     """Everything a certification needs, checked before anything runs.
@@ -72,5 +76,6 @@ def make_plan(
     )
     return Plan(
         run=run, place=place, iut=iut, link=link, cases=chosen, directory=directory, jobs=jobs,
-        resume=resume, case_timeout=case_timeout,
+        resume=resume,
+        case_timeout=CASE_TIMEOUT_S[place.name] if case_timeout is None else case_timeout,
     )  # fmt: skip
