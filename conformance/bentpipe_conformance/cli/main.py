@@ -40,9 +40,11 @@ class Failure(click.ClickException):
 
 class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        del ctx
         if name not in _COMMANDS:
             return None
         module = importlib.import_module(f"bentpipe_conformance.cli.{_COMMANDS[name]}")
@@ -57,7 +59,7 @@ class _Lazy(click.Group):
 )
 @click.version_option(version("bentpipe"), "-V", "--version", prog_name="bentpipe")
 def bentpipe() -> None:
-    """Certify transport protocols over satellite links, on recorded evidence.
+    r"""Certify transport protocols over satellite links, on recorded evidence.
 
     \b
     Examples:

@@ -43,7 +43,7 @@ def selftest(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task("mutants", total=len(chosen))
-        results = running.run(chosen, suite, seed, max(1, jobs), lambda result: bar.advance(task))
+        results = running.run(chosen, suite, seed, max(1, jobs), lambda _result: bar.advance(task))
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     if out is not None:
