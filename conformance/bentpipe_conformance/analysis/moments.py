@@ -7,6 +7,7 @@ how far does recover reach, could a timer explain what was sent next, has the pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ class Moment:
         pure: every repeat since the last advance was a duplicate acknowledgment.
         informative: of these, how many reported newly held data in SACK blocks.
         window_edge: highest right edge of the window offered so far, this one included.
+        disturbed: a timer may have expired in the running episode although no timeout is seen.
     """
 
     ack: Ack
@@ -53,6 +55,7 @@ class Moment:
     pure: bool
     informative: int
     window_edge: int
+    disturbed: bool
 
     @property
     def open(self) -> bool:
@@ -82,11 +85,27 @@ class Moment:
         return sent.since_arrival <= PROMPT_S or waited < ROUND_TRIP_SHARE * self.rtt
 
 
+def disturbed_at(episode: Episode) -> float:
+    """When a timer may first have expired within an episode; infinity when none can have.
+
+    With SACK, a retransmission timeout soon after an arrival looks like RACK's reordering timer,
+    and one that coincides with an arrival looks as if that had caused it; either repeats what was
+    retransmitted before, or comes without a cause.
+    """
+    repeated: set[int] = set()
+    for sent in episode.retransmissions:
+        if sent.start in repeated or (sent.timed and sent is not episode.first):
+            return sent.time
+        repeated.add(sent.start)
+    return math.inf
+
+
 def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     """The moments of a flow, in order; ``episodes`` are its recovery episodes."""
     rtt = minimum_rtt(flow)
     running = {id(ack): episode for episode in episodes for ack in episode.acks}
     triggered = {id(episode.first): episode for episode in episodes}
+    disturbances = {id(episode): disturbed_at(episode) for episode in episodes}
     fast_recover = recover = -1
     progress = 0.0
     last_advance: Ack | None = None
@@ -114,9 +133,11 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 informative += event.newly_sacked > 0
             if event.acceptable:
                 window_edge = max(window_edge, event.window_edge)
+            episode = running.get(id(event))
             yield Moment(
-                event, rtt, running.get(id(event)), fast_recover, recover, progress, last_advance,
+                event, rtt, episode, fast_recover, recover, progress, last_advance,
                 repeats, reordered, pure, informative, window_edge,
+                event.time > disturbances.get(id(episode), math.inf),
             )  # fmt: skip
             if event.dsack is not None or event.duplicates * flow.segment > event.flight:
                 reordered = True

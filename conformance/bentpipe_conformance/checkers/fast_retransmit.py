@@ -115,7 +115,8 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
-        early = [s for s in m.retransmissions if not _evidence(s.start, m, flow, kinds)]
+        # Only the first starts recovery; what the same acknowledgment brings further is part of it.
+        early = [s for s in m.retransmissions[:1] if not _evidence(s.start, m, flow, kinds)]
         if early:
             held = sum(right - left for left, right in ack.sacked)
             yield context.violated(
@@ -215,7 +216,7 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
     rescues = 0
     for m in read_moments(flow, context.episodes):
         episode = m.episode
-        if episode is None or not episode.fast:
+        if episode is None or not episode.fast or m.disturbed:
             continue
         if episode is not current:
             current = episode

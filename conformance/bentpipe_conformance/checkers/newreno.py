@@ -20,7 +20,9 @@ def _in_fast_recovery(flow: Flow, context: Context) -> Iterator[tuple[Moment, Ep
     """Acknowledgments during recoveries that acknowledgments started, the ending one left out."""
     for m in read_moments(flow, context.episodes):
         episode = m.episode
-        if episode is not None and episode.fast and episode.end is not m.ack and m.ack.acceptable:
+        if episode is None or not episode.fast or episode.end is m.ack or m.disturbed:
+            continue
+        if m.ack.acceptable:
             yield m, episode
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.flow import Flow, Sent
-from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE
+from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
 from bentpipe_conformance.checking import Context, Finding, checker
 
@@ -47,10 +47,11 @@ class _Window:
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode tells the window."""
         segment = self.flow.segment
-        first = episode.first
+        first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
-        if first.window_edge - first.max < 2 * segment:
+        edge = trigger.window_edge if trigger is not None else first.window_edge
+        if edge - first.max < 2 * segment:
             return False
         since = max(
             (e.end.time for e in self.episodes if e.end and e.end.time < first.time), default=0.0
@@ -61,6 +62,8 @@ class _Window:
     def complete(self, episode: Episode) -> bool:
         """Whether an acknowledgment ended it and the sender cannot know it to be spurious."""
         if episode.end is None or episode.interrupted is not None or self.rtt <= 0:
+            return False
+        if episode.first.timed or disturbed_at(episode) < math.inf:
             return False
         advance = next((ack for ack in episode.acks if ack.advance), episode.end)
         early = advance.time - episode.first.time < ROUND_TRIP_SHARE * self.rtt
@@ -126,11 +129,13 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         # Two segments of limited transmit are no part of the flight that is reduced.
         floor = 0.9 * share * (episode.flight - 2 * segment)
         start = episode.end.time
+        # Whatever the exit policy, it does not deflate the window below what is outstanding.
         exit_flight = max(
             (s.end - s.una for s in window.sent(start, start + AT_EXIT_RTTS * window.rtt)),
-            default=segment,
+            default=0,
         )
-        growth = max(0.0, math.log(floor / max(exit_flight, segment)) / math.log(1.5))
+        exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
+        growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
         deadline = start + (1.5 + math.ceil(growth)) * window.rtt
         after = window.sent(start, deadline)
         largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
@@ -172,21 +177,24 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the acknowledgment that ends a fast recovery."""
     share = _share(context)
     beyond = context.permitted("segments_beyond_flight")
-    if share is None:
-        return
     window = _Window(flow, context)
     for episode in context.episodes:
         end = episode.end
-        if not window.shows(episode) or not window.complete(episode) or end is None:
+        if not episode.fast or episode.nested or not window.complete(episode) or end is None:
             continue
         new = [sent for sent in end.responses if sent.new]
         before = end.max - end.ack
         after = max((sent.end - end.ack for sent in new), default=before)
-        limit = window.limit(episode, share)
+        limits = []
+        if share is not None and window.shows(episode):
+            limits.append(window.limit(episode, share))
         if beyond is not None:
-            limit = min(limit, before + beyond * flow.segment)
+            limits.append(before + beyond * flow.segment)
+        if not limits:
+            continue
+        limit = max(min(limits), before)
         sentence = f"the end of recovery raised the flight from {before} to {after} octets"
-        if after > max(limit, before):
+        if after > limit:
             yield context.violated(
                 sentence,
                 new[-1],

@@ -10,10 +10,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.sender import Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Mutant:
     title: str
     configure: Callable[[EndpointConfig], EndpointConfig]
     profile: str = "rfc"
+
+
+def with_sender(sender_class: type[Sender]) -> Callable[[EndpointConfig], EndpointConfig]:
+    """The ``configure`` of a mutant whose sender is ``sender_class``."""
+    return lambda config: replace(config, sender_class=sender_class)
 
 
 @cache

@@ -78,6 +78,25 @@ def test_recovery_window_with_sack(peer: Peer) -> None:
     connection.receive(90, losing=[24])
 
 
+@case("SNR-REC-005", profiles=("hk99",))
+def test_recovery_ends_with_nothing_outstanding(peer: Peer) -> None:
+    """When nothing is outstanding at the end of recovery, one segment leaves.
+
+    Without SACK, the tester offers sixteen segments, so that the recovery cannot send new data,
+    and loses the first when all are outstanding. RFC 6582 leaves the burst to the implementer.
+    """
+    size = 16
+    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
+    connection.grow(size)
+    lost, *rest = connection.collect(0)
+    for _ in rest:
+        connection.ack(lost.start)
+    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    connection.ack()
+    connection.collect(1.2 * peer.rtt)
+    connection.ack()
+
+
 @case("SNR-REC-003")
 def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
     """After a timeout during recovery, duplicates below recover start no fast retransmit.
