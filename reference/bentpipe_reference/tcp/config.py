@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bentpipe_reference.tcp.endpoint import Endpoint
     from bentpipe_reference.tcp.receiver import Receiver
     from bentpipe_reference.tcp.sender import Sender
+    from bentpipe_reference.wire.segment import Segment
 
 Variant = Literal["reno", "newreno", "sack-reno", "sack-newreno-hk99", "sack-newreno-rfc"]
 VARIANTS: tuple[Variant, ...] = (
@@ -56,6 +59,7 @@ class EndpointConfig:
         sender_class: replaces the variant's sender.
         receiver_class: replaces the receiver.
         endpoint_class: replaces the endpoint.
+        packet_parser: replaces what reads IPv4 packets.
     """
 
     variant: Variant = "sack-newreno-rfc"
@@ -81,6 +85,7 @@ class EndpointConfig:
     sender_class: type[Sender] | None = None
     receiver_class: type[Receiver] | None = None
     endpoint_class: type[Endpoint] | None = None
+    packet_parser: Callable[[bytes], Segment] | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

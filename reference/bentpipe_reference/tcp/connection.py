@@ -41,6 +41,9 @@ class Connection:
         failure: why the connection ended other than by FINs, None while it has not.
     """
 
+    handshake_class: type[Handshake] = Handshake
+    """What negotiates the options; a mutant puts its own here."""
+
     def __init__(
         self,
         config: EndpointConfig,
@@ -58,7 +61,7 @@ class Connection:
         self.sender.on_event = on_event
         self.receiver: Receiver | None = None
         self.failure: str | None = None
-        self.handshake = Handshake(config, self.sender.estimator)
+        self.handshake = self.handshake_class(config, self.sender.estimator)
         self.time_wait_until: float | None = None
         self._on_event = on_event
         self._timestamp_offset = timestamp_offset

@@ -53,6 +53,7 @@ class TcpHost:
         self.config = config
         self.connections: dict[Key, Endpoint] = {}
         self.ignored = 0
+        self._parse = config.packet_parser or parse_packet
         self._services = services
         self._running: dict[Key, Service] = {}
         self._on_event = on_event
@@ -63,7 +64,7 @@ class TcpHost:
     def receive(self, packet: bytes, now: float) -> None:
         """Take one IPv4 packet at ``now`` seconds."""
         try:
-            segment = parse_packet(packet)
+            segment = self._parse(packet)
         except WireError:
             self.ignored += 1
             return
