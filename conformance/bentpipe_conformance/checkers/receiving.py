@@ -82,29 +82,30 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Iterator[Findin
 
 @checker("SNR-RCV-004")
 def every_second_full_segment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the second of two full-sized segments that no acknowledgment covers."""
+    """Exercised by every second of full-sized segments that arrive in sequence."""
     syn_ack = flow.handshake.iut.tcp if flow.handshake.iut else None
     if syn_ack is None:
         return
     mss = syn_ack.mss or DEFAULT_MSS
     wanted = int(context.permitted("segments", 2))
-    receiving = set(still_receiving(flow))
-    pending: list[Arrival] = []
-    for event in flow.events:
-        if isinstance(event, Reply):
-            pending = [arrival for arrival in pending if arrival.end > event.ack]
-        elif isinstance(event, Arrival) and event in receiving and event.in_order:
-            # A longer one was merged from several by receive offload, so they cannot be counted.
-            if event.held or event.end > event.window_edge or event.payload > mss:
-                pending = []
-            elif event.payload + _option_octets(event) >= mss:
-                pending.append(event)
-            if len(pending) >= wanted:
-                pending = []
-                reply = first_reply(flow, event, acknowledging(event.end))
-                timely = at_once(flow, event, reply, context.timing_error)
-                what = f"full-sized segment {wanted} in a row"
-                yield from _judged(context, event, reply, timely, what)
+    what = f"full-sized segment {wanted} in a row"
+    row: list[Arrival] = []
+    for arrival in still_receiving(flow):
+        # A longer one was merged from several by receive offload, so they cannot be counted.
+        fits = arrival.end <= arrival.window_edge and arrival.payload <= mss
+        if not arrival.in_order or arrival.held or not fits:
+            row = []
+        elif arrival.payload + _option_octets(arrival) >= mss:
+            row.append(arrival)
+        if len(row) < wanted:
+            continue
+        earlier, row = row[0], []
+        if arrival.last_ack >= earlier.end:
+            yield context.holds(f"{what} was preceded by an acknowledgment", arrival, earlier)
+            continue
+        reply = first_reply(flow, arrival, acknowledging(earlier.end))
+        timely = at_once(flow, arrival, reply, context.timing_error)
+        yield from _judged(context, arrival, reply, timely, what)
 
 
 def _option_octets(arrival: Arrival) -> int:

@@ -83,13 +83,17 @@ def test_established_single_small_segments(peer: Peer) -> None:
 
 @case("SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017")
 def test_established_stream_of_full_segments(peer: Peer) -> None:
-    """Of a stream of full-sized segments at least every second is acknowledged at its arrival."""
+    """Of a stream of full-sized segments at least every second is acknowledged at its arrival.
+
+    First with pauses shorter than a delayed acknowledgment between them, then as the link goes.
+    """
     connection = peer.connect("discard")
     assert connection.syn_ack is not None
     size = min(connection.syn_ack.mss or 536, 1460)
-    for _ in range(3):
+    for apart in (0.05, 0.0):
         for _ in range(8):
             connection.send_data(size)
+            peer.wait(apart)
         peer.wait(peer.rtt + PAUSE_S)
     connection.ack()
 
