@@ -138,7 +138,7 @@ class SimulatedPort:
 
 
 REFERENCES: Mapping[str, EndpointConfig] = {
-    "rfc": EndpointConfig(variant="sack-newreno-rfc"),
+    "rfc": EndpointConfig(variant="sack-newreno-rfc", dsack=True),
     "hk99": EndpointConfig(variant="sack-newreno-hk99", timestamps=True),
 }
 """The true reference of each profile."""

@@ -22,7 +22,7 @@ REFERENCE_ICS: Mapping[str, Any] = {
     "sack": True,
     "sack_sender": True,
     "sack_receiver": True,
-    "dsack": False,
+    "dsack": True,
     "timestamps": True,
     "window_scale": True,
     "limited_transmit": True,
