@@ -162,7 +162,8 @@ class _Replay:
         last_order = known.order if known else -1
         definite = id(sent) in self.timeouts
         timeout = definite or (at_una and self._may_be_timeout(sent, self.latest > last_order))
-        timer = timeout or (sent.timed and (at_una or sent.end >= sent.max))
+        evidence = self.latest > last_order
+        timer = timeout or (sent.timed and (sent.end >= sent.max or (at_una and not evidence)))
         missing = self.evidence.gaps(sent.una, sent.max)
         snapshot = self.evidence.snapshot()
         self.repeats.append(

@@ -154,41 +154,46 @@ def stretch_acknowledgments_are_bounded(flow: Flow, context: Context) -> Iterato
 
 @checker("SNR-ACK-006")
 def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by runs of stretch acknowledgments each of which releases data.
+    """Exercised by runs of at least three stretch acknowledgments before a loss.
 
-    An acknowledgment that releases nothing ends a run: the sender may have had nothing to send.
+    Too little counts against the sender only when each acknowledgment of the run released a full
+    segment at once: else it may have had nothing to send, or pace what it sends.
     """
-    if context.ics.get("congestion_control") in context.permitted("exempt"):
-        return
     share = context.permitted("least_share")
+    may_shrink = context.ics.get("congestion_control") in context.permitted("exempt")
+    rtt = minimum_rtt(flow)
+    for run in _stretch_runs(flow):
+        acknowledged = sum(ack.advance for ack in run)
+        at_once = sum(sent.end - sent.start for ack in run for sent in ack.responses)
+        eager = all(any(s.payload == flow.segment for s in ack.responses) for ack in run)
+        if eager and at_once < share * acknowledged and not may_shrink:
+            yield context.violated(
+                f"{len(run)} acknowledgments of {acknowledged} octets released {at_once} octets",
+                *run,
+                expected=f"about as much, at least {share * acknowledged:.0f} octets",
+                actual=f"{at_once} octets",
+            )
+            continue
+        until = run[-1].time + rtt
+        released = sum(s.end - s.start for s in flow.between(run[0].time, until) if s.new)
+        if released >= share * acknowledged:
+            yield context.holds(
+                f"{len(run)} acknowledgments of {acknowledged} octets released {released} octets",
+                run[0],
+            )
+
+
+def _stretch_runs(flow: Flow) -> Iterator[list[Ack]]:
     run: list[Ack] = []
     for ack in _before_loss(flow):
-        full = any(sent.payload == flow.segment for sent in ack.responses)
-        room = ack.window_edge - ack.max >= ack.advance
-        if ack.advance >= 3 * flow.segment and full and room:
+        if ack.advance >= 3 * flow.segment and ack.window_edge - ack.max >= ack.advance:
             run.append(ack)
             continue
         if len(run) >= 3:
-            yield _judge_run(run, share, context)
+            yield run
         run = []
     if len(run) >= 3:
-        yield _judge_run(run, share, context)
-
-
-def _judge_run(run: list[Ack], share: float, context: Context) -> Finding:
-    acknowledged = sum(ack.advance for ack in run)
-    released = sum(sent.end - sent.start for ack in run for sent in ack.responses)
-    sentence = (
-        f"{len(run)} stretch acknowledgments of {acknowledged} octets released {released} octets"
-    )
-    if released >= share * acknowledged:
-        return context.holds(sentence, *run[:1])
-    return context.violated(
-        sentence,
-        *run,
-        expected=f"about as much, at least {share * acknowledged:.0f} octets",
-        actual=f"{released} octets",
-    )
+        yield run
 
 
 @checker("SNR-ACK-007")

@@ -1,0 +1,168 @@
+"""Checkers for the progress of a recovery with SACK (SNR-SAK-007, -008, -010 and -015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.recovery import Episode
+from bentpipe_conformance.analysis.scoreboard import Report
+from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, negotiated_scoreboard
+from bentpipe_conformance.checking import Context, Finding, checker
+
+
+def _repaired(episode: Episode) -> list[Sent]:
+    """First retransmissions of an episode, tails left out."""
+    return [s for s in episode.retransmissions if s.transmission == 2]
+
+
+@checker("SNR-SAK-007")
+def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised when a recovery knows of several holes before its first repair is acknowledged."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    for episode in context.episodes:
+        if not episode.fast or episode.nested or episode.flight < 8 * flow.segment:
+            continue
+        first = episode.first
+        repaired = next((ack for ack in episode.acks if ack.ack >= first.end), None)
+        if repaired is None:
+            continue
+        others = [s for s in _repaired(episode) if s is not first and s.time < repaired.time]
+        if others:
+            yield context.holds(
+                f"{1 + len(others)} holes were repaired within a round trip", first, others[-1]
+            )
+            continue
+        before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
+        told = [r for r in before[:-2] if any(start >= first.end for start in r.eligible)]
+        arrived = sum(b - a for a, b in before[-1].ack.sacked) if before else 0
+        # By then half the window and three segments have left the network, so that every
+        # permitted window reduction lets something out.
+        if not told or arrived < episode.flight / 2 + 3 * flow.segment:
+            continue
+        if not any(report.forgiven for report in before):
+            yield context.violated(
+                f"the hole at {told[-1].eligible[-1]} waited until {name_of(first)} was acknowledged",
+                repaired,
+                first,
+                expected="the next hole within the same round trip",
+                actual="one retransmission per round trip",
+            )
+
+
+@checker("SNR-SAK-008")
+def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every acknowledgment inside a recovery while a segment is surely eligible."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    by_ack = {id(report.ack): report for report in board.reports}
+    for episode in context.episodes:
+        if episode.trigger is None or episode.interrupted is not None:
+            continue
+        for ack in episode.acks:
+            report = by_ack[id(ack)]
+            if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
+                continue
+            if not ack.acceptable or ack.ack >= episode.recover:
+                continue
+            yield from _one_each(report, context)
+
+
+def _one_each(report: Report, context: Context) -> Iterator[Finding]:
+    if not report.eligible:
+        return
+    ack = report.ack
+    again = [sent for sent in ack.responses if sent.retransmission]
+    new = [sent for sent in ack.responses if sent.new]
+    if len(again) == 1 and not new:
+        yield context.holds(f"{name_of(again[0])} alone answered the acknowledgment", ack, again[0])
+    else:
+        yield context.violated(
+            f"an acknowledgment with the hole at {report.eligible[0]} eligible sent {len(again)} "
+            f"retransmissions and {len(new)} new segments",
+            ack,
+            *ack.responses,
+            expected="exactly one retransmission",
+            actual=f"{len(again)} retransmissions, {len(new)} new segments",
+        )
+
+
+@checker("SNR-SAK-010")
+def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a recovery in which most of the window is reported held.
+
+    That nothing new was sent counts against the sender only when it surely had data, buffer and
+    offered window: data leaves as soon as recovery ends, and more was outstanding before.
+    """
+    if not flow.handshake.sack:
+        return
+    largest = 0
+    ends: list[tuple[float, int]] = []
+    for sent in flow.sent:
+        largest = max(largest, sent.end - sent.una)
+        ends.append((sent.time, largest))
+    for episode in context.episodes:
+        if not episode.fast or episode.nested or episode.end is None:
+            continue
+        end = episode.end
+        new = next((sent for sent in episode.sent if sent.new), None)
+        if new is not None:
+            yield context.holds("new data was sent before recovery ended", new)
+            continue
+        arrived = max(
+            (sum(b - a for a, b in ack.sacked) for ack in episode.acks if ack is not end), default=0
+        )
+        if arrived < episode.flight / 2 + 4 * flow.segment:
+            continue
+        before = max((seen for time, seen in ends if time < episode.first.time), default=0)
+        room = episode.first.window_edge >= episode.recover + 2 * flow.segment
+        waiting = any(sent.new for sent in end.responses)
+        if room and waiting and before >= episode.flight + 2 * flow.segment:
+            yield context.violated(
+                f"no new data was sent in a recovery in which {arrived} octets were reported held",
+                end,
+                episode.first,
+                expected="new data once nothing is eligible and the window allows it",
+                actual="new data only after recovery",
+            )
+
+
+@checker("SNR-SAK-015")
+def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by an acknowledgment that shows a loss with fewer than three duplicates."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
+    last = flow.packets[-1].time if flow.packets else 0.0
+    recover = -1
+    waiting = iter(context.episodes)
+    episode = next(waiting, None)
+    for report in board.reports:
+        ack = report.ack
+        while episode is not None and episode.first.time < ack.time:
+            recover = max(recover, episode.recover)
+            episode = next(waiting, None)
+        if not ack.newly_sacked or ack.advance or ack.una < recover or not ack.acceptable:
+            continue
+        if report.reordered or report.forgiven or report.una_repeats:
+            continue
+        if report.above < 3 * flow.segment or ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        end = ack.time + allowed
+        answer = next(
+            (s for s in flow.sent if ack.time <= s.time <= end and s.start <= ack.una < s.end), None
+        )
+        if answer is not None:
+            yield context.holds(f"{report.above} octets held started recovery", answer, ack)
+        elif last > end and not any(a.advance and ack.time < a.time <= end for a in flow.acks):
+            yield context.violated(
+                f"{report.above} octets held above offset {ack.una} started no recovery",
+                ack,
+                expected=f"a retransmission of offset {ack.una} within {allowed:.3f} s",
+                actual="none",
+            )
+        recover = max(recover, ack.max)
