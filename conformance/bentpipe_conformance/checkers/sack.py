@@ -121,8 +121,8 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Findin
             yield context.holds(f"{repeat.duplicates} duplicates asked for {name_of(sent)}", sent)
         elif not repeat.tail:
             yield context.violated(
-                f"{name_of(sent)} was retransmitted although nothing sent after it is known to have "
-                "arrived",
+                f"{name_of(sent)} was retransmitted although nothing sent after it is known to "
+                "have arrived",
                 sent,
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",

@@ -44,7 +44,8 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
             continue
         if not any(report.forgiven for report in before):
             yield context.violated(
-                f"the hole at {told[-1].eligible[-1]} waited until {name_of(first)} was acknowledged",
+                f"the hole at {told[-1].eligible[-1]} waited for the acknowledgment of "
+                f"{name_of(first)}",
                 repaired,
                 first,
                 expected="the next hole within the same round trip",
