@@ -40,30 +40,33 @@ def _window_limited_before(m: Moment, context: Context) -> bool:
 
 @checker("SNR-LT-001")
 def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first two duplicates of a sender with data and room."""
+    """Exercised by the second duplicate of a sender with data and room."""
     if not _greedy(flow):
         return
     last_new = max((sent.time for sent in flow.sent if sent.new), default=0.0)
+    new: list[Sent] = []
     for m in _early_duplicates(flow, context):
         ack = m.ack
-        informed = not flow.handshake.sack or ack.newly_sacked > 0
+        if ack.duplicates == 1:
+            new = []
+        new += [sent for sent in ack.responses if sent.new]
+        informed = not flow.handshake.sack or m.informative == 2
         room = m.window_edge - ack.max >= flow.segment
-        if not (m.open and informed and room and _window_limited_before(m, context)):
+        if ack.duplicates != 2 or not (m.open and informed and room):
             continue
-        new = [sent for sent in ack.responses if sent.new]
+        if not _window_limited_before(m, context):
+            continue
         if new:
-            yield context.holds(f"duplicate {ack.duplicates} sent new data", new[0], ack)
+            yield context.holds("the first two duplicates sent new data", ack, *new)
         elif late := _late(flow, ack):
             yield context.unclear(
-                f"new data left {late.time - ack.time:.3f} s after duplicate {ack.duplicates}",
-                late,
-                ack,
+                f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
         elif last_new > ack.time:
             yield context.violated(
-                f"duplicate {ack.duplicates} sent no new data",
+                "the first two duplicates sent no new data",
                 ack,
-                expected=f"a new segment, for which the receiver's window has "
+                expected=f"new data, for which the receiver's window has "
                 f"{m.window_edge - ack.max} octets",
                 actual="nothing new was sent",
             )
@@ -83,7 +86,8 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator
     """Exercised by the first two duplicates of a sender that had filled its window."""
     if not _greedy(flow):
         return
-    permitted = context.permitted("segments", 2)
+    segments = int(context.permitted("segments", 2))
+    held_back = _held_back(flow, context) if context.permitted("deferral", False) else 0
     sent_before = 0
     for m in _early_duplicates(flow, context):
         ack = m.ack
@@ -93,18 +97,34 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator
         sent_before += octets
         if not _window_limited_before(m, context):
             continue
-        if sent_before > permitted * flow.segment and octets:
+        if sent_before > (segments + held_back) * flow.segment and octets:
             yield context.violated(
                 f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
                 m.new_data[-1],
                 ack,
-                expected=f"at most {permitted} segments of {flow.segment} octets",
+                expected=f"at most {segments} segments of {flow.segment} octets, besides "
+                f"{held_back} held back before",
                 actual=f"{sent_before} octets",
             )
         else:
             yield context.holds(
                 f"{sent_before} new octets were sent by duplicate {ack.duplicates}", ack
             )
+
+
+def _held_back(flow: Flow, context: Context) -> int:
+    """Segments the sender may have held back to send them together.
+
+    A sender that hands several segments at once to the layer below waits until it may send them
+    all; what it sends on ordinary acknowledgments shows how many those are.
+    """
+    ends = {id(episode.end) for episode in context.episodes}
+    bursts = [
+        sum(sent.new for sent in ack.responses)
+        for ack in flow.acks
+        if 0 < ack.advance <= 2 * flow.segment and id(ack) not in ends
+    ]
+    return max(max(bursts, default=1) - 1, 0)
 
 
 @checker("SNR-LT-003")

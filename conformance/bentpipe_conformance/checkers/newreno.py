@@ -39,9 +39,7 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator
             if sent not in ack.responses
         ):
             continue
-        # An echoed timestamp can show that nothing more was lost (RFC 3522).
-        early = ack.time - episode.first.time < ROUND_TRIP_SHARE * m.rtt
-        if early and flow.handshake.timestamps:
+        if not context.permitted("every_partial") and not _earned(m, episode):
             continue
         answer = next(
             (
@@ -73,6 +71,14 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator
             yield context.holds(
                 f"the partial acknowledgment of offset {ack.ack} was answered", answer, ack
             )
+
+
+def _earned(m: Moment, episode: Episode) -> bool:
+    """Whether a retransmission, not a late original, brought a partial acknowledgment."""
+    return any(
+        sent.start == m.ack.una and m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt
+        for sent in episode.retransmissions
+    )
 
 
 @checker("SNR-REC-003")
