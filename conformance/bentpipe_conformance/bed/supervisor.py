@@ -69,9 +69,7 @@ def claim_processor(locks: str) -> int:
     allowed = sorted(os.sched_getaffinity(0))
     for processor in allowed:
         try:
-            handle = os.open(
-                f"{locks}/cpu-{processor}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
-            )
+            handle = open_lock(f"{locks}/cpu-{processor}")
         except OSError:
             break
         try:
@@ -81,6 +79,14 @@ def claim_processor(locks: str) -> int:
         else:
             return processor
     return random.choice(allowed)
+
+
+def open_lock(path: str) -> int:
+    """Open a lock file, which may be another user's; make it if it is not there."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
 
 def enter_process_namespace() -> bool:

@@ -90,6 +90,7 @@ class Guest:
         self._timeout = timeout
         self._owned = run_dir is None
         self.run_dir = _make_run_dir(run_dir)
+        self._uml_dir = str(self.run_dir / "uml")
         try:
             self._supervisor = self._start(command, cwd, env, virtual, memory_mib)
         except BaseException:
@@ -130,7 +131,7 @@ class Guest:
         words = (sys.executable, "-IS", str(GUEST_INIT), str(folder))
         init.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n", encoding="utf-8")
         init.chmod(0o700)
-        uml_dir = tempfile.mkdtemp(prefix="bentpipe-uml-", dir=_short_directory())
+        uml_dir = self._uml_dir = tempfile.mkdtemp(prefix="bentpipe-uml-", dir=_short_directory())
         arguments = [
             str(self.kernel.path),
             "quiet",
@@ -222,6 +223,7 @@ class Guest:
         self._clear()
 
     def _clear(self) -> None:
+        shutil.rmtree(self._uml_dir, ignore_errors=True)
         if self._owned:
             shutil.rmtree(self.run_dir, ignore_errors=True)
 
