@@ -132,6 +132,10 @@ HANDSHAKE_ITEMS = {
 }
 
 
+SMALLEST_MSS = 28
+"""Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
+
+
 def judge(
     trace: Trace,
     profile: str,
@@ -174,7 +178,8 @@ def _refused(flow: Flow, context: Context) -> Finding | None:
     syn_ack = flow.handshake.iut
     if item is None or syn_ack is None or not flow.handshake.offered(item.attribute):
         return None
-    if flow.handshake.answered(item.attribute):
+    # A SYN with an impossible MSS may be taken for one without options.
+    if flow.handshake.answered(item.attribute) or flow.mss < SMALLEST_MSS:
         return None
     finding = context.violated(
         f"the conformance statement claims {item.name}, which the SYN-ACK does not carry",

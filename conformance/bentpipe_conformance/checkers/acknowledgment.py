@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import minimum_rtt
@@ -109,27 +110,32 @@ def _growth_bound(flow: Flow, context: Context) -> int:
 def _judge_growth(
     flow: Flow, context: Context, exercising: list[Ack], what: str
 ) -> Iterator[Finding]:
-    """Compare what is outstanding with the bound, up to the first retransmission."""
-    if not exercising or context.ics.get("congestion_control") in context.permitted("exempt"):
+    """Compare what is outstanding with the bound.
+
+    Judged as long as every segment is new and full-sized: a sender may count its window in
+    segments, and loss recovery has rules of its own.
+    """
+    judged = list(
+        takewhile(lambda s: not s.retransmission and s.payload == flow.segment, flow.sent)
+    )
+    if not exercising or not judged or judged[-1].time < exercising[-1].time:
         return
     bound = _growth_bound(flow, context)
-    since = exercising[0].time
-    for sent in flow.sent:
-        if sent.retransmission:
-            break
-        if sent.time < since:
-            continue
-        if sent.end - sent.una > bound + sent.una:
-            yield context.violated(
-                f"{sent.end - sent.una} octets were outstanding after {sent.una} had been "
-                f"acknowledged by {what}",
-                sent,
-                exercising[0],
-                expected=f"at most {bound + sent.una} octets",
-                actual=f"{sent.end - sent.una} octets",
-            )
-            return
-    yield context.holds(f"{what} opened the window by no more than they covered", exercising[-1])
+    worst = max(judged, key=lambda sent: sent.end - 2 * sent.una)
+    outstanding = worst.end - worst.una
+    if outstanding <= bound + worst.una:
+        yield context.holds(f"{what} opened the window by what they covered at most", worst)
+    elif worst.time >= exercising[0].time and context.ics.get(
+        "congestion_control"
+    ) not in context.permitted("exempt"):
+        yield context.violated(
+            f"{outstanding} octets were outstanding after {worst.una} had been acknowledged by "
+            f"{what}",
+            worst,
+            exercising[0],
+            expected=f"at most {bound + worst.una} octets",
+            actual=f"{outstanding} octets",
+        )
 
 
 def _before_loss(flow: Flow) -> list[Ack]:
@@ -139,8 +145,9 @@ def _before_loss(flow: Flow) -> list[Ack]:
 
 @checker("SNR-ACK-004")
 def split_acknowledgments_gain_nothing(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by at least eight acknowledgments of less than half a segment before a loss."""
-    split = [ack for ack in _before_loss(flow) if ack.advance < flow.segment // 2]
+    """Exercised by at least eight acknowledgments before a loss that end within a segment."""
+    boundaries = {sent.end for sent in flow.sent}
+    split = [ack for ack in _before_loss(flow) if ack.ack not in boundaries]
     if len(split) >= 8:
         yield from _judge_growth(flow, context, split, "split acknowledgments")
 
