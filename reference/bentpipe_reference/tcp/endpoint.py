@@ -192,7 +192,7 @@ class Endpoint(Connection):
         if flags & _RST:
             return
         if flags & _SYN and self.state is State.SYN_RECEIVED and seq == receiver.irs:
-            self._send_syn(now, repeated=True)
+            self._receive_syn_again(segment, seq, now)
             return
         if self.state is State.TIME_WAIT and flags & _FIN:
             self.time_wait_until = now + self.config.time_wait
@@ -200,6 +200,13 @@ class Endpoint(Connection):
         receiver.on_old_text(seq, len(segment.payload))
         if flags & _ACK and not flags & _SYN and seq == receiver.rcv_nxt:
             self._take_ack(segment, seq, now)
+
+    def _receive_syn_again(self, segment: Segment, seq: int, now: float) -> None:
+        """The SYN repeated, or the SYN-ACK of a simultaneous open, which establishes."""
+        if segment.flags & _ACK:
+            self._take_ack(segment, seq, now)
+        else:
+            self._send_syn(now, repeated=True)
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
         """Process the acknowledgment; False when the segment must go no further."""

@@ -175,10 +175,14 @@ class Sender(ClockRules):
         return outer_left <= left and right <= outer_right
 
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
-        """The five conditions of RFC 5681 section 2, and no report of a duplicate."""
+        """The five conditions of RFC 5681 section 2, and no report of a duplicate.
+
+        The octet of a window probe is not outstanding data: the peer refuses it again and again.
+        """
         return (
             ack.number == self.snd_una
             and self.flight_size > 0
+            and not self.probes
             and ack.bare
             and ack.window == self.snd_wnd
             and not (self.sack_ok and self.only_reports_duplicate(ack, newly_held))
