@@ -363,7 +363,8 @@ class _Replay:
         ancient, beyond = ack < self.una, ack > self.max
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
-        outstanding = self.max > self.una
+        # A window probe beyond the edge is refused again and again; that reports no loss.
+        outstanding = min(self.max, self.edge) > self.una
         duplicate = (
             usable and outstanding and ack == self.una and tcp.length == 0
             and window == self.last_window
