@@ -1,0 +1,153 @@
+"""What a sender had in the network after a timeout, counted from the timeout on.
+
+A timeout declares lost all that was outstanding; from then on the sender's window is small and
+known, so that what it sends tells how the window grows. The account of one timeout ends with the
+next one, or as soon as an acknowledgment shows that the timeout may have been spurious: a sender
+that notices may take its earlier window back (RFC 5682, RFC 4015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.ranges import RangeSet
+from bentpipe_conformance.analysis.timeouts import Expiry
+from bentpipe_conformance.wire import MODULUS
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A segment sent after a timeout.
+
+    Attributes:
+        sent: the segment.
+        pipe: octets in the network after it: sent since the timeout, not reported delivered.
+        delivered: octets reported delivered since the timeout, generously counted.
+        acks: acknowledgments of new data since the timeout.
+    """
+
+    sent: Sent
+    pipe: int
+    delivered: int
+    acks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """An acknowledgment of new data after a timeout and what was in the network afterwards.
+
+    Attributes:
+        ack: the acknowledgment.
+        pipe: as in :class:`Step`, once everything it clocked out had left.
+        acks: acknowledgments of new data since the timeout, this one included.
+    """
+
+    ack: Ack
+    pipe: int
+    acks: int
+
+
+@dataclass(slots=True, eq=False)
+class Aftermath:
+    """The account of one timeout.
+
+    Attributes:
+        expiry: the timeout.
+        recover: highest offset sent before it.
+        steps: what was sent afterwards.
+        reactions: acknowledgments of new data afterwards.
+    """
+
+    expiry: Expiry
+    recover: int
+    steps: list[Step] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+class _Account:
+    def __init__(self, flow: Flow, expiry: Expiry) -> None:
+        sent = expiry.sent
+        self.aftermath = Aftermath(expiry, sent.max)
+        self._sack = flow.handshake.sack
+        self._segment = flow.segment
+        self._una = sent.una
+        self._since = RangeSet(((sent.start, sent.end),))
+        self._held = RangeSet(sent.sacked)
+        self._delivered = self._acks = self._duplicates = 0
+        self._open: Ack | None = None
+
+    def _pipe(self) -> int:
+        held = sum(self._since.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
+        return self._since.above(self._una) - held - self._duplicates * self._segment
+
+    def sent(self, item: Sent) -> None:
+        self._since.add(item.start, item.end)
+        self.aftermath.steps.append(Step(item, self._pipe(), self._delivered, self._acks))
+
+    def settle(self) -> None:
+        """Everything the last acknowledgment clocked out has left."""
+        if self._open is not None:
+            self.aftermath.reactions.append(Reaction(self._open, self._pipe(), self._acks))
+            self._open = None
+
+    def acknowledged(self, ack: Ack) -> bool:
+        """Take an acknowledgment; False when the account has to end."""
+        self.settle()
+        if not ack.acceptable:
+            return True
+        if ack.dsack is not None or self._answers_earlier_copy(ack):
+            return False
+        repaired = self._una >= self.aftermath.recover
+        if repaired and (ack.duplicate or ack.blocks):
+            return False
+        missing = self._since.gaps(self._una, max(ack.ack, self._una))
+        if not all(self._held.covers(*gap) for gap in missing):
+            return False
+        self._delivered += ack.advance + ack.newly_sacked
+        for block in ack.blocks:
+            self._held.add(*block)
+        if ack.advance:
+            self._una = ack.ack
+            self._held.remove_below(ack.ack)
+            self._duplicates = 0
+            self._acks += 1
+            self._open = ack
+        elif ack.duplicate and not self._sack:
+            # Without SACK a duplicate reports one more segment received.
+            self._duplicates += 1
+            self._delivered += self._segment
+        return True
+
+    def _answers_earlier_copy(self, ack: Ack) -> bool:
+        """Whether the echoed timestamp is older than the retransmission (RFC 3522)."""
+        echoed = ack.packet.tcp.tsecr if ack.packet.tcp else None
+        stamped = self.aftermath.expiry.sent.packet.tcp
+        if not ack.advance or echoed is None or stamped is None or stamped.tsval is None:
+            return False
+        return (echoed - stamped.tsval) % MODULUS >= MODULUS >> 1
+
+
+def read_aftermaths(flow: Flow, expiries: Sequence[Expiry]) -> list[Aftermath]:
+    """The accounts of all certain timeouts of a flow, in order."""
+    timeouts = {id(item.sent): item for item in expiries if item.certain}
+    found: list[Aftermath] = []
+    account: _Account | None = None
+    for event in flow.events:
+        if isinstance(event, Sent):
+            if id(event) in timeouts:
+                if account is not None:
+                    account.settle()
+                account = _Account(flow, timeouts[id(event)])
+                found.append(account.aftermath)
+            elif account is not None and event.timed:
+                account.settle()
+                account = None
+            elif account is not None:
+                account.sent(event)
+        elif isinstance(event, Ack) and account is not None and not account.acknowledged(event):
+            account = None
+    if account is not None:
+        account.settle()
+    return found
