@@ -15,6 +15,9 @@ DUPLICATE_THRESHOLD = 3
 SLUGGISH_S = 0.1
 """A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
 
+EXACT_S = 0.001
+"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
+
 REORDERING_WINDOW_SHARE = 0.2
 """Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
 
@@ -74,6 +77,8 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Findin
         return
     repeats = [s for s in flow.between(ack.time, ack.time + SLUGGISH_S) if s.retransmission]
     first = repeats[0] if repeats else None
+    if first is not None and first.time > ack.time + limit and context.timing_error <= EXACT_S:
+        first = None
     expected = f"a retransmission of offset {ack.ack}"
     if first is None:
         episode = next((e for e in context.episodes if e.first.time >= ack.time), None)

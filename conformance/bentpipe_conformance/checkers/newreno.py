@@ -12,6 +12,9 @@ from bentpipe_conformance.checking import Context, Finding, checker
 SLUGGISH_S = 0.1
 """A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
 
+EXACT_S = 0.001
+"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
+
 LONGEST_TIMEOUT_S = 30.0
 """No sane retransmission timeout before back-off, even over a satellite, is longer."""
 
@@ -49,18 +52,21 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator
             ),
             None,
         )
-        if answer is None:
+        late = answer is not None and answer.time > ack.time + REACTION_S + context.timing_error
+        if answer is None or (late and context.timing_error <= EXACT_S):
             if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
                 continue
             yield context.violated(
-                f"the partial acknowledgment of offset {ack.ack} brought no retransmission",
+                f"the partial acknowledgment of offset {ack.ack} brought no retransmission at once",
                 ack,
                 *ack.responses,
                 episode.first,
                 expected=f"a retransmission of offset {ack.ack} at once",
-                actual="new data" if ack.responses else "nothing was sent",
+                actual="nothing was retransmitted in answer"
+                if answer is None
+                else f"a retransmission {answer.time - ack.time:.3f} s later",
             )
-        elif answer.time > ack.time + REACTION_S + context.timing_error:
+        elif late:
             yield context.unclear(
                 f"offset {ack.ack} was retransmitted {answer.time - ack.time:.3f} s after the "
                 "partial acknowledgment",

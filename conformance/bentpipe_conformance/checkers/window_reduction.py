@@ -44,6 +44,12 @@ class _Window:
         """Segments sent in [start, end]."""
         return self.flow.sent[bisect_left(self._times, start) : bisect_right(self._times, end)]
 
+    def first_new(self, episode: Episode) -> list[Sent]:
+        """The first new data after an episode whose end released none, if it came soon."""
+        assert episode.end is not None
+        deadline = min(episode.end.time + 1.5 * self.rtt, self.next_start(episode))
+        return [sent for sent in self.sent(episode.end.time, deadline) if sent.new][:1]
+
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode tells the window."""
         segment = self.flow.segment
@@ -94,6 +100,7 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         end = min(episode.end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
         after = [sent for sent in window.sent(episode.end.time, end) if sent.new]
+        after = after or window.first_new(episode)
         if not after:
             continue
         largest = max(after, key=lambda sent: sent.end - sent.una)

@@ -13,14 +13,14 @@ def test_established_first_two_duplicates(peer: Peer) -> None:
     Without SACK, one segment of a window is lost.
     """
     connection = peer.connect(sack=False)
-    connection.receive(40, losing=[14])
+    connection.receive(40, losing=[16])
 
 
 @case("SNR-LT-001", "SNR-LT-002")
 def test_established_first_two_duplicates_with_sack(peer: Peer) -> None:
     """The same with SACK, where each duplicate reports a newly held segment."""
     connection = peer.connect()
-    connection.receive(40, losing=[14])
+    connection.receive(40, losing=[16])
 
 
 @case("SNR-LT-003")

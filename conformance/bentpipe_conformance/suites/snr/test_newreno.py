@@ -33,7 +33,7 @@ def test_recovery_partial_acknowledgments(peer: Peer) -> None:
     connection.receive(80, losing=[22, 25, 28])
 
 
-@case("SNR-REC-002", "SNR-FR-009")
+@case("SNR-REC-002")
 def test_recovery_burst_of_losses(peer: Peer) -> None:
     """Three losses in a window reduce the window once.
 
@@ -43,7 +43,7 @@ def test_recovery_burst_of_losses(peer: Peer) -> None:
     connection.receive(110, losing=[16, 18, 20])
 
 
-@case("SNR-REC-002", "SNR-FR-009")
+@case("SNR-REC-002")
 def test_recovery_burst_of_losses_with_sack(peer: Peer) -> None:
     """With SACK, five losses in a window reduce the window once."""
     connection = peer.connect()
@@ -181,9 +181,8 @@ def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
     recover = connection.highest
     for _ in rest[3:]:
         connection.ack(lost.start)
-    connection.discard(1.2 * peer.rtt)
     connection.ack(recover)
-    connection.discard(1.2 * peer.rtt)
+    connection.expect(lambda segment: segment.start >= recover, what="new data")
     for _ in range(3):
         connection.ack(recover)
     connection.discard(1.2 * peer.rtt)
@@ -198,13 +197,13 @@ def test_recovery_lost_retransmission(peer: Peer) -> None:
 
     Without SACK, only a timeout can tell.
     """
-    receive_or_show_silence(peer.connect(sack=False), 50, {14: 2})
+    receive_or_show_silence(peer.connect(sack=False), 50, {16: 2})
 
 
 @case("SNR-REC-008")
 def test_recovery_lost_retransmission_with_sack(peer: Peer) -> None:
     """With SACK, a segment whose retransmission is lost too is retransmitted again."""
-    receive_or_show_silence(peer.connect(), 50, {14: 2})
+    receive_or_show_silence(peer.connect(), 50, {16: 2})
 
 
 @case("SNR-REC-009")
