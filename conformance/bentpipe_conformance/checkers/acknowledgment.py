@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import takewhile
 
@@ -97,45 +98,39 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> I
         )
 
 
-def _growth_bound(flow: Flow, context: Context) -> int:
-    """Initial window and slack in octets: what may be outstanding besides acknowledged octets."""
-    declared = int(context.ics.get("initial_window_segments") or 0)
-    first_ack = next((ack.time for ack in flow.acks if ack.advance), float("inf"))
-    initial = max((s.end for s in flow.sent if s.time < first_ack), default=0)
-    segments = max(int(context.permitted("initial_segments")), declared)
-    slack = int(context.permitted("slack_segments"))
-    return max(initial, segments * flow.segment) + slack * flow.segment
-
-
 def _judge_growth(
     flow: Flow, context: Context, exercising: list[Ack], what: str
 ) -> Iterator[Finding]:
-    """Compare what is outstanding with the bound.
+    """Compare what is outstanding with the initial window and what has been acknowledged.
 
-    Judged as long as every segment is new and full-sized: a sender may count its window in
-    segments, and loss recovery has rules of its own.
+    Judged before the first retransmission, for loss recovery has rules of its own. A sender may
+    count in octets or in segments: only one that exceeds both bounds is at fault.
     """
-    judged = list(
-        takewhile(lambda s: not s.retransmission and s.payload == flow.segment, flow.sent)
-    )
-    if not exercising or not judged or judged[-1].time < exercising[-1].time:
+    new = list(takewhile(lambda sent: not sent.retransmission, flow.sent))
+    if not exercising or not new or new[-1].time < exercising[-1].time:
         return
-    bound = _growth_bound(flow, context)
-    worst = max(judged, key=lambda sent: sent.end - 2 * sent.una)
-    outstanding = worst.end - worst.una
-    if outstanding <= bound + worst.una:
-        yield context.holds(f"{what} opened the window by what they covered at most", worst)
-    elif worst.time >= exercising[0].time and context.ics.get(
-        "congestion_control"
-    ) not in context.permitted("exempt"):
-        yield context.violated(
-            f"{outstanding} octets were outstanding after {worst.una} had been acknowledged by "
-            f"{what}",
-            worst,
-            exercising[0],
-            expected=f"at most {bound + worst.una} octets",
-            actual=f"{outstanding} octets",
-        )
+    first_ack = next(ack.time for ack in flow.acks if ack.advance)
+    initial = sum(sent.time < first_ack for sent in new)
+    declared = int(context.ics.get("initial_window_segments") or 0)
+    segments = max(initial, int(context.permitted("initial_segments")), declared)
+    segments += int(context.permitted("slack_segments"))
+    ends = [sent.end for sent in new]
+    for count, sent in enumerate(new, 1):
+        acknowledged = bisect_right(ends, sent.una)
+        too_many = count - acknowledged > segments + acknowledged
+        allowed = segments * flow.segment + sent.una
+        if sent.time >= exercising[0].time and too_many and sent.end - sent.una > allowed:
+            if context.ics.get("congestion_control") not in context.permitted("exempt"):
+                yield context.violated(
+                    f"{sent.end - sent.una} octets were outstanding after {sent.una} had been "
+                    f"acknowledged by {what}",
+                    sent,
+                    exercising[0],
+                    expected=f"at most {allowed} octets",
+                    actual=f"{sent.end - sent.una} octets",
+                )
+            return
+    yield context.holds(f"{what} opened the window by what they covered at most", exercising[-1])
 
 
 def _before_loss(flow: Flow) -> list[Ack]:
