@@ -304,7 +304,8 @@ class _Replay:
         elif handshake.tester is None:
             handshake.tester = packet
             self.receiver.opened(tcp)
-            self.flow.mss = max(SMALLEST_MSS, DEFAULT_MSS if tcp.mss is None else tcp.mss)
+            # An MSS of zero cannot be meant, and Linux takes it for none.
+            self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.edge = tcp.window
         if handshake.window_scale:
