@@ -178,6 +178,8 @@ def _refused(flow: Flow, context: Context) -> Finding | None:
     syn_ack = flow.handshake.iut
     if item is None or syn_ack is None or not flow.handshake.offered(item.attribute):
         return None
+    if not flow.handshake.ordinary:
+        return None
     # A SYN with an impossible MSS may be taken for one without options.
     if flow.handshake.answered(item.attribute) or flow.mss < SMALLEST_MSS:
         return None

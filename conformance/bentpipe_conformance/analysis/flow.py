@@ -40,6 +40,9 @@ of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error i
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
+ODD_MSS = 64
+"""An MSS option below this (in octets) is an attack or a test: IPv4 carries 68 (RFC 791)."""
+
 SMALLEST_MSS = 48
 """Stacks refuse to send less, whatever the peer's MSS option says (SNR-OPT-009)."""
 
@@ -188,6 +191,12 @@ class Handshake:
 
     def _both(self, attribute: str) -> bool:
         return self.offered(attribute) and self.answered(attribute)
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether nothing about the tester's SYN excuses an answer without options."""
+        tcp = self.tester.tcp if self.tester else None
+        return tcp is not None and tcp.options_ok and (tcp.mss is None or tcp.mss >= ODD_MSS)
 
     @property
     def sack(self) -> bool:
@@ -429,7 +438,8 @@ def read_flows(trace: Trace) -> list[Flow]:
     open_ports = {flow.iut for flow, _ in flows.values() if flow.handshake.iut is not None}
     for flow, _ in flows.values():
         flow.listening = flow.iut in open_ports
-        flow.segment = max((item.payload for item in flow.sent), default=flow.mss)
+        # A flow that sent nothing but FIN has no segment of its own either.
+        flow.segment = max((item.payload for item in flow.sent), default=0) or flow.mss
     return [flow for flow, _ in flows.values()]
 
 

@@ -280,9 +280,9 @@ class Receiver:
             self.expected = ack
             self._advance()
             self._into.saw(ack)
-        elif last is not None and last.in_order and ack == last.end < self.expected:
-            # It acknowledges the segment that closed the gap and no further: what lay above it
-            # was not kept, which RFC 2018 section 8 permits.
+        elif last is not None and last.in_order and last.end <= ack < self.expected:
+            # It has taken in the latest segment and acknowledges no further: what we thought it
+            # holds above was not kept. RFC 9293 section 3.10.7.4 asks for that only as a SHOULD.
             self.expected = ack
             self._held.clear()
         for left, right in blocks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.analysis.answers import LONGEST_DELAY_S, acknowledging, first_reply, soon
-from bentpipe_conformance.analysis.flow import MAX_WINDOW_SHIFT, Flow
+from bentpipe_conformance.analysis.flow import MAX_WINDOW_SHIFT, ODD_MSS, Flow
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.trace import Packet
 from bentpipe_conformance.wire import RST, SYN, Tcp
@@ -15,9 +15,6 @@ ETHERNET_MTU = 1500
 
 UNASSIGNED_KINDS = frozenset({*range(35, 69), *range(80, 172), *range(175, 253)})
 """Option kinds the IANA has not assigned, so that no implementation knows them."""
-
-ODD_MSS = 64
-"""An MSS option below this (in octets) cannot come from a real IPv4 path (68 octets, RFC 791)."""
 
 _ANSWERED_S = 1.0
 """Seconds a live implementation needs at most to answer one of several segments."""
@@ -280,7 +277,7 @@ def tiny_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     mss = tester.tcp.mss
     if mss is None or mss >= ODD_MSS:
         return
-    yield from _survives(flow, context, flow.handshake.iut, f"an MSS option of {mss}", data=True)
+    yield from _survives(flow, context, flow.handshake.iut, f"an MSS option of {mss}")
 
 
 @checker("SNR-OPT-012")
@@ -353,21 +350,13 @@ def illegal_option_length(flow: Flow, context: Context) -> Iterator[Finding]:
             yield from _survives(flow, context, packet, "an illegal option length")
 
 
-def _survives(
-    flow: Flow, context: Context, odd: Packet, what: str, *, data: bool = False
-) -> Iterator[Finding]:
-    """Whether the IUT still says anything on the connection after ``odd``.
-
-    With ``data``, saying something means sending data or resetting the connection.
-    """
+def _survives(flow: Flow, context: Context, odd: Packet, what: str) -> Iterator[Finding]:
+    """Whether the IUT still says anything on the connection after ``odd``."""
     later = [item for item in flow.packets if item.number > odd.number and item.tcp is not None]
     for item in later:
-        assert item.tcp is not None
-        if item.outgoing and (not data or item.tcp.payload or item.tcp.flags & RST):
+        if item.outgoing:
             yield context.holds(f"the implementation lives after {what}", _At(item), _At(odd))
             return
-    if any(item.outgoing for item in later):
-        return
     unanswered = [item for item in later if item.tcp is not None and item.tcp.length]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
         yield context.violated(
