@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import takewhile
 
-from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import minimum_rtt
 from bentpipe_conformance.checkers.odd_acknowledgments import Calm
 from bentpipe_conformance.checking import Context, Finding, checker
@@ -85,11 +85,16 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> I
     ack = next((ack for ack in flow.acks if ack.beyond and not ack.rejected), None)
     if ack is None:
         return
-    limit = ack.time + ANSWER_S + context.timing_error
+    # What leaves after another arrival may be the answer to that.
+    following = next(
+        (p.time for p in flow.packets if not p.outgoing and p.time > ack.time),
+        flow.packets[-1].time,
+    )
+    limit = min(ack.time + ANSWER_S + context.timing_error, following)
     answer = next((r for r in flow.replies if ack.time <= r.time <= limit), None)
     if answer is not None:
         yield context.holds(f"the acknowledgment of {ack.ack} was answered", answer, ack)
-    elif flow.packets[-1].time > limit:
+    elif following > ack.time + REACTION_S + context.timing_error:
         yield context.violated(
             f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered",
             ack,
