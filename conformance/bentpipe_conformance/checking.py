@@ -164,8 +164,17 @@ def judge(
             if refused is not None:
                 findings.append(refused)
                 continue
-            findings.extend(_fold(checkers[identifier](flow, context)))
+            findings.extend(_fold(_found(checkers[identifier], flow, context)))
     return findings
+
+
+def _found(check: Checker, flow: Flow, context: Context) -> list[Finding]:
+    """A checker's findings; one that breaks is an error of ours and ends no run."""
+    try:
+        return list(check(flow, context))
+    except Exception as error:
+        sentence = f"the checker broke: {type(error).__name__}: {error}"
+        return [Finding(context.requirement.id, Verdict.ERROR, (), sentence)]
 
 
 def declared(ics: Ics, condition: str) -> bool:

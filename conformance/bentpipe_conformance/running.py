@@ -82,7 +82,7 @@ Lateness = Callable[[Trace], float]
 
 
 def run_case(
-    item: Case, lane: Lane, settings: RunSettings, lateness: Lateness = lambda _trace: 0.0
+    item: Case, lane: Lane, settings: RunSettings, lateness: Lateness | None = None
 ) -> Outcome:
     """Drive a case on a lane and judge what was captured.
 
@@ -120,7 +120,8 @@ def run_case(
         captured = as_recorded(lane.end())
     except LaneError as error:
         broken = broken or str(error)
-    timing_error = max(lane.timing_error, lateness(read_trace(captured)))
+    measured = lateness(read_trace(captured)) if lateness is not None else 0.0
+    timing_error = max(lane.timing_error, measured)
     verdict, reason, findings = judge_case(
         item, captured, settings.profile, settings.ics, timing_error,
         not_reached=not_reached, broken=broken, died=died,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bentpipe_conformance.lane import Captured, Point
 from bentpipe_conformance.wire import MalformedPacket, Tcp, dissect
@@ -62,13 +63,19 @@ def read_trace(
     packets = []
     for item in captured:
         counts[item.point] += 1
-        try:
-            tcp = dissect(item.data)
-        except MalformedPacket:
-            tcp = None
+        tcp = _dissected(item.data)
         if tcp is not None and trust_checksums:
             tcp = replace(tcp, checksum_ok=True)
         packets.append(
             Packet(counts[item.point], item.time, item.point, item.outgoing, tcp, item.data)
         )
     return Trace(tuple(packets), timing_error)
+
+
+@lru_cache(maxsize=4096)
+def _dissected(octets: bytes) -> Tcp | None:
+    """The segment in a packet, remembered because the link passes the same octets on."""
+    try:
+        return dissect(octets)
+    except MalformedPacket:
+        return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
@@ -100,8 +101,16 @@ def disturbed_at(episode: Episode) -> float:
     return math.inf
 
 
-def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
-    """The moments of a flow, in order; ``episodes`` are its recovery episodes."""
+@lru_cache(maxsize=2)
+def read_moments(flow: Flow, episodes: tuple[Episode, ...]) -> tuple[Moment, ...]:
+    """The moments of a flow, in order; ``episodes`` are its recovery episodes.
+
+    Remembered for the flow at hand, because several checkers ask one after the other.
+    """
+    return tuple(_walk(flow, episodes))
+
+
+def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     rtt = minimum_rtt(flow)
     running = {id(ack): episode for episode in episodes for ack in episode.acks}
     triggered = {id(episode.first): episode for episode in episodes}

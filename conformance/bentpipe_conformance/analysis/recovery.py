@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 
@@ -67,8 +68,11 @@ class Episode:
         return [item for item in self.acks if item.advance and item.ack < self.recover]
 
 
+@lru_cache(maxsize=2)
 def minimum_rtt(flow: Flow) -> float:
     """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown.
+
+    Remembered for the flow at hand, because many checkers ask.
 
     Taken from the handshake and from data segments never retransmitted (Karn's rule).
     """
