@@ -6,11 +6,8 @@ workers in it and opens a worker's lane from inside.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +22,7 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.progress import Progress, silent
+from bentpipe_conformance.bed.supervised import Ending, Supervised
 from bentpipe_conformance.bed.uml import Guest
 from bentpipe_conformance.iut.build import built
 from bentpipe_conformance.iut.description import IutDescription, load_iut
@@ -35,8 +33,8 @@ from bentpipe_conformance.worker import Assignment, Worker
 WALL_CLOCK_LANES = 8
 """Lanes side by side where the clock is the wall's; the bed's measured error decides verdicts."""
 
-GUEST_TIMEOUT_S = 3600.0
-"""Wall-clock bound on one User-Mode Linux; hung cases are found long before."""
+CREW_TIMEOUT_S = 7200.0
+"""Wall-clock bound on one worker or guest; hung cases are found long before."""
 
 
 class Crew(Protocol):
@@ -187,7 +185,7 @@ class ProcessCrew:
     processes: int
     lanes: int
     _folder: Path = field(init=False)
-    _running: list[subprocess.Popen[bytes]] = field(init=False, default_factory=list)
+    _running: list[Supervised] = field(init=False, default_factory=list)
     _logs: list[Path] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -196,36 +194,38 @@ class ProcessCrew:
         replace(self.assignment, lanes=self.lanes).dump(order)
         for number in range(self.processes):
             log = self._folder / f"worker-{number}.log"
-            with log.open("wb") as output:
-                self._running.append(
-                    subprocess.Popen(
-                        _worker_command(order),
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=output,
-                        start_new_session=True,
-                    )
-                )
             self._logs.append(log)
+            self._running.append(
+                Supervised(
+                    _worker_command(order),
+                    env=os.environ,
+                    cwd=Path.cwd(),
+                    console=log,
+                    timeout=CREW_TIMEOUT_S,
+                    # When we are killed, nobody else removes these.
+                    keep=(str(self._folder), self.assignment.claims),
+                )
+            )
 
     def alive(self) -> bool:
         """Whether any worker still runs."""
-        return any(process.poll() is None for process in self._running)
+        return any(process.running() for process in self._running)
 
     def why(self) -> str:
         """The last line a failed worker wrote, or its status."""
         for process, log in zip(self._running, self._logs, strict=True):
-            if process.poll():
-                return _last_line(log) or _ended(process.returncode)
+            if process.running():
+                continue
+            ending = process.wait()
+            if ending.status != 0:
+                return _last_line(log) or _ended(ending)
         return "it was stopped"
 
     def stop(self) -> None:
-        """Kill every worker with its process group and forget the logs."""
+        """Kill every worker with all it started and forget the logs."""
         for process in self._running:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.close()
+        self._running.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -253,7 +253,7 @@ class GuestCrew:
                         self.image,
                         _worker_command(order),
                         virtual=self.image.virtual,
-                        timeout=GUEST_TIMEOUT_S,
+                        timeout=CREW_TIMEOUT_S,
                     )
                 )
         except BaseException:
@@ -276,7 +276,7 @@ class GuestCrew:
             result = guest.wait()
             if result.status:
                 lines = result.stderr.strip().splitlines()
-                self._why = lines[-1] if lines else _ended(result.status)
+                self._why = lines[-1] if lines else f"exit status {result.status}"
         except BedError as error:
             self._why = str(error)
         finally:
@@ -299,8 +299,10 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else ""
 
 
-def _ended(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"exit status {status}"
+def _ended(ending: Ending) -> str:
+    if ending.status is None:
+        return ending.ending
+    return f"signal {-ending.status}" if ending.status < 0 else f"exit status {ending.status}"
 
 
 # -- inside the place
