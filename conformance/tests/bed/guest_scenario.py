@@ -31,6 +31,16 @@ while True:
     os.write({fd}, packet[:12] + packet[16:20] + packet[12:16] + packet[20:])
 """
 
+TAP_MIRROR = """
+import os
+print("ready", flush=True)
+while True:
+    frame = os.read({fd}, 2000)
+    if frame[12:14] == bytes([8, 0]):
+        ethernet = frame[6:12] + frame[:6] + frame[12:14]
+        os.write({fd}, ethernet + frame[14:26] + frame[30:34] + frame[26:30] + frame[34:])
+"""
+
 
 def linux(sysctls: Mapping[str, str] | None = None) -> Attachment:
     return Attachment("namespace", ["{python}", "-IS", SERVICES], sysctls=sysctls or {})
@@ -174,6 +184,17 @@ def tun() -> Any:
     return {"mirrored": mirrored, "before": before, "after": after, "points": sorted(points)}
 
 
+def tap() -> Any:
+    lane = KernelLane(GEO, Attachment("tap", ["{python}", "-IS", "-c", TAP_MIRROR]))
+    address = lane.begin()
+    sent = lane.port.now()
+    lane.port.send(ping(address, 1))
+    answer = lane.port.receive(sent + 3)
+    captured = [len(packet.data) for packet in lane.end()]
+    lane.close()
+    return {"took": answer and answer[0] - sent, "octets": captured}
+
+
 def overflow() -> Any:
     lane = KernelLane(LAN, NOTHING, capture_frames=16)
     address = lane.begin()
@@ -216,6 +237,7 @@ SCENARIOS: tuple[Callable[[], Any], ...] = (
     former_case,
     side_by_side,
     tun,
+    tap,
     overflow,
     unready,
     dies_early,

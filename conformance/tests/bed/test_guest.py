@@ -225,6 +225,15 @@ def test_implementation_on_a_tun_answers_then_dies(happened: dict[str, Any]) -> 
     }
 
 
+def test_implementation_on_a_tap_has_the_same_link(
+    happened: dict[str, Any], tolerance: float
+) -> None:
+    found = happened["tap"]
+    # Neither the Ethernet header nor ARP may show, in the time or in the captures.
+    assert found["took"] == pytest.approx(PING_SECONDS, abs=tolerance)
+    assert found["octets"] == [84, 84, 84, 84]
+
+
 @pytest.mark.parametrize(
     ("scenario", "sentence"),
     [
