@@ -93,10 +93,16 @@ def build(progress: Progress = silent) -> Kernel:
         BedError: something it needs is missing; the message says how to get it.
     """
     cache = kernels.cache_directory() / "kernel"
-    cache.mkdir(exist_ok=True)
     compiler = _compiler()
-    with _locked(cache / "build.lock", progress) as lock:
-        return _Build(cache, compiler, progress, lock).run()
+    try:
+        cache.mkdir(exist_ok=True)
+        with _locked(cache / "build.lock", progress) as lock:
+            return _Build(cache, compiler, progress, lock).run()
+    except OSError as error:
+        raise BedError(
+            f"The kernel could not be built in {cache} ({error.strerror or error}); "
+            "make room or set XDG_CACHE_HOME."
+        ) from None
 
 
 class _Build:

@@ -93,6 +93,12 @@ class Guest:
         self._uml_dir = str(self.run_dir / "uml")
         try:
             self._supervisor = self._start(command, cwd, env, virtual, memory_mib)
+        except OSError as error:
+            self._clear()
+            raise BedError(
+                f"User-Mode Linux cannot be started from {self.run_dir} "
+                f"({error.strerror or error}); make room there or set TMPDIR."
+            ) from None
         except BaseException:
             self._clear()
             raise
@@ -271,7 +277,12 @@ def run(
 
 def _make_run_dir(wanted: Path | str | None) -> Path:
     if wanted is None:
-        return Path(tempfile.mkdtemp(prefix="bentpipe-run-", dir=_visible_directory()))
+        try:
+            return Path(tempfile.mkdtemp(prefix="bentpipe-run-", dir=_visible_directory()))
+        except OSError as error:
+            raise BedError(
+                f"No directory for temporary files ({error.strerror}); set TMPDIR to one."
+            ) from None
     folder = Path(wanted).resolve()
     if _hidden(folder):
         raise BedError(
