@@ -41,6 +41,7 @@ class Repeat:
         going_back: the sender goes back after what was surely a timeout.
         reported: something is surely known to be held.
         held: the whole of it is surely known to be held.
+        missing: something has been reported held, but not the whole of it.
         above: octets reported held above it.
         runs: separate ranges reported held above it.
         highest: highest offset reported held, exclusive; 0 when there is none.
@@ -58,6 +59,7 @@ class Repeat:
     going_back: bool
     reported: bool
     held: bool
+    missing: bool
     above: int
     runs: int
     highest: int
@@ -176,6 +178,7 @@ class _Replay:
                 self.una < self.back_until,
                 bool(self.certain),
                 self.certain.covers(sent.start, sent.end),
+                bool(self.evidence) and not self.evidence.covers(sent.start, sent.end),
                 self.evidence.above(sent.end),
                 sum(left >= sent.end for left, _ in snapshot),
                 snapshot[-1][1] if snapshot else 0,

@@ -33,7 +33,7 @@ def name_of(sent: Sent) -> str:
 def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every retransmission while something is held, timeouts aside."""
     for repeat in _repeats(flow, context):
-        if repeat.timer or repeat.going_back or not repeat.reported:
+        if repeat.timer or repeat.going_back:
             continue
         if repeat.held:
             yield context.violated(
@@ -42,7 +42,7 @@ def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Fin
                 expected="retransmissions of what is missing only",
                 actual=f"a retransmission of held data {name_of(repeat.sent)}",
             )
-        else:
+        elif repeat.missing:
             yield context.holds(
                 f"{name_of(repeat.sent)} was missing when retransmitted", repeat.sent
             )
