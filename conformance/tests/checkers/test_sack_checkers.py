@@ -1,0 +1,305 @@
+"""The SACK and acknowledgment checkers on traces written by hand: both verdicts of each rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from bentpipe_conformance.checking import judge
+from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.trace import read_trace
+from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.wire import ACK, SYN, Tcp, build
+
+IUT, TESTER = "10.77.0.2", "10.78.0.1"
+SIZE = 1000
+RTT = 0.6
+ICS = {"sack_sender": True, "congestion_control": "reno", "initial_window_segments": 10}
+
+
+@dataclass
+class Story:
+    """A connection told packet by packet; offsets in segments, times in seconds."""
+
+    sack: bool = True
+    window: int = 60000
+    at: float = 0.0
+    packets: list[Captured] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._put(False, flags=SYN, seq=99)
+        self.at = 0.001
+        self._put(True, flags=SYN | ACK, seq=499)
+        self.at = RTT
+        self.ack(0)
+
+    def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: object) -> None:
+        ends = (IUT, TESTER, 19, 4000) if outgoing else (TESTER, IUT, 4000, 19)
+        segment = Tcp(*ends, seq, 0, flags, self.window, b"")
+        if flags & SYN:
+            segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
+        segment = replace(segment, ack=100 if outgoing else 500)
+        packet = build(replace(segment, **fields))  # type: ignore[arg-type]
+        self.packets.append(Captured(self.at, "iut", outgoing, packet))
+
+    def send(self, *segments: int, after: float = 0.0) -> Story:
+        """The implementation sends segments."""
+        self.at += after
+        for index in segments:
+            payload = bytes((index % 251,)) * SIZE
+            self._put(True, flags=ACK, seq=500 + index * SIZE, payload=payload)
+        return self
+
+    def ack(
+        self,
+        segment: float,
+        *held: tuple[float, float],
+        after: float = 0.0,
+        window: int | None = None,
+        seq: int = 100,
+    ) -> Story:
+        """The tester acknowledges up to a segment and reports ranges held."""
+        self.at += after
+        blocks = tuple((500 + int(a * SIZE), 500 + int(b * SIZE)) for a, b in held)
+        kept = self.window if window is None else window
+        number = 500 + int(segment * SIZE)
+        self._put(False, flags=ACK, seq=seq, ack=number, sack=blocks, window=kept)
+        return self
+
+    def verdicts(self, requirement: str, profile: str = "rfc") -> set[Verdict]:
+        """What the checker of a requirement finds."""
+        trace = read_trace(self.packets, 1e-6)
+        return {finding.verdict for finding in judge(trace, profile, ICS, [requirement])}
+
+
+def _three_reports(hole: int = 2, total: int = 10) -> Story:
+    """Ten segments, one lost, three reports 10 ms apart."""
+    story = Story().send(*range(total)).ack(hole, after=RTT)
+    for top in range(hole + 2, hole + 5):
+        story.ack(hole, (hole + 1, top), after=0.01)
+    return story
+
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+
+
+def test_hole_retransmitted_is_missing() -> None:
+    story = _three_reports().send(2)
+    for requirement in ("SNR-SAK-001", "SNR-SAK-004", "SNR-SAK-006", "SNR-SAK-009"):
+        assert story.verdicts(requirement) == PASS
+    assert story.verdicts("SNR-SAK-005", "hk99") == PASS
+
+
+def test_held_segment_retransmitted_fails() -> None:
+    assert _three_reports().send(2).send(3, after=0.01).verdicts("SNR-SAK-001") == {
+        Verdict.PASS,
+        Verdict.FAIL,
+    }
+
+
+def test_held_segment_retransmitted_in_a_race_is_not_judged() -> None:
+    story = _three_reports().send(2).ack(2, (3, 7), after=0.01).send(6)
+    assert story.verdicts("SNR-SAK-001") == PASS
+
+
+def test_held_segment_retransmitted_after_reneging_is_no_failure() -> None:
+    story = _three_reports().send(2).ack(3, after=RTT).send(3, after=1.0).send(4, after=0.01)
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-001")
+    assert story.verdicts("SNR-SAK-011") == PASS
+
+
+def test_held_segment_retransmitted_after_timeout_without_news_is_no_failure() -> None:
+    story = _three_reports().send(2, after=3.0).ack(3, (9, 10), after=RTT).send(3, 4)
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-001")
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-002")
+
+
+def test_held_segment_retransmitted_after_timeout_despite_news_fails() -> None:
+    story = Story().send(*range(10)).ack(1, after=RTT)
+    story.send(1, after=3.0).ack(2, (4, 10), after=RTT).send(2, 3).ack(4, (4, 10), after=RTT)
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-002")
+    story = Story().send(*range(10)).ack(1, after=RTT)
+    story.send(1, after=3.0).ack(2, (4, 10), after=RTT).send(2).ack(3, (4, 10), after=RTT).send(4)
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-002")
+
+
+def test_reneged_data_never_retransmitted_fails() -> None:
+    story = _three_reports().send(2).ack(3, after=RTT).ack(3, after=30.0)
+    assert story.verdicts("SNR-SAK-011") == FAIL
+
+
+def test_higher_hole_first_fails() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT)
+    story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)
+    assert story.send(4).verdicts("SNR-SAK-003") == FAIL
+
+
+def test_lower_hole_first_passes() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT)
+    story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)
+    assert story.send(1).send(4, after=0.01).verdicts("SNR-SAK-003") == PASS
+
+
+def test_segment_above_all_reports_retransmitted_fails() -> None:
+    assert Verdict.FAIL in _three_reports().send(2).send(7, after=0.01).verdicts("SNR-SAK-004")
+
+
+def test_end_of_the_flight_retransmitted_once_is_a_rescue() -> None:
+    assert _three_reports().send(2).send(9, after=0.01).verdicts("SNR-SAK-004") == PASS
+
+
+def test_later_retransmission_delivered_is_evidence() -> None:
+    story = _three_reports().send(2).ack(6, after=RTT).send(6, after=0.01)
+    assert story.verdicts("SNR-SAK-004") == PASS
+
+
+def test_first_report_starts_recovery_fails() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 4), after=0.01).send(2)
+    assert story.verdicts("SNR-SAK-006") == FAIL
+
+
+def test_first_report_of_an_old_segment_starts_recovery_passes() -> None:
+    story = Story().send(*range(5)).send(*range(5, 10), after=0.3).ack(2, after=RTT)
+    assert story.ack(2, (5, 6), after=0.1).send(2).verdicts("SNR-SAK-006") == PASS
+
+
+@pytest.mark.parametrize(("after", "expected"), [(0.1, Verdict.FAIL), (RTT, Verdict.PASS)])
+def test_second_retransmission_after(after: float, expected: Verdict) -> None:
+    story = _three_reports().send(2).ack(2, (3, 8), after=after).send(2)
+    assert expected in story.verdicts("SNR-SAK-009")
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-009", "hk99")
+
+
+def test_second_hole_waiting_for_the_first_fails() -> None:
+    story = Story().send(*range(16)).ack(0, (1, 4), after=RTT).send(0)
+    for top in range(6, 17):
+        story.ack(0, (1, 4), (5, top), after=0.01)
+    story.ack(4, (5, 16), after=RTT - 0.1).send(4)
+    assert story.verdicts("SNR-SAK-007") == FAIL
+
+
+def test_second_hole_before_the_first_is_acknowledged_passes() -> None:
+    story = Story().send(*range(16)).ack(0, (1, 4), after=RTT).send(0)
+    for top in range(6, 17):
+        story.ack(0, (1, 4), (5, top), after=0.01)
+    assert story.send(4).ack(4, (5, 16), after=RTT - 0.1).verdicts("SNR-SAK-007") == PASS
+
+
+def test_single_report_of_six_unanswered_fails() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05)
+    story.ack(2, (3, 9), after=2.0)
+    assert story.verdicts("SNR-SAK-015") == FAIL
+
+
+def test_single_report_of_six_answered_passes() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05).send(2)
+    assert story.verdicts("SNR-SAK-015") == PASS
+
+
+def test_single_report_on_a_reordering_path_is_not_judged() -> None:
+    story = Story().send(*range(10)).ack(1, after=RTT).ack(1, (2, 3), after=0.01).ack(3, after=0.01)
+    story.ack(3, (4, 9), after=0.05).ack(3, (4, 9), after=2.0)
+    assert story.verdicts("SNR-SAK-015") == set()
+
+
+@pytest.mark.parametrize(
+    ("requirement", "blocks"),
+    [
+        ("SNR-SAK-012", [(6, 5)]),
+        ("SNR-SAK-012", [(6, 6)]),
+        ("SNR-SAK-012", [(400, 402)]),
+        ("SNR-SAK-014", [(0, 1)]),
+    ],
+)
+def test_odd_block_answered_by_a_retransmission_fails(
+    requirement: str, blocks: list[tuple[float, float]]
+) -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, *blocks, after=0.05)
+    assert story.verdicts(requirement) == PASS
+    assert story.send(2).verdicts(requirement) == FAIL
+
+
+def test_block_without_negotiation_answered_by_a_retransmission_fails() -> None:
+    story = Story(sack=False).send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05)
+    assert story.verdicts("SNR-SAK-016") == PASS
+    assert story.send(2).verdicts("SNR-SAK-016") == FAIL
+
+
+def test_odd_block_followed_by_long_silence_fails() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (6, 5), after=0.05).ack(2, after=60.0)
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-012")
+
+
+def test_old_acknowledgment_with_a_larger_window() -> None:
+    story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
+    story.ack(1, after=0.05, window=60000)
+    assert story.verdicts("SNR-ACK-001") == PASS
+    assert story.send(14).verdicts("SNR-ACK-001") == FAIL
+
+
+def test_acknowledgment_of_unsent_data() -> None:
+    story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
+    story.ack(30, after=0.05)
+    silent = len(story.packets)
+    story.ack(4, after=0.3)
+    assert story.verdicts("SNR-ACK-002") == PASS
+    assert story.verdicts("SNR-ACK-003") == FAIL
+    story.packets[silent:] = []
+    story.at -= 0.3
+    assert story.send(30).verdicts("SNR-ACK-002") == FAIL
+
+
+def test_segment_beyond_the_receive_window() -> None:
+    story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
+    story.ack(14, after=0.05, seq=1 << 30)
+    assert story.verdicts("SNR-ACK-008") == PASS
+    assert story.send(14, 15).verdicts("SNR-ACK-008") == FAIL
+
+
+def _split(per_piece: int) -> Story:
+    """Ten segments acknowledged in halves; each piece releases so many segments."""
+    story = Story(window=65535).send(*range(10))
+    story.at += RTT
+    following = 10
+    for piece in range(1, 21):
+        story.ack(piece / 2, after=0.001).send(*range(following, following + per_piece))
+        following += per_piece
+    return story
+
+
+def test_split_acknowledgments_opening_the_window_per_acknowledgment_fails() -> None:
+    assert _split(1).verdicts("SNR-ACK-004") == PASS
+    assert _split(3).verdicts("SNR-ACK-004") == FAIL
+
+
+def _stretch(released: int) -> Story:
+    story = Story(window=65535).send(*range(20))
+    following = 20
+    for index in range(1, 5):
+        story.ack(5 * index, after=RTT).send(*range(following, following + released))
+        following += released
+    return story
+
+
+def test_stretch_acknowledgment_released_one_segment_fails() -> None:
+    assert _stretch(5).verdicts("SNR-ACK-006") == PASS
+    assert _stretch(1).verdicts("SNR-ACK-006") == FAIL
+
+
+def test_stretch_acknowledgments_released_too_much_fails() -> None:
+    assert _stretch(7).verdicts("SNR-ACK-005") == PASS
+    assert _stretch(15).verdicts("SNR-ACK-005") == FAIL
+
+
+def _storm(each: tuple[int, ...]) -> Story:
+    story = Story(sack=False).send(*range(10)).ack(2, after=RTT)
+    for index in range(10):
+        story.ack(2, after=0.001)
+        if index >= 2:
+            story.send(*each)
+    return story
+
+
+def test_duplicate_storm() -> None:
+    assert _storm(()).verdicts("SNR-ACK-007") == PASS
+    assert _storm((2,)).verdicts("SNR-ACK-007") == FAIL
