@@ -21,7 +21,9 @@ One packet can be two of these: a data segment with a moved acknowledgment field
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 from bentpipe_conformance.analysis.direction import Direction
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
@@ -262,7 +264,8 @@ class Flow:
 
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
-        return [item for item in self.sent if start <= item.time < end]
+        first = bisect_left(self.sent, start, key=lambda item: item.time)
+        return list(takewhile(lambda item: item.time < end, islice(self.sent, first, None)))
 
 
 class _Replay:

@@ -8,15 +8,22 @@ how far does recover reach, could a timer explain what was sent next, has the pa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Literal
 
-from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
 
 PROMPT_S = 0.001
 """A timer that expires by chance this soon after an arrival is too unlikely to be considered."""
+
+SLUGGISH_S = 0.1
+"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
+
+EXACT_S = 0.001
+"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
 
 ROUND_TRIP_SHARE = 0.95
 """Share of the smallest round trip that certainly has not passed when less has."""
@@ -84,6 +91,41 @@ class Moment:
         """
         waited = sent.time - self.progress
         return sent.since_arrival <= PROMPT_S or waited < ROUND_TRIP_SHARE * self.rtt
+
+
+Reaction = Literal["at once", "unclear", "late"]
+
+
+def acts_at_once(ics: Mapping[str, Any]) -> bool:
+    """Whether the implementer says that no pacing delays what an acknowledgment permits."""
+    return ics.get("pacing") is False
+
+
+def answer_window(rtt: float) -> float:
+    """Seconds after an acknowledgment within which to look for the answer to it."""
+    return max(SLUGGISH_S, ROUND_TRIP_SHARE * rtt)
+
+
+def reaction(m: Moment, answer: Sent | None, ics: Mapping[str, Any], error: float) -> Reaction:
+    """How soon ``answer``, None when there is none, followed an acknowledgment.
+
+    Args:
+        m: the acknowledgment.
+        answer: what was sent in answer to it.
+        ics: the conformance statement; with pacing, anything within a round trip is at once, and
+            when nothing is said of pacing, it is unclear.
+        error: seconds by which recorded times may be wrong.
+    """
+    if answer is None:
+        return "late"
+    delay = answer.time - m.ack.time
+    if delay <= REACTION_S + error:
+        return "at once"
+    if not acts_at_once(ics):
+        paced = bool(ics.get("pacing", False))
+        within = delay < answer_window(m.rtt)
+        return ("at once" if paced else "unclear") if within else "late"
+    return "late" if error <= EXACT_S or delay > SLUGGISH_S else "unclear"
 
 
 def disturbed_at(episode: Episode) -> float:

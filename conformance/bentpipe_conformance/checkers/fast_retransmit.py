@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, Moment, read_moments
+from bentpipe_conformance.analysis.moments import (
+    ROUND_TRIP_SHARE,
+    Moment,
+    answer_window,
+    reaction,
+    read_moments,
+)
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
 """RFC 5681 section 3.2 step 2."""
-
-SLUGGISH_S = 0.1
-"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
-
-EXACT_S = 0.001
-"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
 
 REORDERING_WINDOW_SHARE = 0.2
 """Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
@@ -72,15 +72,22 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iter
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
     ack = m.ack
-    limit = REACTION_S + context.timing_error
-    if flow.packets[-1].time < ack.time + limit and not ack.responses:
-        return
-    repeats = [s for s in flow.between(ack.time, ack.time + SLUGGISH_S) if s.retransmission]
+    repeats = [
+        s for s in flow.between(ack.time, ack.time + answer_window(m.rtt)) if s.retransmission
+    ]
     first = repeats[0] if repeats else None
-    if first is not None and first.time > ack.time + limit and context.timing_error <= EXACT_S:
-        first = None
+    took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"
-    if first is None:
+    if first is not None and took == "unclear":
+        yield context.unclear(
+            f"offset {first.start} was retransmitted {first.time - ack.time:.3f} s after the third "
+            "duplicate, which pacing or a busy bed could explain",
+            first,
+            ack,
+        )
+    elif first is None or took == "late":
+        if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
+            return
         episode = next((e for e in context.episodes if e.first.time >= ack.time), None)
         yield context.violated(
             f"the third duplicate for offset {ack.ack} started no fast retransmit",
@@ -99,13 +106,6 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Findin
             expected=expected,
             actual=f"a retransmission of offset {first.start}",
         )
-    elif first.time > ack.time + limit:
-        yield context.unclear(
-            f"offset {first.start} was retransmitted {first.time - ack.time:.3f} s after the "
-            "third duplicate, which a busy bed or a timer could explain",
-            first,
-            ack,
-        )
     else:
         yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
 
@@ -121,7 +121,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
         # Only the first starts recovery; what the same acknowledgment brings further is part of it.
-        early = [s for s in m.retransmissions[:1] if not _evidence(s.start, m, flow, kinds)]
+        early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
         if early:
             held = sum(right - left for left, right in ack.sacked)
             yield context.violated(
@@ -132,33 +132,41 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
                 expected="no retransmission on this evidence",
                 actual="a retransmission",
             )
-        elif not m.retransmissions and not _evidence(ack.ack, m, flow, kinds):
+        elif not m.retransmissions and not _evidence(None, m, flow, kinds):
             yield context.holds(
                 f"no retransmission with {sum(b - a for a, b in ack.sacked)} octets held", ack
             )
 
 
-def _evidence(start: int, m: Moment, flow: Flow, kinds: list[str]) -> bool:
-    """Whether a segment at ``start`` may be considered lost."""
+def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> bool:
+    """Whether the segment that ``sent`` repeats may be considered lost when it leaves.
+
+    When nothing was sent, the question is about the segment at the acknowledgment number.
+    """
+    start, time = (m.ack.ack, m.ack.time) if sent is None else (sent.start, sent.time)
     above = [(max(a, start), b) for a, b in m.ack.sacked if b > start]
     tests: dict[str, Callable[[], bool]] = {
         "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
         "octets": lambda: sum(b - a for a, b in above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
         "distance": lambda: bool(above) and above[-1][1] > start + 3 * flow.segment,
-        "time": lambda: _sent_much_later(start, above, m, flow),
+        "time": lambda: _overdue(start, time, above, m, flow),
     }
     return any(tests[kind]() for kind in kinds)
 
 
-def _sent_much_later(start: int, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:
-    """Whether a held segment left a reordering window after the one at ``start`` (RFC 8985)."""
-    before = [s for s in flow.sent if s.time <= m.ack.time]
+def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:
+    """Whether RFC 8985 may consider the segment at ``start`` lost at ``time``.
+
+    It may once the segment has been on its way longer, by a reordering window, than the newest of
+    the held segments was.
+    """
+    before = [s for s in flow.sent if s.packet.number < m.ack.packet.number]
     own = max((s.time for s in before if s.start <= start < s.end), default=None)
     newest = max((s.time for s in before if any(a <= s.start < b for a, b in held)), default=None)
-    return own is not None and newest is not None and (
-        newest - own >= REORDERING_WINDOW_SHARE * m.rtt
-    )  # fmt: skip
+    if own is None or newest is None:
+        return False
+    return (time - own) - (m.ack.time - newest) >= REORDERING_WINDOW_SHARE * m.rtt
 
 
 @checker("SNR-FR-004")
@@ -228,8 +236,8 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
             rescues = context.permitted("rescue_retransmissions") if flow.handshake.sack else 0
             repeated = {
                 sent.start: sent
-                for sent in episode.sent
-                if sent.retransmission and sent.time < m.ack.time
+                for sent in episode.retransmissions
+                if sent.packet.number < m.ack.packet.number
             }
         again = None
         for sent in m.retransmissions:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
-from bentpipe_conformance.analysis.moments import Moment, read_moments
+from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.moments import (
+    SLUGGISH_S,
+    Moment,
+    acts_at_once,
+    reaction,
+    read_moments,
+)
 from bentpipe_conformance.checking import Context, Finding, checker
-
-SLUGGISH_S = 0.1
-"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
-
-EXACT_S = 0.001
-"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
 
 
 def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
@@ -44,7 +44,12 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
 
 @checker("SNR-LT-001")
 def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the second duplicate of a sender with data and room."""
+    """Exercised by the second duplicate of a sender with data and room.
+
+    One that coalesces more than two segments may hold these two back with others.
+    """
+    if not acts_at_once(context.ics) or _held_back(flow, context) > 1:
+        return
     last_new = max((sent.time for sent in flow.sent if sent.new), default=0.0)
     new: list[Sent] = []
     for m in _early_duplicates(flow, context):
@@ -58,9 +63,10 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         if not _window_limited_before(m, flow, context):
             continue
+        late = next((s for s in flow.between(ack.time, ack.time + SLUGGISH_S) if s.new), None)
         if new:
             yield context.holds("the first two duplicates sent new data", ack, *new)
-        elif (late := _late(flow, ack)) and context.timing_error > EXACT_S:
+        elif late and reaction(m, late, context.ics, context.timing_error) == "unclear":
             yield context.unclear(
                 f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
@@ -74,18 +80,11 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
             )
 
 
-def _late(flow: Flow, ack: Ack) -> Sent | None:
-    """New data sent somewhat later and before the next arrival."""
-    following = [sent for sent in flow.between(ack.time, ack.time + SLUGGISH_S) if sent.new]
-    first = following[0] if following else None
-    if first is None or first.time - first.since_arrival > ack.time + 1e-9:
-        return None
-    return first
-
-
 @checker("SNR-LT-002")
 def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first two duplicates of a sender that had filled its window."""
+    if not acts_at_once(context.ics):
+        return
     segments = int(context.permitted("segments", 2))
     held_back = _held_back(flow, context) if context.permitted("deferral", False) else 0
     sent_before = 0
@@ -151,7 +150,7 @@ def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterat
 @checker("SNR-LT-004")
 def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first two duplicates that report nothing although SACK was negotiated."""
-    if not flow.handshake.sack:
+    if not flow.handshake.sack or not acts_at_once(context.ics):
         return
     for m in _early_duplicates(flow, context):
         room = m.window_edge - m.ack.max >= flow.segment

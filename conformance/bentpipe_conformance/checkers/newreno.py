@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, Moment, read_moments
+from bentpipe_conformance.analysis.moments import (
+    ROUND_TRIP_SHARE,
+    Moment,
+    acts_at_once,
+    answer_window,
+    reaction,
+    read_moments,
+)
 from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
 from bentpipe_conformance.checking import Context, Finding, checker
-
-SLUGGISH_S = 0.1
-"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
-
-EXACT_S = 0.001
-"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
 
 LONGEST_TIMEOUT_S = 30.0
 """No sane retransmission timeout before back-off, even over a satellite, is longer."""
@@ -37,45 +38,37 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator
     for m, episode in _in_fast_recovery(flow, context):
         ack = m.ack
         if not ack.advance or any(
-            sent.start == ack.ack and sent.retransmission and sent.time <= ack.time
-            for sent in episode.sent
-            if sent not in ack.responses
+            sent.start == ack.ack and sent.packet.number < ack.packet.number
+            for sent in episode.retransmissions
         ):
             continue
         if not context.permitted("every_partial") and not _earned(m, episode):
             continue
+        until = ack.time + answer_window(m.rtt)
         answer = next(
             (
                 sent
-                for sent in flow.between(ack.time, ack.time + SLUGGISH_S)
+                for sent in flow.between(ack.time, until)
                 if sent.retransmission and sent.start == ack.ack
             ),
             None,
         )
-        late = answer is not None and answer.time > ack.time + REACTION_S + context.timing_error
-        if answer is None or (late and context.timing_error <= EXACT_S):
-            if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
-                continue
+        took = reaction(m, answer, context.ics, context.timing_error)
+        delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
+        if answer is not None and took == "at once":
+            yield context.holds(
+                f"the partial acknowledgment of offset {ack.ack} was answered", answer, ack
+            )
+        elif answer is not None and took == "unclear":
+            yield context.unclear(f"offset {ack.ack} was retransmitted {delay}", answer, ack)
+        elif ack.responses or flow.packets[-1].time >= ack.time + REACTION_S:
             yield context.violated(
                 f"the partial acknowledgment of offset {ack.ack} brought no retransmission at once",
                 ack,
                 *ack.responses,
                 episode.first,
                 expected=f"a retransmission of offset {ack.ack} at once",
-                actual="nothing was retransmitted in answer"
-                if answer is None
-                else f"a retransmission {answer.time - ack.time:.3f} s later",
-            )
-        elif late:
-            yield context.unclear(
-                f"offset {ack.ack} was retransmitted {answer.time - ack.time:.3f} s after the "
-                "partial acknowledgment",
-                answer,
-                ack,
-            )
-        else:
-            yield context.holds(
-                f"the partial acknowledgment of offset {ack.ack} was answered", answer, ack
+                actual=f"it was retransmitted {delay}",
             )
 
 
@@ -91,6 +84,8 @@ def _earned(m: Moment, episode: Episode) -> bool:
 def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by third duplicates after a timeout, for a segment retransmitted since."""
     every_timeout = context.permitted("timeout_records_recover")
+    if not acts_at_once(context.ics):
+        return
     if every_timeout and (flow.handshake.sack or flow.handshake.timestamps):
         return
     for m in read_moments(flow, context.episodes):
@@ -102,8 +97,8 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[F
         if _heuristic_permits(m, flow, context):
             continue
         if not any(
-            sent.start == ack.ack and sent.retransmission and sent.time < ack.time
-            for sent in episode.sent
+            sent.start == ack.ack and sent.packet.number < ack.packet.number
+            for sent in episode.retransmissions
         ):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
@@ -132,6 +127,8 @@ def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
 def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by three duplicates of the acknowledgment that ended a recovery at recover."""
     enters = context.permitted("enter_at_recover")
+    if enters and not acts_at_once(context.ics):
+        return
     if not enters and (flow.handshake.sack or flow.handshake.timestamps):
         return
     ended = {id(e.end): e for e in context.episodes if e.fast and e.end is not None}
@@ -165,6 +162,8 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[F
     per_ack = context.permitted("retransmissions")
     per_duplicate = context.permitted("segments_per_duplicate")
     sack = flow.handshake.sack
+    if not acts_at_once(context.ics):
+        return
     for m, _ in _in_fast_recovery(flow, context):
         repeats, new = m.retransmissions, m.new_data
         if not repeats and not new:
@@ -248,7 +247,7 @@ def window_holds_during_recovery(flow: Flow, context: Context) -> Iterator[Findi
 @checker("SNR-REC-010")
 def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first partial acknowledgment of a recovery without SACK."""
-    if flow.handshake.sack:
+    if flow.handshake.sack or not acts_at_once(context.ics):
         return
     rtt = minimum_rtt(flow)
     for episode in context.episodes:

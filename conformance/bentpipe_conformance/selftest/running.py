@@ -29,6 +29,7 @@ REFERENCE_ICS: Mapping[str, Any] = {
     "fast_retransmit": True,
     "newreno": True,
     "congestion_control": "reno",
+    "pacing": False,
 }
 
 
