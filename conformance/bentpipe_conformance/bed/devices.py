@@ -6,9 +6,13 @@ import fcntl
 import os
 import socket
 import struct
+import time
 
 from bentpipe_conformance.bed.errors import BedError
 
+SIOCGIFFLAGS = 0x8913
+IFF_RUNNING = 0x40
+PATIENCE, GLANCE = 5.0, 0.01
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000
 SIOCETHTOOL = 0x8946
@@ -53,6 +57,26 @@ def clear_offloads(name: str) -> None:
         for command in OFFLOADS:
             value = bytearray(struct.pack("=II", command, 0))
             _ethtool(handle, name, value)
+
+
+def await_running(*names: str) -> None:
+    """Wait until interfaces carry packets; the kernel takes a moment after setting them up.
+
+    Raises:
+        BedError: one does not come up.
+    """
+    deadline = time.monotonic() + PATIENCE
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        for name in names:
+            request = struct.pack("16sH22x", name.encode(), 0)
+            while True:
+                # Before each look, the last too: queues are attached just after the flag is set.
+                time.sleep(GLANCE)
+                answer = fcntl.ioctl(handle, SIOCGIFFLAGS, request)
+                if struct.unpack_from("H", answer, 16)[0] & IFF_RUNNING:
+                    break
+                if time.monotonic() > deadline:
+                    raise BedError(f"The interface {name} does not come up; repeat the command.")
 
 
 def _ethtool(handle: socket.socket, name: str, value: bytearray) -> None:

@@ -19,7 +19,7 @@ from bentpipe_reference.link.profile import LinkProfile
 
 from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.capture import Capture, Record
-from bentpipe_conformance.bed.devices import clear_offloads, open_tun
+from bentpipe_conformance.bed.devices import await_running, clear_offloads, open_tun
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
@@ -223,6 +223,8 @@ class KernelLane:
         satellite.set_sysctls(ROUTER)
         if attachment.kind == "namespace":
             self._lay_out_iut(iut)
+        with satellite.entered():
+            await_running("sat_a", "sat_b")
         if attachment.sysctls:
             iut.set_sysctls(attachment.sysctls)
         if attachment.command:
@@ -245,6 +247,7 @@ class KernelLane:
             netlink.add_address("eth0", IUT_ADDRESS, PREFIX)
             netlink.add_neighbour("eth0", GATEWAY, GATEWAY_MAC)
             netlink.add_route("0.0.0.0", 0, "eth0", GATEWAY)
+            await_running("eth0")
 
     def _namespace(self) -> NetworkNamespace:
         made = NetworkNamespace()
