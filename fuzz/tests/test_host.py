@@ -1,0 +1,11 @@
+"""A short campaign against the reference host; ``bentpipe_fuzz.host_machine`` says what holds."""
+
+from __future__ import annotations
+
+from bentpipe_fuzz.host_machine import HostMachine
+from hypothesis import settings
+
+TestHost = HostMachine.TestCase
+TestHost.settings = settings(
+    max_examples=60, stateful_step_count=30, derandomize=True, deadline=None
+)

@@ -1,0 +1,80 @@
+"""The requirement registry: what it accepts, what it refuses, and that our files are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bentpipe_spec.registry import (
+    Requirement,
+    SpecificationError,
+    load_file,
+    load_requirements,
+    parse_requirement,
+)
+
+GOOD: dict[str, Any] = {
+    "id": "SNR-TST-001",
+    "title": "A title",
+    "level": "MUST",
+    "text": "It MUST\n  work.",
+    "source": ["RFC 0000 section 1"],
+    "testability": "wire",
+    "profiles": ["rfc"],
+}
+
+
+def test_good_table_becomes_a_record_with_folded_text() -> None:
+    requirement = parse_requirement(GOOD, "file")
+    assert requirement.text == "It MUST work."
+    assert requirement.permitted("rfc", "anything", 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"colour": "red"}, "unknown key 'colour'"),
+        ({"title": None}, "lacks 'title'"),
+        ({"title": 3}, "'title' must be a str"),
+        ({"id": "SNR-1"}, "not of the form"),
+        ({"level": "OUGHT"}, "not one of MUST"),
+        ({"testability": "faith"}, "not one of wire"),
+        ({"profiles": []}, "profiles must be among"),
+        ({"profiles": ["dream"]}, "profiles must be among"),
+        ({"source": []}, "names no source"),
+        ({"alternatives": {"hk99": {}}}, "which is not its profile"),
+    ],
+)
+def test_bad_table_is_refused_in_one_sentence(change: dict[str, Any], complaint: str) -> None:
+    entry = {key: value for key, value in {**GOOD, **change}.items() if value is not None}
+    with pytest.raises(SpecificationError, match=complaint) as caught:
+        parse_requirement(entry, "file.toml")
+    assert str(caught.value).startswith("file.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[[requirement", "[table]\nx = 1"])
+def test_broken_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text(text)
+    with pytest.raises(SpecificationError, match=r"broken\.toml"):
+        load_file(path)
+
+
+@pytest.mark.parametrize("requirement", load_requirements().values(), ids=lambda item: item.id)
+def test_every_requirement_speaks_at_its_level(requirement: Requirement) -> None:
+    assert requirement.level in requirement.text
+    assert requirement.title == requirement.title.strip()
+    assert not requirement.title.endswith(".")
+    for source in requirement.source:
+        assert source.startswith(("HK99", "RFC ", "ZB03", "project decision: ")), source
+
+
+def test_identifiers_of_a_group_have_no_gaps() -> None:
+    groups: dict[str, list[int]] = {}
+    for name in load_requirements():
+        group, number = name.rsplit("-", 1)
+        groups.setdefault(group, []).append(int(number))
+    for group, numbers in groups.items():
+        assert sorted(numbers) == list(range(1, len(numbers) + 1)), group
