@@ -72,11 +72,16 @@ def find_virtual() -> Kernel | None:
     """The kernel with a virtual clock: the one named by the user, else the one built here.
 
     Raises:
-        BedError: the named kernel cannot be used.
+        BedError: the named kernel cannot be used, or has no virtual clock.
     """
     named = find_named()
     if named is not None:
-        return named if named.virtual else None
+        if not named.virtual:
+            raise BedError(
+                f"{KERNEL_VARIABLE} names {named.path}, which has no virtual clock; unset it or "
+                "name a kernel configured with CONFIG_UML_TIME_TRAVEL_SUPPORT."
+            )
+        return named
     wanted = config_hash()
     best: tuple[float, Kernel] | None = None
     for description in cache_directory().glob(f"kernel/*/{DESCRIPTION}"):

@@ -127,7 +127,8 @@ def _open(
         if kernel is None:
             raise BedError(NO_VIRTUAL_KERNEL)
     elif name == "uml":
-        kernel = means.packaged(progress)
+        # A kernel named by the user may know virtual time; here the wall's clock is wanted.
+        kernel = replace(means.packaged(progress), virtual=False)
     place = Place(name, kernel, passed_over)
     return replace(place, report=means.attempt(place, profile))
 

@@ -74,6 +74,20 @@ def test_named_kernel_is_another_program_says_so(
         kernel.find_virtual()
 
 
+def test_named_kernel_has_no_virtual_clock_says_so(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "linux"
+    program.write_text("#!/bin/sh\necho 6.1\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv(kernel.KERNEL_VARIABLE, str(program))
+    with pytest.raises(BedError, match="no virtual clock"):
+        kernel.find_virtual()
+    found = kernel.find_packaged()
+    assert found is not None
+    assert (found.path, found.version, found.virtual) == (program, "6.1", False)
+
+
 def test_cache_cannot_be_written_names_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,13 @@ def test_forced_place_works_nothing_better_is_tried() -> None:
     assert machine.tried == ["host"]
 
 
+def test_wall_clock_is_wanted_of_a_kernel_that_knows_both() -> None:
+    means = Means(lambda: VIRTUAL, lambda progress: VIRTUAL, lambda place, profile: None)
+    chosen = choose("uml", means=means)
+    assert chosen.kernel is not None
+    assert (chosen.kernel.path, chosen.kernel.virtual) == (VIRTUAL.path, False)
+
+
 def test_unknown_place_names_the_choices() -> None:
     with pytest.raises(BedError, match="auto, uml-virtual, uml, host or simulation"):
         choose("qemu", means=Machine().means())
