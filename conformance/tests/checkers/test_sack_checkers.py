@@ -2,74 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 import pytest
-from bentpipe_conformance.checking import judge
-from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.trace import read_trace
+from bentpipe_conformance.selftest.story import RTT, SIZE, Story
 from bentpipe_conformance.verdict import Verdict
-from bentpipe_conformance.wire import ACK, SYN, Tcp, build
-
-IUT, TESTER = "10.77.0.2", "10.78.0.1"
-SIZE = 1000
-RTT = 0.6
-ICS = {"sack_sender": True, "congestion_control": "reno", "initial_window_segments": 10}
-
-
-@dataclass
-class Story:
-    """A connection told packet by packet; offsets in segments, times in seconds."""
-
-    sack: bool = True
-    window: int = 60000
-    at: float = 0.0
-    packets: list[Captured] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._put(False, flags=SYN, seq=99)
-        self.at = 0.001
-        self._put(True, flags=SYN | ACK, seq=499)
-        self.at = RTT
-        self.ack(0)
-
-    def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: object) -> None:
-        ends = (IUT, TESTER, 19, 4000) if outgoing else (TESTER, IUT, 4000, 19)
-        segment = Tcp(*ends, seq, 0, flags, self.window, b"")
-        if flags & SYN:
-            segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
-        segment = replace(segment, ack=100 if outgoing else 500)
-        packet = build(replace(segment, **fields))  # type: ignore[arg-type]
-        self.packets.append(Captured(self.at, "iut", outgoing, packet))
-
-    def send(self, *segments: int, after: float = 0.0) -> Story:
-        """The implementation sends segments."""
-        self.at += after
-        for index in segments:
-            payload = bytes((index % 251,)) * SIZE
-            self._put(True, flags=ACK, seq=500 + index * SIZE, payload=payload)
-        return self
-
-    def ack(
-        self,
-        segment: float,
-        *held: tuple[float, float],
-        after: float = 0.0,
-        window: int | None = None,
-        seq: int = 100,
-    ) -> Story:
-        """The tester acknowledges up to a segment and reports ranges held."""
-        self.at += after
-        blocks = tuple((500 + int(a * SIZE), 500 + int(b * SIZE)) for a, b in held)
-        kept = self.window if window is None else window
-        number = 500 + int(segment * SIZE)
-        self._put(False, flags=ACK, seq=seq, ack=number, sack=blocks, window=kept)
-        return self
-
-    def verdicts(self, requirement: str, profile: str = "rfc") -> set[Verdict]:
-        """What the checker of a requirement finds."""
-        trace = read_trace(self.packets, 1e-6)
-        return {finding.verdict for finding in judge(trace, profile, ICS, [requirement])}
 
 
 def _three_reports(hole: int = 2, total: int = 10) -> Story:
