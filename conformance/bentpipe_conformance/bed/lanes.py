@@ -193,50 +193,46 @@ class KernelLane:
         iut = satellite
         if attachment.kind == "namespace":
             iut = self.iut_namespace = self._namespace()
-        profile = self.profile
         with satellite.entered(), Netlink() as netlink:
             far = self._keep(open_tun("sat_b"))
-            inherited: list[int] = []
+            near: list[int] = []
             if attachment.kind == "namespace":
-                netlink.add_veth("sat_a", "eth0", iut.fd, profile.mtu, DEVICE_QUEUE)
-            else:
-                near = self._keep(open_tun("sat_a", ethernet=attachment.kind == "tap"))
-                inherited.append(near)
-            _quieten("sat_a", "sat_b")
-            ethernet = attachment.kind != "tun"
-            if attachment.kind == "namespace":
+                netlink.add_veth("sat_a", "eth0", iut.fd, self.profile.mtu, DEVICE_QUEUE)
                 clear_offloads("sat_a")
-            netlink.set_link("sat_b", mtu=profile.mtu, queue=DEVICE_QUEUE)
-            netlink.set_link(
-                "sat_a",
-                mtu=profile.mtu,
-                queue=DEVICE_QUEUE,
-                address=GATEWAY_MAC if ethernet else None,
-            )
-            netlink.add_address("sat_a", GATEWAY, PREFIX)
-            if ethernet:
-                netlink.add_neighbour("sat_a", IUT_ADDRESS, IUT_MAC)
-            netlink.add_route(TESTERS, TESTERS_PREFIX, "sat_b")
-            netem.lay_out(netlink, "sat_b", profile.forward, ethernet=False)
-            netem.lay_out(netlink, "sat_a", profile.return_, ethernet=ethernet)
+            else:
+                near.append(self._keep(open_tun("sat_a", ethernet=attachment.kind == "tap")))
+            self._lay_out_link(netlink, ethernet=attachment.kind != "tun")
             self._points = [_Point("iut", "sat_a", frames), _Point("peer", "sat_b", frames)]
         satellite.set_sysctls(ROUTER)
         if attachment.kind == "namespace":
             self._lay_out_iut(iut)
         with satellite.entered():
             await_running("sat_a", "sat_b")
-        if attachment.sysctls:
-            iut.set_sysctls(attachment.sysctls)
+        iut.set_sysctls(attachment.sysctls)
         if attachment.command:
             with iut.entered():
-                self._process = _start(attachment, profile, inherited)
-        for fd in inherited:
+                self._process = _start(attachment, self.profile, near)
+        for fd in near:
             # Kept open here, the device would outlive the implementation.
             os.close(fd)
             self._fds.remove(fd)
         port = TunPort(far)
         port.watch(self._points)
         return port
+
+    def _lay_out_link(self, netlink: Netlink, *, ethernet: bool) -> None:
+        """Addresses, routes and netem of the satellite's two interfaces."""
+        profile = self.profile
+        _quieten("sat_a", "sat_b")
+        mac = GATEWAY_MAC if ethernet else None
+        netlink.set_link("sat_a", mtu=profile.mtu, queue=DEVICE_QUEUE, address=mac)
+        netlink.set_link("sat_b", mtu=profile.mtu, queue=DEVICE_QUEUE)
+        netlink.add_address("sat_a", GATEWAY, PREFIX)
+        if ethernet:
+            netlink.add_neighbour("sat_a", IUT_ADDRESS, IUT_MAC)
+        netlink.add_route(TESTERS, TESTERS_PREFIX, "sat_b")
+        netem.lay_out(netlink, "sat_b", profile.forward, ethernet=False)
+        netem.lay_out(netlink, "sat_a", profile.return_, ethernet=ethernet)
 
     def _lay_out_iut(self, namespace: NetworkNamespace) -> None:
         with namespace.entered(), Netlink() as netlink:
