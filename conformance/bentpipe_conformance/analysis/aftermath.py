@@ -8,12 +8,12 @@ that notices may take its earlier window back (RFC 5682, RFC 4015).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
-from bentpipe_conformance.analysis.timeouts import Expiry
+from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
 from bentpipe_conformance.wire import MODULUS
 
 
@@ -129,9 +129,13 @@ class _Account:
         return (echoed - stamped.tsval) % MODULUS >= MODULUS >> 1
 
 
-def read_aftermaths(flow: Flow, expiries: Sequence[Expiry]) -> list[Aftermath]:
-    """The accounts of all certain timeouts of a flow, in order."""
-    timeouts = {id(item.sent): item for item in expiries if item.certain}
+@lru_cache(maxsize=2)
+def read_aftermaths(flow: Flow) -> tuple[Aftermath, ...]:
+    """The accounts of all certain timeouts of a flow, in order.
+
+    Remembered for the flow at hand, because several checkers ask one after the other.
+    """
+    timeouts = {id(item.sent): item for item in read_expiries(flow) if item.certain}
     found: list[Aftermath] = []
     account: _Account | None = None
     for event in flow.events:
@@ -150,4 +154,4 @@ def read_aftermaths(flow: Flow, expiries: Sequence[Expiry]) -> list[Aftermath]:
             account = None
     if account is not None:
         account.settle()
-    return found
+    return tuple(found)

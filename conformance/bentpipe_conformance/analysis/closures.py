@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Arrival, Flow, Reply, Sent
 from bentpipe_conformance.analysis.timeouts import Mark, RoundTrips
@@ -44,8 +45,12 @@ class Closure:
         return bool(self.probes) or (self.resumed is not None and not self.resumed.timed)
 
 
-def read_closures(flow: Flow, timing_error: float = 0.0) -> list[Closure]:
-    """The closures of one flow, in order."""
+@lru_cache(maxsize=2)
+def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
+    """The closures of one flow, in order.
+
+    Remembered for the flow at hand, because several checkers ask one after the other.
+    """
     trips = RoundTrips(flow)
     found: list[Closure] = []
     current: Closure | None = None
@@ -79,4 +84,4 @@ def read_closures(flow: Flow, timing_error: float = 0.0) -> list[Closure]:
                 opened.resumed, opened = event, None
     if current is not None:
         current.until = max(flow.horizon, current.start.time)
-    return found
+    return tuple(found)

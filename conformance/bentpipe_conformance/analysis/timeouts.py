@@ -9,6 +9,7 @@ blocks have shown lost (RFC 8985 section 6.2). Both need SACK; an expiry that co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.trace import Packet
@@ -128,8 +129,12 @@ class _Walk:
     row: list[Expiry] = field(default_factory=list)
 
 
-def read_expiries(flow: Flow) -> list[Expiry]:
-    """The expiries of one flow, in order; probes of a closed window are left out."""
+@lru_cache(maxsize=2)
+def read_expiries(flow: Flow) -> tuple[Expiry, ...]:
+    """The expiries of one flow, in order; probes of a closed window are left out.
+
+    Remembered for the flow at hand, because a dozen checkers ask one after the other.
+    """
     trips = RoundTrips(flow)
     found: list[Expiry] = []
     walk = _Walk()
@@ -154,7 +159,7 @@ def read_expiries(flow: Flow) -> list[Expiry]:
                 walk.row = []
             trips.sent(event)
             walk.transmitted[event.start] = event.time
-    return found
+    return tuple(found)
 
 
 def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool) -> Expiry:

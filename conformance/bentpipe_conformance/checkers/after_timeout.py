@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.analysis.aftermath import Aftermath, read_aftermaths
+from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
 from bentpipe_conformance.checking import Context, Finding, checker
@@ -58,16 +58,12 @@ def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
         )
 
 
-def _after_timeouts(flow: Flow) -> list[Aftermath]:
-    return read_aftermaths(flow, read_expiries(flow))
-
-
 @checker("SNR-RTO-009")
 def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by whatever an acknowledgment clocks out after a timeout."""
     segment = flow.segment
     by_octets = context.permitted("counts", "octets") == "octets"
-    for aftermath in _after_timeouts(flow):
+    for aftermath in read_aftermaths(flow):
         for step in aftermath.steps:
             growth = step.delivered if by_octets else step.acks * segment
             # One segment of grace: a sender that counts segments may round each one up.
@@ -93,7 +89,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-012")
 def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an acknowledgment below recover that empties the network."""
-    for aftermath in _after_timeouts(flow):
+    for aftermath in read_aftermaths(flow):
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:
             ack = reaction.ack

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.analysis.aftermath import Aftermath, read_aftermaths
+from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode
-from bentpipe_conformance.analysis.timeouts import RoundTrips, read_expiries
+from bentpipe_conformance.analysis.timeouts import RoundTrips
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -218,11 +218,9 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
     for episode in context.episodes:
         if episode.end is None or not episode.fast:
             continue
-        earlier = max((s.end - s.una for s in flow.sent if s.time <= episode.end.time), default=0)
+        before = [s.end - s.una for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode)
-        if len(rounds) < 4:
-            continue
-        base = max(rounds[0].peak, share * earlier)
+        base = max(rounds[0].peak, share * max(before, default=0))
         verdict = None
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * flow.segment
@@ -235,15 +233,14 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
                     actual=f"{item.peak} octets",
                 )
                 break
-        yield verdict or context.holds(
-            f"the flight grew from {base:.0f} to {rounds[-1].peak} octets in {len(rounds) - 1} "
-            "round trips",
-            episode.end,
-        )
-
-
-def _after_timeouts(flow: Flow) -> list[Aftermath]:
-    return read_aftermaths(flow, read_expiries(flow))
+        if verdict is not None:
+            yield verdict
+        elif len(rounds) >= 4:
+            yield context.holds(
+                f"the flight grew from {base:.0f} to {rounds[-1].peak} octets in "
+                f"{len(rounds) - 1} round trips",
+                episode.end,
+            )
 
 
 @checker("SNR-CA-002")
@@ -254,7 +251,7 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Find
         return
     share, factor = algorithm
     segment = flow.segment
-    for aftermath in _after_timeouts(flow):
+    for aftermath in read_aftermaths(flow):
         rtt = aftermath.expiry.rtt
         threshold = max(share * aftermath.expiry.flight, 2 * segment)
         crossed: float | None = None
@@ -297,7 +294,7 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Fi
     if context.ics.get("congestion_control", "reno") not in context.permitted("algorithms", ()):
         return
     segment = flow.segment
-    for aftermath in _after_timeouts(flow):
+    for aftermath in read_aftermaths(flow):
         expiry = aftermath.expiry
         target = expiry.flight // 2 // segment
         if expiry.rank < 2 or target < CLEAR_TARGET_SEGMENTS:

@@ -174,8 +174,12 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Iterator[
         limit = closure.resumed.time if closure.resumed else flow.horizon
         reset = _reset_by_sender(flow, closure.start.time, limit)
         last = closure.probes[-1]
-        answered_last = any(ack.time >= last.time for ack in closure.answered)
-        if reset is not None and (answered_last or closure.end is not None):
+        # The last probe counts as unanswered only when an answer had time to come.
+        answered = reset is not None and (
+            reset.time - last.time <= closure.longest_timeout
+            or any(ack.time >= last.time for ack in closure.answered)
+        )
+        if reset is not None and (answered or closure.end is not None):
             yield context.violated(
                 f"the connection was reset after {reset.time - closure.start.time:.0f} s of zero "
                 "window",
