@@ -202,7 +202,7 @@ class _Replay:
         if waited >= 2 * self.rtt + 0.5:
             return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
-        return unprompted and waited >= 1.1 * self.rtt + 0.05
+        return unprompted and waited >= 0.98 * self.rtt
 
     def _forgive(self, until: int) -> None:
         self.forgiven_order = self.order

@@ -36,16 +36,19 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
             )
             continue
         before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
-        told = [r for r in before[:-2] if any(start >= first.end for start in r.eligible)]
-        arrived = sum(b - a for a, b in before[-1].ack.sacked) if before else 0
+        if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
+            continue
+        waiting = [
+            start
+            for start in before[-1].eligible
+            if start >= first.end and start in before[-3].eligible
+        ]
         # By then half the window and three segments have left the network, so that every
         # permitted window reduction lets something out.
-        if not told or arrived < episode.flight / 2 + 3 * flow.segment:
-            continue
-        if not any(report.forgiven for report in before):
+        arrived = sum(right - left for left, right in before[-1].ack.sacked)
+        if waiting and arrived >= episode.flight / 2 + 3 * flow.segment:
             yield context.violated(
-                f"the hole at {told[-1].eligible[-1]} waited for the acknowledgment of "
-                f"{name_of(first)}",
+                f"the hole at {waiting[0]} waited for the acknowledgment of {name_of(first)}",
                 repaired,
                 first,
                 expected="the next hole within the same round trip",
