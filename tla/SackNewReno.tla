@@ -26,6 +26,7 @@ VARIABLES
     rescued,        \* the rescue retransmission of RFC 6675 was used in this episode
     sacked,         \* scoreboard: segments reported held
     link, held, ackLink,
+    delivered,      \* sequence handed to the receiver's user
     dataLosses, ackLosses, earlyTimeouts,
     told,           \* ghost: reported held since the last timeout
     again,          \* ghost: retransmitted in this episode, whatever repaired says
@@ -36,7 +37,8 @@ window       == <<cwnd, ssthresh>>
 senderVars   == <<sndUna, sndNxt, sndMax, window, dupAcks, recover, inRecovery, repaired, rescued, sacked>>
 ghosts       == <<told, again, cuts, cutAt>>
 budgets      == <<dataLosses, ackLosses, earlyTimeouts>>
-vars == <<senderVars, link, held, ackLink, budgets, ghosts>>
+receiverVars == <<held, delivered>>
+vars == <<senderVars, link, receiverVars, ackLink, budgets, ghosts>>
 
 Min(a, b) == IF a <= b THEN a ELSE b
 Max(a, b) == IF a >= b THEN a ELSE b
@@ -51,11 +53,11 @@ Init ==
     /\ dupAcks = 0
     /\ recover = IF Rfc THEN -1 ELSE 0      \* rule 1
     /\ inRecovery = FALSE /\ repaired = {} /\ rescued = FALSE /\ sacked = {}
-    /\ link = <<>> /\ held = {} /\ ackLink = <<>>
+    /\ link = <<>> /\ held = {} /\ delivered = <<>> /\ ackLink = <<>>
     /\ dataLosses = DataLosses /\ ackLosses = AckLosses /\ earlyTimeouts = EarlyTimeouts
     /\ told = {} /\ again = {} /\ cuts = 0 /\ cutAt = 0
 
-RcvNxt == Lowest({n \in 0..Segments : n \notin held})
+RcvNxt == Len(delivered)
 
 ----------------------------------------------------------------------------
 (* What may be sent *)
@@ -129,8 +131,12 @@ RfcOutput(r) ==
             THEN [Repairing(r, tail) EXCEPT !.rescued = TRUE]
        ELSE r
 
+(* Where new data begins once recovery is entered (SNR-SAK-009). The paper does not say what becomes  *)
+(* of a snd_nxt that a timeout has set back; resuming there would repeat what recovery repairs.       *)
+ResumeAt == sndMax
+
 Enter(r) ==
-    LET entered == [Reduced([r EXCEPT !.cuts = 0]) EXCEPT
+    LET entered == [Reduced([r EXCEPT !.cuts = 0, !.nxt = ResumeAt]) EXCEPT
                        !.recover = sndMax, !.inRecovery = TRUE, !.repaired = {}, !.rescued = FALSE,
                        !.again = {}]
     IN IF Rfc THEN RfcOutput(Repairing([entered EXCEPT !.cwnd = entered.ssthresh], r.una))
@@ -171,9 +177,12 @@ DupAck(r) ==
     ELSE IF r.dups >= DupThresh /\ GateOpen(r.una) THEN Enter(r)
     ELSE r
 
+(* What an acknowledgment covers. *)
+Covered(ack) == ack.cum
+
 ReceiveAck ==
     /\ ackLink # <<>>
-    /\ LET ack     == Head(ackLink)
+    /\ LET ack     == [Head(ackLink) EXCEPT !.cum = Covered(Head(ackLink))]
            covered == ack.cum - sndUna
            board   == {n \in sacked \cup TakenIn(ack.sack) : n >= Max(ack.cum, sndUna)}
            base    == [Now EXCEPT !.una = Max(@, ack.cum), !.board = board,
@@ -190,7 +199,7 @@ ReceiveAck ==
           /\ told' = {n \in told \cup ack.sack : n >= r.una}
           /\ link' = link \o r.out
     /\ ackLink' = Tail(ackLink)
-    /\ UNCHANGED <<held, budgets>>
+    /\ UNCHANGED <<receiverVars, budgets>>
 
 ----------------------------------------------------------------------------
 (* Start and timeout *)
@@ -199,8 +208,8 @@ Start ==
     /\ sndMax = 0
     /\ LET list == Fresh(0, 0, cwnd, {})
        IN link' = list /\ sndNxt' = Len(list) /\ sndMax' = Len(list)
-    /\ UNCHANGED <<sndUna, window, dupAcks, recover, inRecovery, repaired, rescued, sacked, held,
-                   ackLink, budgets, ghosts>>
+    /\ UNCHANGED <<sndUna, window, dupAcks, recover, inRecovery, repaired, rescued, sacked,
+                   receiverVars, ackLink, budgets, ghosts>>
 
 Quiet == link = <<>> /\ ackLink = <<>>
 
@@ -217,7 +226,7 @@ Expire ==
     /\ recover' = RecoverAfterTimeout
     /\ inRecovery' = FALSE /\ repaired' = {} /\ rescued' = FALSE /\ sacked' = {} /\ dupAcks' = 0
     /\ told' = {} /\ again' = {} /\ cuts' = 0 /\ cutAt' = sndMax
-    /\ UNCHANGED <<sndUna, sndMax, held, ackLink>>
+    /\ UNCHANGED <<sndUna, sndMax, receiverVars, ackLink>>
 
 Timeout == Quiet /\ Expire /\ UNCHANGED budgets
 
@@ -230,23 +239,29 @@ EarlyTimeout ==
 ----------------------------------------------------------------------------
 (* Receiver and link *)
 
+(* Appends what has become deliverable: the run that begins at the first segment not yet delivered.   *)
+Deliver(done, segments, arrival) ==
+    LET end == Lowest({n \in Len(done)..Segments : n \notin segments})
+    IN done \o [i \in 1..(end - Len(done)) |-> Len(done) + i - 1]
+
 ReceiveData ==
     /\ link # <<>>
     /\ held' = held \cup {Head(link)}
+    /\ delivered' = Deliver(delivered, held', Head(link))
     /\ link' = Tail(link)
-    /\ LET next == Lowest({n \in 0..Segments : n \notin held'})
+    /\ LET next == Len(delivered')
        IN ackLink' = Append(ackLink, [cum |-> next, sack |-> {n \in held' : n > next}])
     /\ UNCHANGED <<senderVars, budgets, ghosts>>
 
 LoseData ==
     /\ link # <<>> /\ dataLosses > 0
     /\ link' = Tail(link) /\ dataLosses' = dataLosses - 1
-    /\ UNCHANGED <<senderVars, held, ackLink, ackLosses, earlyTimeouts, ghosts>>
+    /\ UNCHANGED <<senderVars, receiverVars, ackLink, ackLosses, earlyTimeouts, ghosts>>
 
 LoseAck ==
     /\ ackLink # <<>> /\ ackLosses > 0
     /\ ackLink' = Tail(ackLink) /\ ackLosses' = ackLosses - 1
-    /\ UNCHANGED <<senderVars, link, held, dataLosses, earlyTimeouts, ghosts>>
+    /\ UNCHANGED <<senderVars, link, receiverVars, dataLosses, earlyTimeouts, ghosts>>
 
 Next == Start \/ ReceiveAck \/ Timeout \/ EarlyTimeout \/ ReceiveData \/ LoseData \/ LoseAck
 
@@ -322,7 +337,7 @@ AcknowledgedHasArrived == sndUna <= RcvNxt
 
 Items == [i \in 1..Segments |-> i - 1]
 Service == INSTANCE ReliableFifo
-    WITH accepted <- sndMax, delivered <- SubSeq(Items, 1, RcvNxt)
+    WITH accepted <- sndMax, delivered <- delivered
 RefinesService == Service!Init /\ [][Service!Next]_(Service!fifoVars)
 RefinesFairService == Service!Spec
 

@@ -22,6 +22,7 @@ _COMMANDS = {
     "bed": "bed",
     "selftest": "selftest",
     "experiment": "experiment",
+    "model": "model",
 }
 """Subcommand to its module; a module is imported only when its command is used."""
 

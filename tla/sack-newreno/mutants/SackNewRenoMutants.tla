@@ -45,6 +45,15 @@ CongestionWindowOnly(una, w) == Min(Segments, una + w)
 
 NoTimer == FALSE
 
+(* The highest segment reported held counts as acknowledged.                                          *)
+HighestReported(ack) == IF ack.sack = {} THEN ack.cum ELSE Highest(ack.sack) + 1
+
+DeliverOnArrival(done, segments, arrival) ==
+    IF \E i \in DOMAIN done : done[i] = arrival THEN done ELSE Append(done, arrival)
+
+(* Recovery goes on where a timeout had set snd_nxt back to.                                          *)
+ResumeWhereTimeoutLeft == sndNxt
+
 (* A scoreboard that also believes in what was never sent.                                            *)
 InventsReports(reported) == IF reported = {} THEN {} ELSE reported \cup {Segments}
 =============================================================================

@@ -1,0 +1,237 @@
+"""``bentpipe model``: check the TLA+ models against their manifests."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from bentpipe_spec.registry import load_requirements
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.modelling import ladder, tlc
+from bentpipe_conformance.modelling.checking import Checker, Limits, Result
+from bentpipe_conformance.modelling.manifest import (
+    Manifest,
+    Run,
+    load_manifest,
+    load_models,
+    model_root,
+    record,
+)
+from bentpipe_conformance.modelling.tool import ToolProblem, find_jar, find_java, read_pin
+
+_STYLE = {"as expected": "green", "problem": "yellow"}
+_BROKEN = ("mutant", "limit")
+
+
+@click.command(
+    epilog="Examples: bentpipe model all --mutants    bentpipe model stp-data --out models"
+)
+@click.argument("name", default="all")
+@click.option("--tier", type=click.Choice(["pr", "nightly"]), default="pr", show_default=True)
+@click.option("--mutants", is_flag=True, help="Also run the mutants; each must be caught.")
+@click.option("--only", metavar="RUN", help="Only the run of this name.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=os.cpu_count() or 1,
+    show_default=True,
+    help="Threads: that many pr runs at a time, or that many in one nightly run.",
+)
+@click.option("--timeout", type=click.FloatRange(1), help="Seconds per run [pr 300, nightly 3600].")
+@click.option(
+    "--memory",
+    type=click.IntRange(64),
+    default=2048,
+    show_default=True,
+    help="Java heap per run, MiB.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep configurations, logs, result.json and SVG ladders here.",
+)
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with pom.xml and the models [tla, here or above].",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--update-manifest", is_flag=True, help="Record the figures found.")
+def model(
+    name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
+    memory: int, out: Path | None, models: Path | None, as_json: bool, update_manifest: bool,
+) -> None:  # fmt: skip
+    """Check a model, or all of them, and compare with the manifests.
+
+    NAME is a model, the beginning of one (stp), a folder with a manifest of your own, or all.
+    Exit status 0 when everything is as the manifests say, 1 on a violation, an uncaught mutant or
+    drift, 3 when the tool could not do its work.
+    """
+    limits = Limits(timeout or (300.0 if tier == "pr" else 3600.0), memory, workers, out)
+    console = Console(stderr=True)
+    try:
+        root = models or model_root()
+        chosen = [
+            (manifest, run)
+            for manifest in _named(name, root)
+            for run in manifest.runs
+            if (run.name == only if only else run.tier == tier)
+            and (mutants or only or run.kind not in _BROKEN)
+        ]
+        if not chosen:
+            raise Failure(f"{name} has no such run in the {tier} tier", USAGE)
+        jar = find_jar(read_pin(root / "pom.xml"), lambda line: console.print(line))
+        checker = Checker(find_java(), jar, root, limits)
+        results = _checked(checker, chosen, console)
+        if update_manifest:
+            _record(results)
+    except ToolProblem as problem:
+        raise Failure(str(problem), OPEN) from problem
+    except OSError as error:
+        raise Failure(f"{error.filename}: {error.strerror}; choose another --out", OPEN) from error
+    report = _report(results, update_manifest)
+    if out is not None:
+        _keep(report, results, out)
+    if as_json:
+        print_json(report)
+    else:
+        _print(results, update_manifest)
+    raise click.exceptions.Exit(_exit_status(results, update_manifest))
+
+
+def _named(name: str, root: Path) -> list[Manifest]:
+    if (Path(name) / "manifest.json").is_file() and os.sep in name:
+        return [load_manifest(Path(name).absolute())]
+    found = load_models(root)
+    if name == "all":
+        return list(found.values())
+    chosen = [found[name]] if name in found else [
+        item for key, item in found.items() if key.startswith(name)
+    ]  # fmt: skip
+    if not chosen:
+        raise Failure(f"no model is called {name!r}; there are {', '.join(found)} and all", USAGE)
+    return chosen
+
+
+def _checked(
+    checker: Checker, chosen: list[tuple[Manifest, Run]], console: Console
+) -> list[Result]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, disable=not console.is_terminal, transient=True
+    ) as bar:
+        task = bar.add_task(f"0 of {len(chosen)} runs", total=len(chosen))
+        done = 0
+
+        def finished(result: Result) -> None:
+            nonlocal done
+            done += 1
+            bar.update(task, description=f"{done} of {len(chosen)} runs")
+            if result.verdict != "as expected":
+                bar.console.print(f"{result.manifest.name} {result.run.name}: {result.verdict}")
+
+        def progress(run: Run, far: tlc.Progress) -> None:
+            bar.update(
+                task,
+                description=f"{done} of {len(chosen)} runs; {run.name}: {far.distinct:,} states, "
+                f"{far.rate:,.0f}/s, queue {far.queue:,}, diameter {far.depth}",
+            )
+
+        return checker.check_all(chosen, finished, progress)
+
+
+def _record(results: list[Result]) -> None:
+    for manifest in {id(item.manifest): item.manifest for item in results}.values():
+        figures = {
+            item.run.name: item.figures
+            for item in results
+            if item.manifest is manifest and item.verdict in ("as expected", "drift")
+        }
+        record(manifest, figures)
+
+
+def _exit_status(results: list[Result], updated: bool) -> int:
+    verdicts = {item.verdict for item in results} - ({"drift"} if updated else set())
+    if "problem" in verdicts:
+        return OPEN
+    return PASSED if verdicts <= {"as expected"} else FAILED
+
+
+def _report(results: list[Result], updated: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": item.manifest.name,
+            "run": item.run.name,
+            "kind": item.run.kind,
+            "verdict": "as expected" if updated and item.verdict == "drift" else item.verdict,
+            "why": "" if updated and item.verdict == "drift" else item.why,
+            "violated": item.violated,
+            "requirements": list(item.manifest.requirements.get(item.violated, ())),
+            **item.figures,
+        }
+        for item in results
+    ]
+
+
+def _keep(report: list[dict[str, Any]], results: list[Result], out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "result.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    for item in results:
+        if item.outcome is not None and item.outcome.trace:
+            drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop)
+            title = f"{item.manifest.name}, {item.run.name}: {item.violated} violated"
+            folder = out / item.manifest.name / item.run.name
+            (folder / "ladder.svg").write_text(ladder.as_svg(drawn, title), encoding="utf-8")
+            (folder / "ladder.txt").write_text(ladder.as_text(drawn) + "\n", encoding="utf-8")
+
+
+def _print(results: list[Result], updated: bool) -> None:
+    console = Console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("model", "run", "kind", "result"):
+        table.add_column(column, no_wrap=True)
+    for column in ("distinct", "depth", "s"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("shows", overflow="fold")
+    for item in results:
+        verdict = "recorded" if updated and item.verdict == "drift" else item.verdict
+        figures = item.figures
+        ids = ", ".join(item.manifest.requirements.get(item.violated, ()))
+        table.add_row(
+            item.manifest.name, item.run.name, item.run.kind,
+            f"[{_STYLE.get(verdict, 'red')}]{verdict}[/]",
+            f"{figures['distinct']:,}" if "distinct" in figures else "",
+            str(figures.get("depth", "")), str(figures.get("seconds", "")),
+            f"{item.violated} violated ({ids or 'as it must'})" if item.violated else "",
+        )  # fmt: skip
+    console.print(table)
+    for item in results:
+        if item.verdict == "as expected" or (updated and item.verdict == "drift"):
+            continue
+        console.print(
+            f"\n[bold]{item.manifest.name} {item.run.name}[/]: {item.why}", soft_wrap=True
+        )
+        if item.outcome is not None and item.outcome.trace and item.verdict != "drift":
+            _explain(item, console)
+    if all(item.verdict == "as expected" for item in results):
+        console.print(f"[green]{len(results)} runs, all as the manifests say.[/]")
+
+
+def _explain(item: Result, console: Console) -> None:
+    assert item.outcome is not None
+    registry = load_requirements()
+    for identifier in item.manifest.requirements.get(item.violated, ()):
+        if identifier in registry:
+            console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
+    drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop)
+    console.print(ladder.as_text(drawn), markup=False, highlight=False, soft_wrap=True)
+
+
+COMMANDS = {"model": model}
