@@ -29,7 +29,7 @@ SOURCE_VARIABLE = "BENTPIPE_KERNEL_SOURCE"
 INSTALLED_SOURCES = Path("/usr/src")
 SPACE = 2 << 30
 """Octets the source and the objects need."""
-EXPECTED_STEPS = 900
+EXPECTED_STEPS = 1140
 """Lines the compilation prints about; they differ a little between kernel versions."""
 WAIT = 0.5
 UNUSED = (
@@ -65,6 +65,8 @@ NEEDED_SYMBOLS = (
     "CONFIG_PACKET",
     "CONFIG_NET_NS",
 )
+DOWNLOADS = ("apt", "packages", "source", "tools")
+"""Directories of the cache that are of no use once the kernel is built."""
 MISLEADING = (
     "MAKE",
     "MFLAGS",
@@ -84,7 +86,7 @@ _FULL = "No space left on device"
 
 
 def build(progress: Progress = silent) -> Kernel:
-    """The bed's own kernel, built if it is not yet.
+    """The bed's own kernel, built if it is not yet or another source is named.
 
     Args:
         progress: told about every step.
@@ -92,6 +94,9 @@ def build(progress: Progress = silent) -> Kernel:
     Raises:
         BedError: something it needs is missing; the message says how to get it.
     """
+    found = kernels.find_virtual()
+    if found is not None and not os.environ.get(SOURCE_VARIABLE):
+        return found
     cache = kernels.cache_directory() / "kernel"
     compiler = _compiler()
     try:
@@ -126,6 +131,7 @@ class _Build:
         key = hashlib.sha256(f"{config}\n{source}\n{self.compiler}".encode()).hexdigest()[:16]
         place = self.cache / key
         if (place / kernels.DESCRIPTION).is_file() and (place / "linux").is_file():
+            # The youngest is the one that is used.
             os.utime(place / kernels.DESCRIPTION)
             found = kernels.find_virtual()
             if found is not None and found.path == place / "linux":
@@ -137,7 +143,8 @@ class _Build:
         self._configure(tree, work)
         steps = self._compile(tree, work)
         kernel = self._install(tree, place, config=config, source=source, steps=steps)
-        shutil.rmtree(self.cache / "work", ignore_errors=True)
+        for folder in (self.cache / "work", *(self.cache.parent / name for name in DOWNLOADS)):
+            shutil.rmtree(folder, ignore_errors=True)
         return kernel
 
     def _source(self) -> tuple[Path, str]:

@@ -70,6 +70,15 @@ def test_kernel_is_built_already_nothing_is_done(cache: Path) -> None:
     assert steps == []
 
 
+def test_kernel_is_built_already_its_source_is_not_needed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = build.build()
+    monkeypatch.delenv(build.SOURCE_VARIABLE)
+    monkeypatch.setenv("PATH", str(cache))
+    assert build.build() == first
+
+
 def test_compilation_fails_its_error_is_quoted_and_it_goes_on_later(cache: Path) -> None:
     steps: list[Step] = []
 
