@@ -144,6 +144,16 @@ def test_window_update_when_older_than_the_last_is_ignored(script: Any) -> None:
     assert peer.sender.snd_wnd == wnd
 
 
+def test_old_segment_that_acknowledges_new_data_keeps_the_right_edge(script: Any) -> None:
+    """The peer repeats data it sent before, with a newer ACK and a smaller window."""
+    peer = script(window=10_048)
+    peer.peer_sent = 100
+    peer.ack(0)
+    peer.peer_sent = 0
+    assert peer.ack(4, window=4096, payload=b"x" * 100) == []
+    assert peer.sender.right_edge == peer.iss + 1 + 10_048
+
+
 def test_small_window_below_half_waits_for_the_probe(script: Any) -> None:
     """Sender's silly window avoidance."""
     peer = script()

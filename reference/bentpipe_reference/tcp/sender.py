@@ -193,9 +193,14 @@ class Sender(ClockRules):
         return bool(ack.blocks) and not newly_held and self.is_duplicate_report(ack)
 
     def update_window(self, ack: Ack) -> bool:
-        """Take the offered window from a segment that is not older (RFC 9293 section 3.10.7.4)."""
+        """Take the offered window from a segment that is not older (RFC 9293 section 3.10.7.4).
+
+        An old segment can still acknowledge new data, when the peer repeats it; then the right
+        edge stays where it is, as in 4.4BSD, or ``snd_una`` would carry it along.
+        """
         fresh = self.snd_wl1 < ack.seq or (self.snd_wl1 == ack.seq and self.snd_wl2 <= ack.number)
         if not fresh:
+            self.snd_wnd = max(0, self.right_edge - ack.number)
             return False
         moved = ack.number + ack.window != self.right_edge
         self.snd_wnd = ack.window

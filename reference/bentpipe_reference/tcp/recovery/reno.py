@@ -37,10 +37,12 @@ class RenoSender(Sender):
     def first_retransmission(self, now: float) -> None:
         """Repeat the segment the duplicate ACKs ask for, whatever cwnd says.
 
-        As in 4.4BSD, transmission resumes at ``snd_max`` afterwards.
+        As in 4.4BSD, transmission resumes afterwards where it stood. After a timeout that is below
+        ``snd_max``: going on there would skip the segments still to be repeated.
         """
+        stood = self.snd_nxt
         self.retransmit(self.snd_una, now)
-        self.snd_nxt = self.snd_max
+        self.snd_nxt = max(stood, self.snd_nxt)
 
     def cwnd_entering_recovery(self) -> int:
         """Return ssthresh plus the three segments that have left the network."""

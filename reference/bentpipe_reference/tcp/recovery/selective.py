@@ -22,9 +22,10 @@ class SelectiveRetransmission(RenoSender):
 
     def first_retransmission(self, now: float) -> None:
         """Fast retransmit, noting what has been repeated."""
+        stood = self.snd_nxt
         end = self.retransmit(self.snd_una, now)
         self.high_rxt = max(self.high_rxt, end)
-        self.snd_nxt = self.snd_max
+        self.snd_nxt = max(stood, self.snd_nxt)
 
     def next_missing(self) -> int | None:
         """The lowest number not held and not yet repeated in this episode."""
