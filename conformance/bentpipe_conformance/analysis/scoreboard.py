@@ -49,6 +49,7 @@ class Repeat:
         duplicates: duplicate acknowledgments in a row, by RFC 5681 or by RFC 6675.
         tail: it ends where the highest outstanding hole ends.
         lower: start of a lower segment that is neither held nor retransmitted, None without one.
+        reordered: reordering or a needless retransmission has shown on this path.
     """
 
     sent: Sent
@@ -67,6 +68,7 @@ class Repeat:
     duplicates: int
     tail: bool
     lower: int | None
+    reordered: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +82,7 @@ class Report:
         above: octets reported held above the lowest outstanding segment.
         una_end: end of the lowest outstanding segment; equal to una when nothing is outstanding.
         una_repeats: how often the lowest outstanding segment has been retransmitted.
-        reordered: reordering has shown on this path.
+        reordered: reordering or a needless retransmission has shown on this path.
         forgiven: a timeout or reneging may be in progress.
     """
 
@@ -186,6 +188,7 @@ class _Replay:
                 max(sent.duplicates, self.sack_duplicates),
                 not missing or sent.end >= missing[-1][1],
                 self._lower(sent.start),
+                self.reordered,
             )
         )
         if timeout:
@@ -248,7 +251,7 @@ class _Replay:
         for block in ack.blocks:
             for left, right in self.evidence.gaps(*block):
                 fresh += right - left
-                self._delivered(left, right)
+                self._delivered(left, right, ack.time)
             self.evidence.add(*block)
             if ack.acceptable:
                 self.pending.append((ack.time, *block))
@@ -266,7 +269,7 @@ class _Replay:
         if ack.una < self.forgive_until <= ack.ack:
             self.epoch += 1
         for left, right in self.evidence.gaps(ack.una, ack.ack):
-            self._delivered(left, right)
+            self._delivered(left, right, ack.time)
         self.una = ack.ack
         self.progress = ack.time
         self.sack_duplicates = 0
@@ -278,7 +281,7 @@ class _Replay:
         kept = [start for start in self.starts[:done] if start in self.segments]
         self.starts[:done] = kept
 
-    def _delivered(self, left: int, right: int) -> None:
+    def _delivered(self, left: int, right: int, now: float) -> None:
         highest = self.evidence.snapshot()[-1][1] if self.evidence else 0
         first = max(0, bisect_left(self.starts, left) - 1)
         for start in self.starts[first : bisect_left(self.starts, right)]:
@@ -286,8 +289,11 @@ class _Replay:
             if segment.end <= left:
                 continue
             self.latest = max(self.latest, segment.order)
-            if segment.end <= highest and not segment.total:
-                self.reordered = True
+            # A retransmission cannot be acknowledged within a round trip: the original arrived.
+            if segment.total:
+                self.reordered |= now - segment.time < 0.9 * self.rtt
+            else:
+                self.reordered |= segment.end <= highest
 
     def _report(self, ack: Ack) -> None:
         lowest = self.segments[self.starts[0]] if self.starts else None

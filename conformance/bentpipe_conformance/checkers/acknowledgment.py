@@ -104,15 +104,16 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> I
 
 
 def _judge_growth(
-    flow: Flow, context: Context, exercising: list[Ack], what: str
+    flow: Flow, context: Context, exercising: list[Ack], least: int, what: str
 ) -> Iterator[Finding]:
     """Compare what is outstanding with the initial window and what has been acknowledged.
 
-    Judged before the first retransmission, for loss recovery has rules of its own. A sender may
+    Judged until something is held or retransmitted, for then other rules decide. A sender may
     count in octets or in segments: only one that exceeds both bounds is at fault.
     """
-    new = list(takewhile(lambda sent: not sent.retransmission, flow.sent))
-    if not exercising or not new or new[-1].time < exercising[-1].time:
+    new = list(takewhile(lambda sent: not (sent.retransmission or sent.sacked), flow.sent))
+    exercising = [ack for ack in exercising if new and ack.time <= new[-1].time]
+    if len(exercising) < least:
         return
     first_ack = next(ack.time for ack in flow.acks if ack.advance)
     initial = sum(sent.time < first_ack for sent in new)
@@ -148,15 +149,14 @@ def split_acknowledgments_gain_nothing(flow: Flow, context: Context) -> Iterator
     """Exercised by at least eight acknowledgments before a loss that end within a segment."""
     boundaries = {sent.end for sent in flow.sent}
     split = [ack for ack in _before_loss(flow) if ack.ack not in boundaries]
-    if len(split) >= 8:
-        yield from _judge_growth(flow, context, split, "split acknowledgments")
+    yield from _judge_growth(flow, context, split, 8, "split acknowledgments")
 
 
 @checker("SNR-ACK-005")
 def stretch_acknowledgments_are_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by acknowledgments of three segments and more before a loss."""
     stretch = [ack for ack in _before_loss(flow) if ack.advance >= 3 * flow.segment]
-    yield from _judge_growth(flow, context, stretch, "stretch acknowledgments")
+    yield from _judge_growth(flow, context, stretch, 1, "stretch acknowledgments")
 
 
 @checker("SNR-ACK-006")

@@ -85,10 +85,15 @@ def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("SNR-SAK-003")
 def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission of an acknowledgment-driven recovery after one."""
+    """Exercised by every first retransmission of a recovery but the first.
+
+    Once a retransmission turned out needless, the sender may take back what it had found lost.
+    """
     started: set[int] = set()
     for repeat in _repeats(flow, context):
         if repeat.timer or repeat.forgiven or repeat.repeats or repeat.tail:
+            continue
+        if repeat.reordered:
             continue
         if repeat.lower is not None:
             yield context.violated(
@@ -162,8 +167,13 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
     distance = context.permitted("distance_segments") * flow.segment
     patience = context.permitted("reordering_rtts") * board.rtt
     firsts = {id(e.first) for e in context.episodes if e.fast and not e.nested}
+    recovering = 0
     for repeat in board.repeats:
         sent = repeat.sent
+        # The sender may have begun another recovery with any of its retransmissions.
+        again, recovering = sent.una < recovering, max(recovering, sent.max)
+        if again:
+            continue
         if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
             continue
         if sent.start != sent.una or sent.flight < 4 * flow.segment:
@@ -193,9 +203,14 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Ite
     """Exercised by every retransmission in an acknowledgment-driven recovery."""
     board = negotiated_scoreboard(flow, context)
     patience = context.permitted("repeat_after_rtts") * (board.rtt if board else 0.0)
+    episode_of = {id(sent): id(e) for e in context.episodes for sent in e.sent}
+    last: dict[int, int | None] = {}
     for repeat in board.repeats if board else []:
         sent = repeat.sent
-        if repeat.timer or repeat.forgiven:
+        episode = episode_of.get(id(sent))
+        before, last[sent.start] = last.get(sent.start), episode
+        # A recovery that begins anew may begin with a segment the one before it retransmitted.
+        if repeat.timer or repeat.forgiven or (repeat.repeats and before != episode):
             continue
         if not repeat.repeats:
             yield context.holds(f"{name_of(sent)} was retransmitted once", sent)
