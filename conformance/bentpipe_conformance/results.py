@@ -21,6 +21,7 @@ def result(
     records: Sequence[CaseRecord],
     profile: str,
     ics: Mapping[str, Any],
+    disagreements: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The content of ``result.json``.
 
@@ -28,7 +29,10 @@ def result(
     verdicts of the cases that target it. Requirements that no executed case targeted and no
     finding touched are left out, so that a selection of cases (``--only``) is judged on itself.
     The overall verdict looks at MUST-level requirements; a SHOULD that fails is listed under
-    ``deviations`` (RFC 2119: there may be valid reasons), and an open case is never a pass.
+    ``deviations`` (RFC 2119: there may be valid reasons), and an open case is never a pass. An
+    implementation that ended during any case fails. ``disagreements`` are sentences on items where
+    the conformance statement and the probed handshake differ; with one, nothing passes as a whole,
+    for a statement that denies a feature would hide its failures as unsupported.
     """
     entries = []
     for requirement in requirements.values():
@@ -40,7 +44,8 @@ def result(
     summary = Counter(entry["verdict"] for entry in entries)
     return {
         "format": RESULT_FORMAT,
-        "verdict": _overall(entries).value,
+        "verdict": _overall(entries, records, disagreements).value,
+        "ics_disagreements": list(disagreements),
         "profile": profile,
         "summary": {verdict.value: summary.get(verdict.value, 0) for verdict in Verdict},
         "deviations": [
@@ -53,12 +58,20 @@ def result(
     }
 
 
-def _overall(entries: Iterable[Mapping[str, Any]]) -> Verdict:
+def _overall(
+    entries: Iterable[Mapping[str, Any]],
+    records: Sequence[CaseRecord],
+    disagreements: Sequence[str],
+) -> Verdict:
     counted = [
         Verdict(entry["verdict"])
         for entry in entries
         if entry["level"] == "MUST" or entry["verdict"] != Verdict.FAIL
     ]
+    if any(record.lane.get("died") for record in records):
+        counted.append(Verdict.FAIL)
+    if disagreements:
+        counted.append(Verdict.INCONCLUSIVE)
     return across_cases(counted) or Verdict.INCONCLUSIVE
 
 

@@ -17,7 +17,9 @@ from bentpipe_conformance.results import result
 def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     """The content of result.json for these case records."""
     run = bundle.run
-    return result(load_requirements(), records, run.profile, run.iut.ics)
+    probe = run.bed.check.get("probe", {})
+    disagreements = [str(sentence) for sentence in probe.get("disagreements", [])]
+    return result(load_requirements(), records, run.profile, run.iut.ics, disagreements)
 
 
 def stored_result(bundle: Bundle) -> dict[str, Any]:

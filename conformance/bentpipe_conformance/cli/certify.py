@@ -206,6 +206,8 @@ def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: f
             f"deviations from SHOULD: {', '.join(result['deviations'])} "
             "[dim](they do not fail the certification)[/]"
         )
+    for sentence in result["ics_disagreements"]:
+        console.print(f"[yellow]{sentence}; correct the ICS in its TOML file[/]", soft_wrap=True)
     console.print(
         f"[dim]{link_seconds:.0f} s of satellite time judged in {wall:.0f} s of wall time[/]"
     )
