@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
+from click.testing import CliRunner
 
 CASE = "snr/fast-retransmit/established-third-duplicate-acknowledgment"
 GROUP = "snr/fast-retransmit/*"
@@ -22,9 +23,7 @@ def command(*words: str) -> tuple[int, str]:
 
 
 def certify(out: Path, *more: str, only: str = CASE) -> tuple[int, str]:
-    return command(
-        "certify", "reference", "--only", only, "--out", str(out), "--seed", "3", *more
-    )
+    return command("certify", "reference", "--only", only, "--out", str(out), "--seed", "3", *more)
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +123,16 @@ def test_wrong_words_get_one_sentence_and_status_2(
     assert needle in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(["list", "cases"], 0), (["list", "nonsense"], 2), (["verify", "/no/such/bundle"], 3)],
+)
+def test_command_as_a_process_exits_with_its_status(words: Sequence[str], status: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bentpipe_conformance.cli.main", *words],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == status

@@ -93,9 +93,7 @@ def test_implementation_without_a_needed_feature_is_unsupported_and_not_run() ->
 
 def test_judging_the_captured_packets_again_gives_the_same_findings() -> None:
     outcome = run(lose_one_segment)
-    again = judge_case(
-        a_case(lose_one_segment), outcome.captured, "rfc", ICS, outcome.timing_error
-    )
+    again = judge_case(a_case(lose_one_segment), outcome.captured, "rfc", ICS, outcome.timing_error)
     assert again == (outcome.verdict, outcome.reason, outcome.findings)
 
 

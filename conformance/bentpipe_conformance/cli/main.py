@@ -80,9 +80,9 @@ def print_json(value: Any) -> None:
 def main() -> None:
     """Entry point of the command; Ctrl-C ends with status 130."""
     try:
-        bentpipe(standalone_mode=False)
-    except click.exceptions.Exit as end:
-        sys.exit(end.exit_code)
+        # Outside its standalone mode click returns the status of an Exit instead of raising it.
+        status = bentpipe(standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else PASSED)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
