@@ -34,9 +34,10 @@ STANDARD_SERVICES = {"echo": 7, "discard": 9, "chargen": 19}
 PATIENCE_S = 5.0
 """Seconds a script waits beyond two round trips for something that a live IUT must do."""
 
-QUIET_S = 0.1
-"""Seconds without an arrival after which a window's worth of segments has arrived: ten times what
-the slowest link of the profiles takes for one."""
+QUIET_S = 0.05
+"""Seconds without an arrival after which a window's worth of segments has arrived: five times what
+the slowest link of the profiles takes for one, and short enough that no retransmission timer of
+200 ms expires meanwhile on a path of 80 ms."""
 
 
 class NotReached(Exception):
