@@ -95,6 +95,7 @@ class Reply:
         arrived: ranges above ``limit`` that reached it.
         echoes: TSecr values that echo TS.Recent by RFC 7323 section 4.3; empty without timestamps.
         last_arrival: the latest segment with data that reached the IUT before it.
+        dsack: the D-SACK block, if the first block is one (RFC 2883 section 4).
     """
 
     packet: Packet
@@ -110,15 +111,7 @@ class Reply:
     arrived: tuple[Range, ...]
     echoes: frozenset[int]
     last_arrival: Arrival | None
-
-    @property
-    def dsack(self) -> Range | None:
-        """The D-SACK block, if the first block is one (RFC 2883 section 4)."""
-        if not self.blocks:
-            return None
-        left, right = self.blocks[0]
-        nested = any(a <= left and right <= b for a, b in self.blocks[1:2])
-        return (left, right) if right <= self.ack or nested else None
+    dsack: Range | None
 
     @property
     def sack(self) -> tuple[Range, ...]:
@@ -162,6 +155,7 @@ class Receiver:
         self._arrived = RangeSet()
         self._widest = 0
         self._last_ack = 0
+        self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
         self._stamped: list[_Stamped] = []
 
@@ -216,6 +210,8 @@ class Receiver:
             self._held.snapshot(), self.edge, self._widest, paws, bare, acceptable, self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
+        for left, right in arrival.held:
+            self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
         if acceptable:
             self._into.saw(min(end, self.edge))
@@ -263,8 +259,9 @@ class Receiver:
         reply = Reply(
             packet, packet.time, ack, window, ack + window, blocks, len(tcp.payload),
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
-            self._echoes(packet.time, ack), self.last_arrival,
+            self._echoes(packet.time, ack), self.last_arrival, self._dsack(ack, blocks),
         )  # fmt: skip
+        self._duplicates.clear()
         if self.last_arrival is not None:
             self.last_arrival.replies.append(reply)
         self.edge = max(self.edge, reply.window_edge)
@@ -272,6 +269,14 @@ class Receiver:
         if ack <= self._limit:
             self._last_ack = max(self._last_ack, ack)
         return reply
+
+    def _dsack(self, ack: int, blocks: tuple[Range, ...]) -> Range | None:
+        if not blocks:
+            return None
+        left, right = blocks[0]
+        # The block around it should be the second, but stacks put it anywhere or leave it out.
+        nested = any(a <= left and right <= b for a, b in blocks[1:])
+        return blocks[0] if right <= ack or nested or self._duplicates.covers(left, right) else None
 
     def _follow(self, ack: int, blocks: tuple[Range, ...]) -> None:
         """Let the certain view follow what the IUT shows of itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from bentpipe_conformance.analysis.answers import LONGEST_DELAY_S, first_reply, still_receiving
@@ -13,8 +14,9 @@ from bentpipe_conformance.checking import Context, Finding, checker
 OPTION_OCTETS = 40
 """Room for options in a TCP header (RFC 9293 section 3.1)."""
 
-_FEW = 3
-"""Blocks that always fit; stacks keep at least as many apart."""
+_MOST = 4
+"""Blocks that fit at most. A stack that held more may have forgotten some, and does not recall them
+when there is room again: what it then reports is judged only for truth."""
 
 
 def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
@@ -25,44 +27,55 @@ def _blocks(ranges: tuple[Range, ...]) -> str:
     return ", ".join(f"{left}-{right}" for left, right in ranges) or "none"
 
 
-class _Recent:
-    """The segments with data that arrived since the last reply, or within the reaction time."""
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A reply and what preceded it.
 
-    def __init__(self, context: Context) -> None:
-        self._reaction = REACTION_S + context.timing_error
-        self._arrivals: list[Arrival] = []
-        self._unanswered: list[Arrival] = []
+    Attributes:
+        reply: the reply.
+        unanswered: segments with data that arrived since the reply before it.
+        recent: segments with data that the IUT may not have processed yet.
+        crowded: more blocks than fit were held, now or since nothing was held.
+    """
 
-    def arrived(self, arrival: Arrival) -> None:
-        self._arrivals.append(arrival)
-        self._unanswered.append(arrival)
-
-    def before(self, reply: Reply) -> tuple[list[Arrival], list[Arrival]]:
-        """(those since the last reply, those the IUT may not have processed at this one)."""
-        unanswered, self._unanswered = self._unanswered, []
-        self._arrivals = [a for a in self._arrivals if reply.time - a.time <= self._reaction]
-        return unanswered, list(self._arrivals)
+    reply: Reply
+    unanswered: list[Arrival]
+    recent: list[Arrival]
+    crowded: bool
 
 
-def _replies(flow: Flow, context: Context) -> Iterator[tuple[Reply, list[Arrival], list[Arrival]]]:
-    recent = _Recent(context)
+def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
+    """Every reply of a connection that negotiated SACK."""
+    if not flow.handshake.sack:
+        return
+    reaction = REACTION_S + context.timing_error
+    recent: list[Arrival] = []
+    unanswered: list[Arrival] = []
+    crowded = False
     for event in flow.events:
         if isinstance(event, Arrival):
-            recent.arrived(event)
+            recent.append(event)
+            unanswered.append(event)
+            crowded = crowded or len(event.held) > _MOST
         elif isinstance(event, Reply):
-            yield event, *recent.before(event)
+            recent = [a for a in recent if event.time - a.time <= reaction]
+            crowded = bool(event.held) and (crowded or len(event.held) > _MOST)
+            yield _Moment(event, unanswered, list(recent), crowded)
+            unanswered = []
 
 
 @checker("SNR-RCV-007")
 def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by replies with blocks to nothing but out-of-order data."""
-    if not flow.handshake.sack:
-        return
-    for reply, unanswered, recent in _replies(flow, context):
+    for moment in _moments(flow, context):
+        reply, unanswered = moment.reply, moment.unanswered
         if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
             continue
+        if reply.dsack is not None:
+            # It was caused by a duplicate, whatever else has arrived meanwhile.
+            continue
         first = reply.sack[0]
-        candidates = [*unanswered, *(a for a in recent if a.out_of_order)]
+        candidates = [*unanswered, *(a for a in moment.recent if a.out_of_order)]
         found = [a for a in candidates if first[0] <= a.start and a.start + a.payload <= first[1]]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
@@ -84,11 +97,10 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Fin
     Known it is by a block that reported it, or in hindsight: when the gap was filled, the
     acknowledgment number jumped over it although it had not come again.
     """
-    if not flow.handshake.sack:
-        return
     silent: dict[Reply, Range] = {}
-    for reply, unanswered, recent in _replies(flow, context):
-        for arrival in unanswered:
+    for moment in _moments(flow, context):
+        reply = moment.reply
+        for arrival in moment.unanswered:
             silent = {
                 item: (left, right)
                 for item, (left, right) in silent.items()
@@ -104,10 +116,10 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Fin
                     actual="no SACK option",
                 )
                 return
-        if reply.payload:
+        if reply.payload or moment.crowded:
             continue
         older = RangeSet(reply.held)
-        for arrival in recent:
+        for arrival in moment.recent:
             older = _without(older, arrival)
         held = older.snapshot()
         if reply.blocks and reply.held:
@@ -145,14 +157,14 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Fi
 @checker("SNR-RCV-010")
 def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every SACK block but D-SACK blocks."""
-    crowded = False
-    for reply, unanswered, recent in _replies(flow, context):
+    finished = False
+    for moment in _moments(flow, context):
+        reply, recent = moment.reply, moment.recent
         # Whether a block counts a FIN held above a gap is left to the implementation.
-        finished = any(a.end - a.start > a.payload for a in unanswered)
-        crowded = bool(reply.held) and (crowded or finished or len(reply.held) > _FEW)
-        if not reply.sack:
+        finished = finished or any(a.end - a.start > a.payload for a in moment.unanswered)
+        if not reply.sack or moment.crowded:
             continue
-        wrong = _not_isolated(reply, None if crowded or len(recent) > _FEW else recent)
+        wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
         if not wrong:
             yield context.holds("the blocks are isolated and above the acknowledgment", reply)
             continue
@@ -165,21 +177,24 @@ def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
         return
 
 
-def _not_isolated(reply: Reply, recent: list[Arrival] | None) -> str:
+def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
     ordered = sorted(reply.sack)
     if ordered[0][0] <= reply.ack:
         return f"the block at {ordered[0][0]} is not above the acknowledgment number {reply.ack}"
     for (_, right), (left, _) in pairwise(ordered):
         if left <= right:
             return f"two blocks meet at {left}"
-    if recent is None:
+    if moment is None:
         return ""
-    # The IUT may not have processed the latest arrivals yet.
+    # The IUT may not have processed the latest arrivals yet, or be in the middle of it.
     possible = set(reply.held)
     held = RangeSet(reply.held)
-    for arrival in reversed(recent):
+    for arrival in reversed(moment.recent):
         held = _without(held, arrival)
         possible.update(held.snapshot())
+        if len(moment.unanswered) > 1:
+            possible.update((a, arrival.end) for a, b in held.snapshot() if b == arrival.start)
+            possible.update((arrival.start, b) for a, b in held.snapshot() if a == arrival.end)
     for left, right in ordered:
         if (left, right) not in possible and _inside((left, right), reply.held):
             return f"the block {left}-{right} does not reach as far as the data held"
@@ -189,29 +204,20 @@ def _not_isolated(reply: Reply, recent: list[Arrival] | None) -> str:
 @checker("SNR-RCV-011")
 def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by pure acknowledgments of out-of-order data while several blocks are held."""
-    if not flow.handshake.sack:
-        return
     reported = RangeSet()
-    overflowed = False
-    for reply, unanswered, _ in _replies(flow, context):
+    for moment in _moments(flow, context):
+        reply = moment.reply
         reported.remove_below(reply.ack)
         for block in reply.sack:
             reported.add(*block)
         tcp = reply.packet.tcp
-        if tcp is None or reply.payload or not reply.sack:
+        if tcp is None or reply.payload or not reply.sack or moment.crowded:
             continue
         room = (OPTION_OCTETS - 2 - (12 if tcp.tsval is not None else 0)) // 8
-        if not reply.held:
-            overflowed = False
-        caused = bool(unanswered) and all(a.out_of_order for a in unanswered)
+        caused = bool(moment.unanswered) and all(a.out_of_order for a in moment.unanswered)
         # Only what it has reported at some time is sure to be held.
         known = [r for r in reply.held if reported.covers(*r)]
         wanted = min(len(known), room - (reply.dsack is not None))
-        if len(reply.held) > room:
-            overflowed = True
-        elif overflowed:
-            # Blocks pushed out of the option once need not be remembered.
-            continue
         if not caused or wanted < 2:
             continue
         if len(reply.sack) >= wanted:
@@ -227,24 +233,33 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("SNR-RCV-012")
 def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by SACK options with three blocks, where the order is a choice."""
+    """Exercised once two blocks besides the first could be repeated, so that there is a choice."""
     firsts: list[Range] = []
     merged = False
-    for reply, unanswered, _ in _replies(flow, context):
+    for moment in _moments(flow, context):
+        reply, unanswered = moment.reply, moment.unanswered
         # Blocks changed by several segments before one reply have no order on the wire.
         merged = bool(reply.held) and (merged or len(unanswered) > 1)
+        firsts = [known for known in firsts if known[1] > reply.ack]
         if not reply.sack:
-            firsts = firsts if reply.held else []
+            merged = merged or bool(unanswered and reply.held)
             continue
-        if not merged and len(reply.sack) > 2:
+        if not merged and not moment.crowded:
             yield from _in_order_of_recency(reply, firsts, context)
         first = reply.sack[0]
         firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
-        firsts = [known for known in firsts if known[1] > reply.ack]
 
 
 def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Iterator[Finding]:
     wanted = [known for known in firsts if not _inside(known, reply.sack[:1])]
+    if len(reply.sack) == 1 and len(wanted) > 1 and not reply.payload:
+        yield context.violated(
+            "the option is not filled up with further blocks",
+            reply,
+            expected=f"after the first block those of {_blocks(tuple(wanted))}, as far as they fit",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
+        return
     for block, known in zip(reply.sack[1:], wanted, strict=False):
         if not _inside(known, (block,)):
             yield context.violated(
@@ -280,9 +295,11 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
         # A reply that left after the next arrival may speak of that one.
         if reply is None or reply.last_arrival is not arrival:
             continue
+        # What was held already in several pieces may be reported piecewise, or not at all.
+        partly = reply.dsack is None or _inside(reply.dsack, ((arrival.start, arrival.end),))
         if reply.dsack == (arrival.start, arrival.end):
             yield context.holds("the duplicate is in the D-SACK block", reply, arrival)
-        else:
+        elif arrival.duplicate or not partly:
             yield context.violated(
                 f"the duplicate {arrival.start}-{arrival.end} is not in a D-SACK block",
                 reply,
