@@ -105,7 +105,9 @@ class _Account:
         missing = self._since.gaps(self._una, max(ack.ack, self._una))
         if not all(self._held.covers(*gap) for gap in missing):
             return False
-        self._delivered += ack.advance + ack.newly_sacked
+        news = ack.advance + ack.newly_sacked
+        # RFC 5681 section 3.1: up to a segment for each acknowledgment, however little it covers.
+        self._delivered += max(news, self._segment) if news else 0
         for block in ack.blocks:
             self._held.add(*block)
         if ack.advance:

@@ -8,8 +8,11 @@ from bentpipe_conformance.peer import Connection, NotReached, Peer
 IDLE_S = 25.0
 """Several times the longest retransmission timeout that a 600 ms link explains."""
 
-QUEUE_SEGMENTS = 45
-"""Fewer than the queue of any link profile takes at once."""
+REQUEST_SEGMENTS = 20
+"""As many segments to be echoed, and their acknowledgments, fit in the queue of any profile."""
+
+SPACING_S = 0.5
+"""Longer than the slowest link of the profiles takes for one segment."""
 
 TIMEOUT_S = 30.0
 """Patience for a first retransmission timeout."""
@@ -43,11 +46,14 @@ def test_idle_burst(peer: Peer) -> None:
     Over the echo service, which sends when, and as much as, the tester likes.
     """
     connection = peer.connect("echo")
-    echo(connection, 100)
+    echo(connection, 110)
     peer.wait(IDLE_S)
     connection.discard(0)
-    request(connection, 40)
-    connection.collect(2 * peer.rtt)
+    request(connection, REQUEST_SEGMENTS)
+    connection.hold(connection.expect(what="the echo of the burst"))
+    while (segment := connection.next_segment(SPACING_S)) is not None:
+        if segment.has_data:
+            connection.hold(segment)
     connection.ack()
     echo(connection, 0)
 
@@ -99,9 +105,9 @@ def lose_until_timeouts(connection: Connection, expiries: int) -> None:
 
 
 def request(connection: Connection, segments: int) -> None:
-    """Send data to be echoed, as far as the IUT's window and the link's queue allow."""
+    """Send data to be echoed, as far as the IUT's window and the link's queues allow."""
     size = connection.segment
-    window = min(connection.iut_window, QUEUE_SEGMENTS * size)
+    window = min(connection.iut_window, REQUEST_SEGMENTS * size)
     for _ in range(segments):
         if connection.next + size > connection.acked + window:
             return
@@ -109,9 +115,9 @@ def request(connection: Connection, segments: int) -> None:
 
 
 def echo(connection: Connection, segments: int) -> None:
-    """Send data and take in its echo, acknowledging every segment, until all of it is back."""
+    """Send data and take in its echo, acknowledging every segment, until (nearly) all is back."""
     target = connection.next + segments * connection.segment
-    while connection.delivered < target:
+    while connection.delivered + connection.segment <= target:
         missing = (target - connection.next) // connection.segment
         request(connection, missing)
         segment = connection.next_segment(TIMEOUT_S)

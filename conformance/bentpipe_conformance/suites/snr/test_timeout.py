@@ -5,8 +5,8 @@ from __future__ import annotations
 from bentpipe_conformance.case import case
 from bentpipe_conformance.peer import Connection, NotReached, Peer, Segment
 
-SMALL_WINDOW = 12 << 10
-"""Octets that keep a flight to eight segments."""
+SMALL_WINDOW = 35 << 7
+"""Octets for three segments, so that ten round trips take few packets."""
 
 TIMEOUT_S = 30.0
 """Patience for a first retransmission timeout."""
@@ -19,14 +19,14 @@ TIMEOUT_S = 30.0
 def test_silence_timeouts_in_a_row(peer: Peer) -> None:
     """The link fails for four timeouts: each sends one segment, each waits twice as long.
 
-    Without SACK no other timer can interfere. Timestamps, where supported, give every
-    acknowledgment a measurement, so that the timeout has settled before.
+    Without SACK no other timer can interfere. Ten round trips before, measured with timestamps
+    where supported, let the timeout settle.
     """
     connection = peer.connect(
         sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
     )
     connection.receive(30)
-    connection.grow(3)
+    connection.grow(2)
     outstanding = connection.highest
     lost = connection.delivered
     connection.discard(0)
@@ -43,7 +43,7 @@ def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
     """The same with SACK and timestamps, where tail loss probes may come first."""
     connection = peer.connect(timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
     connection.receive(30)
-    connection.grow(3)
+    connection.grow(2)
     outstanding = connection.highest
     lost = connection.delivered
     connection.discard(0)
