@@ -154,6 +154,8 @@ class _Replay:
             self.progress = sent.time
         if sent.retransmission and sent.end > sent.una:
             self._repeat(sent)
+        elif sent.retransmission:
+            self._forgive(sent.max)  # a timeout crossed the acknowledgment that just arrived
         self._record(sent)
 
     def _repeat(self, sent: Sent) -> None:

@@ -167,13 +167,8 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
     distance = context.permitted("distance_segments") * flow.segment
     patience = context.permitted("reordering_rtts") * board.rtt
     firsts = {id(e.first) for e in context.episodes if e.fast and not e.nested}
-    recovering = 0
-    for repeat in board.repeats:
+    for number, repeat in enumerate(board.repeats):
         sent = repeat.sent
-        # The sender may have begun another recovery with any of its retransmissions.
-        again, recovering = sent.una < recovering, max(recovering, sent.max)
-        if again:
-            continue
         if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
             continue
         if sent.start != sent.una or sent.flight < 4 * flow.segment:
@@ -187,7 +182,8 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
             yield context.holds(f"recovery began with {repeat.above} octets held", sent)
         elif repeat.age >= patience:
             yield context.holds(f"recovery began {repeat.age:.3f} s after the transmission", sent)
-        else:
+        elif number == 0:
+            # Later, a recovery the packets do not show may have begun where another ended.
             yield context.violated(
                 f"recovery began after {repeat.duplicates} duplicates with {repeat.above} octets "
                 f"held above {name_of(sent)}",
