@@ -24,6 +24,7 @@ IFF_UP = 1
 RB_POWER_OFF = 0x4321FEDC
 NR_FINIT_MODULE = 313
 TUN_NUMBERS = os.makedev(10, 200)
+CONGESTION = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -54,6 +55,7 @@ def prepare(run_dir: str, order: dict[str, Any]) -> None:
     os.mknod(f"{run_dir}/guest/tun", stat.S_IFCHR | 0o600, TUN_NUMBERS)
     for path in order["modules"]:
         load_module(path)
+    allow_congestion_controls()
     bring_up("lo")
     # Timers are coarse until the first tick, which a virtual clock has not reached yet.
     time.sleep(order["settle"])
@@ -73,6 +75,14 @@ def load_module(path: str) -> None:
             raise OSError(ctypes.get_errno(), f"cannot load the kernel module {path}")
     finally:
         os.close(handle)
+
+
+def allow_congestion_controls() -> None:
+    """Let namespaces choose every congestion control there is; by default only two are free."""
+    with open(CONGESTION.format("available")) as available:
+        names = available.read()
+    with open(CONGESTION.format("allowed"), "w") as allowed:
+        allowed.write(names)
 
 
 def bring_up(interface: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -63,9 +64,11 @@ class NetworkNamespace:
                     path = name if "/" in name else name.replace(".", "/")
                     Path("/proc/sys", path).write_text(f"{value}\n", encoding="ascii")
                 except OSError as error:
+                    mend = "correct the [sysctl] table or use a kernel that has it"
+                    if error.errno == errno.EPERM and name.endswith("tcp_congestion_control"):
+                        mend = "add it to the host's net.ipv4.tcp_allowed_congestion_control"
                     raise BedError(
-                        f"The kernel refuses sysctl {name} = {value} ({error.strerror}); "
-                        "correct the [sysctl] table or use a kernel that has it."
+                        f"The kernel refuses sysctl {name} = {value} ({error.strerror}); {mend}."
                     ) from None
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ SERVICES = str(Path(bentpipe_conformance.iut.__file__).with_name("services.py"))
 GEO = load_profiles()["geo"]
 LAN = load_profiles()["lan"]
 NOTHING = Attachment("namespace", ())
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 SYN, RST, PSH_ACK, ACK = 2, 4, 24, 16
 MIRROR = """
 import os, sys
@@ -219,7 +220,18 @@ def missing_program() -> Any:
 
 
 def unknown_sysctl() -> Any:
-    KernelLane(LAN, linux({"net.ipv4.tcp_congestion_control": "nonesuch"}))
+    KernelLane(LAN, linux({CONGESTION_CONTROL: "nonesuch"}))
+
+
+def congestion_controls() -> Any:
+    chosen = []
+    for name in ("vegas", "hybla", "westwood", "bbr"):
+        lane = KernelLane(LAN, linux({CONGESTION_CONTROL: name}))
+        assert lane.iut_namespace is not None
+        with lane.iut_namespace.entered():
+            chosen.append(Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip())
+        lane.close()
+    return chosen
 
 
 def descriptors() -> Any:
@@ -243,6 +255,7 @@ SCENARIOS: tuple[Callable[[], Any], ...] = (
     dies_early,
     missing_program,
     unknown_sysctl,
+    congestion_controls,
     descriptors,
 )
 

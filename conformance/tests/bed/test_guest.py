@@ -193,6 +193,10 @@ def test_sysctl_switches_sack_off(happened: dict[str, Any]) -> None:
     assert happened["sysctl"] is False
 
 
+def test_namespace_chooses_a_congestion_control_it_gets_it(happened: dict[str, Any]) -> None:
+    assert happened["congestion_controls"] == ["vegas", "hybla", "westwood", "bbr"]
+
+
 def test_burst_exceeds_the_queue_the_rest_is_dropped(
     happened: dict[str, Any], tolerance: float
 ) -> None:
