@@ -78,12 +78,13 @@ def still_receiving(flow: Flow) -> list[Arrival]:
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT.
     """
-    until = flow.horizon
-    for sent in flow.sent:
-        if sent.packet.tcp is not None and sent.packet.tcp.flags & FIN:
-            until = min(until, sent.time)
-            break
-    return [arrival for arrival in flow.arrivals if arrival.payload and arrival.time < until]
+    closing = [sent.packet for sent in flow.sent if sent.packet.tcp and sent.packet.tcp.flags & FIN]
+    ends = [packet.number for packet in (*closing[:1], *flow.resets[:1])]
+    return [
+        arrival
+        for arrival in flow.arrivals
+        if arrival.payload and all(arrival.packet.number < end for end in ends)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
