@@ -145,8 +145,10 @@ Lose ==
     /\ UNCHANGED <<offered, tcpLimit, received, moved, sent, window, arrived, consumed,
                    ip, gatewayCredit, toGateway, gateway, passed, last>>
 
+HasArrived(c) == consumed[c] < arrived[c]
+
 Consume(c) ==
-    /\ consumed[c] < arrived[c] /\ c \notin Stalled
+    /\ HasArrived(c) /\ c \notin Stalled
     /\ consumed' = Plus(consumed, c)
     /\ UNCHANGED <<offered, tcpLimit, received, moved, again, sent, window, arrived, shared>>
 

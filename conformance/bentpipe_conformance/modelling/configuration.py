@@ -19,7 +19,7 @@ _SECTIONS = {
     "PROPERTIES": "properties",
     "CHECK_DEADLOCK": "check_deadlock",
 }
-_COMMENT = re.compile(r"\\\*.*|\(\*.*?\*\)", re.DOTALL)
+_COMMENT = re.compile(r"\\\*[^\n]*|\(\*.*?\*\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ def read_configuration(path: Path) -> Configuration:
 
 def _constants(words: list[str], path: Path) -> dict[str, str]:
     starts = [at - 1 for at, word in enumerate(words) if word in ("=", "<-")]
-    if words and (not starts or starts[0] != 0):
+    if not words:
+        return {}
+    if not starts or starts[0] != 0:
         raise ToolProblem(f"{path.name}: a constant is written NAME = VALUE, with blanks around =.")
     found: dict[str, str] = {}
     for at, end in zip(starts, [*starts[1:], len(words)], strict=True):

@@ -140,13 +140,15 @@ def run(
     config.write_text(job.config, encoding="utf-8")
     log = job.directory / "tlc.log"
     started = time.monotonic()
-    with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(
+    late = threading.Event()
+    with (
+        log.open("w", encoding="utf-8") as output,
+        subprocess.Popen(
             _command(java, jar, job, config), cwd=scratch, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             start_new_session=True,
-        )  # fmt: skip
-        late = threading.Event()
+        ) as process,
+    ):  # fmt: skip
 
         def stop() -> None:
             late.set()
@@ -162,8 +164,7 @@ def run(
         finally:
             timer.cancel()
             _kill(process)
-            process.wait()
-            shutil.rmtree(scratch, ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
     outcome = reading.outcome
     outcome.seconds = time.monotonic() - started
     if late.is_set():

@@ -35,6 +35,6 @@ SendsWhatItHasNot(c) == again[c] > 0 \/ (sent[c] < Packets /\ WindowOpen(c))
 (* The downstream proxy advertises room for what has arrived as well.                                 *)
 ForgetsUnread(c) == arrived[c] + Window
 
-(* A user that gets packets twice over.                                                               *)
-Doubled(counts, c) == [counts EXCEPT ![c] = @ + 2]
+(* The downstream proxy hands over what has not arrived.                                              *)
+HandsOverAnything(c) == consumed[c] < Packets
 ==============================================================================
