@@ -63,6 +63,7 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
     if board is None:
         return
     by_ack = {id(report.ack): report for report in board.reports}
+    timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
     for episode in context.episodes:
         if episode.trigger is None or episode.interrupted is not None:
             continue
@@ -72,14 +73,14 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
                 continue
             if not ack.acceptable or ack.ack >= episode.recover:
                 continue
-            yield from _one_each(report, context)
+            yield from _one_each(report, timers, context)
 
 
-def _one_each(report: Report, context: Context) -> Iterator[Finding]:
+def _one_each(report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
     if not report.eligible:
         return
     ack = report.ack
-    again = [sent for sent in ack.responses if sent.retransmission]
+    again = [s for s in ack.responses if s.retransmission and id(s) not in timers]
     new = [sent for sent in ack.responses if sent.new]
     if len(again) == 1 and not new:
         yield context.holds(f"{name_of(again[0])} alone answered the acknowledgment", ack, again[0])
@@ -116,10 +117,11 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         if new is not None:
             yield context.holds("new data was sent before recovery ended", new)
             continue
-        arrived = max(
-            (sum(b - a for a, b in ack.sacked) for ack in episode.acks if ack is not end), default=0
-        )
-        if arrived < episode.flight / 2 + 4 * flow.segment:
+        acks = [ack for ack in episode.acks if ack is not end]
+        arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
+        if context.permitted("counts") == "acknowledgments":
+            arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
+        if arrived < episode.flight / 2 + context.permitted("margin_segments") * flow.segment:
             continue
         before = max((seen for time, seen in ends if time < episode.first.time), default=0)
         room = episode.first.window_edge >= episode.recover + 2 * flow.segment
