@@ -208,7 +208,7 @@ def _print(results: list[Result], updated: bool) -> None:
             item.manifest.name, item.run.name, item.run.kind,
             f"[{_STYLE.get(verdict, 'red')}]{verdict}[/]",
             f"{figures['distinct']:,}" if "distinct" in figures else "",
-            str(figures.get("depth", "")), str(figures.get("seconds", "")),
+            str(figures.get("depth") or ""), str(figures.get("seconds", "")),
             f"{item.violated} violated ({ids or 'as it must'})" if item.violated else "",
         )  # fmt: skip
     console.print(table)

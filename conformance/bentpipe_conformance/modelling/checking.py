@@ -55,12 +55,16 @@ class Result:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures a manifest records for this run."""
+        """The figures a manifest records for this run.
+
+        TLC finds shortest counterexamples of invariants and action properties only; the length
+        of others is no figure to hold it to.
+        """
         if self.outcome is None:
             return {}
         figures: dict[str, Any] = {"seconds": round(self.outcome.seconds, 1)}
         if self.outcome.violated:
-            return figures | {"depth": len(self.outcome.trace)}
+            return figures | {"depth": len(self.outcome.trace) if self.outcome.name else None}
         return figures | {
             "distinct": self.outcome.distinct,
             "total": self.outcome.generated,
@@ -73,6 +77,7 @@ class Checker:
 
     def __init__(self, java: str, jar: Path, root: Path, limits: Limits) -> None:
         self._java, self._jar, self._root, self._limits = java, jar, root, limits
+        self._cancelled = threading.Event()
 
     def check_all(
         self,
@@ -96,8 +101,13 @@ class Checker:
 
         small = [at for at, (_, run) in enumerate(chosen) if run.tier == "pr"]
         with ThreadPoolExecutor(self._limits.workers) as pool:
-            for future in [pool.submit(one, at) for at in small]:
-                future.result()
+            try:
+                for future in [pool.submit(one, at) for at in small]:
+                    future.result()
+            except BaseException:
+                self._cancelled.set()
+                pool.shutdown(cancel_futures=True)
+                raise
         for at in range(len(chosen)):
             if at not in results:
                 one(at)
@@ -118,7 +128,7 @@ class Checker:
                 config = configured(manifest, run)
                 outcome = tlc.run(
                     self._java, self._jar, self._job(manifest, run, config, directory),
-                    lambda how_far: progress(run, how_far),
+                    lambda how_far: progress(run, how_far), self._cancelled,
                 )  # fmt: skip
             except ToolProblem as problem:
                 why = str(problem)

@@ -35,6 +35,7 @@ _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
 )  # fmt: skip
 _SUCCESS = 2193
 _QUOTED = 5000
+_WATCH = 0.2  # seconds between looks at the clock
 _CHATTER = ("Parsing file", "Semantic processing", "Errors:", "Parse Error", "Abort messages:")
 
 
@@ -120,7 +121,11 @@ class Outcome:
 
 
 def run(
-    java: str, jar: Path, job: Job, report: Callable[[Progress], None] = lambda _progress: None
+    java: str,
+    jar: Path,
+    job: Job,
+    report: Callable[[Progress], None] = lambda _progress: None,
+    cancelled: threading.Event | None = None,
 ) -> Outcome:
     """Run TLC and wait for its end.
 
@@ -129,6 +134,7 @@ def run(
         jar: the model checker.
         job: what to run.
         report: told how far the run is, about once a minute of TLC's and at its end.
+        cancelled: when set, TLC is stopped as if its time were over.
 
     Raises:
         ToolProblem: TLC could not finish: broken module or configuration, time, memory.
@@ -140,7 +146,7 @@ def run(
     config.write_text(job.config, encoding="utf-8")
     log = job.directory / "tlc.log"
     started = time.monotonic()
-    late = threading.Event()
+    late, done = threading.Event(), threading.Event()
     with (
         log.open("w", encoding="utf-8") as output,
         subprocess.Popen(
@@ -150,19 +156,24 @@ def run(
         ) as process,
     ):  # fmt: skip
 
-        def stop() -> None:
-            late.set()
-            _kill(process)
+        def watch() -> None:
+            while not done.wait(_WATCH):
+                stopped = cancelled is not None and cancelled.is_set()
+                if stopped or time.monotonic() - started > job.timeout:
+                    late.set()
+                    _kill(process)
+                    return
 
-        timer = threading.Timer(job.timeout, stop)
-        timer.start()
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
         try:
             assert process.stdout is not None
             reading = _Reading(Outcome(log), started, report)
             reading.read(process.stdout, output)
             process.wait()
         finally:
-            timer.cancel()
+            done.set()
+            watcher.join()
             _kill(process)
     shutil.rmtree(scratch, ignore_errors=True)
     outcome = reading.outcome
@@ -197,7 +208,7 @@ def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
     return [
         java, *tuning, f"-Xmx{job.memory_mb}m", f"-Djava.io.tmpdir={scratch}",
         f"-DTLA-Library={libraries}", "-cp", str(jar), "tlc2.TLC", "-tool",
-        "-workers", str(job.workers), "-metadir", str(scratch),
+        "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
         *job.options, "-config", config.name, str(job.module.absolute()),
     ]  # fmt: skip
 
