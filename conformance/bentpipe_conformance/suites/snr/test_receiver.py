@@ -15,6 +15,9 @@ APART_S = 0.1
 PAUSE_S = 0.8
 """Longer than any delayed acknowledgment."""
 
+LONGEST_S = 30.0
+"""Longer than the slowest link takes for all that a script sends."""
+
 
 def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> None:
     """Send small segments by index, so far apart that each is answered before the next."""
@@ -22,6 +25,14 @@ def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> 
         connection.send_data(UNIT, at=unit * UNIT)
         connection.next = max(connection.next, (unit + 1) * UNIT)
         connection.peer.wait(apart)
+
+
+def _await_acknowledgment(connection: Connection) -> None:
+    """Wait until everything sent is acknowledged, however slow the link, and a little more."""
+    deadline = connection.peer.now() + LONGEST_S
+    while connection.acked < connection.next and connection.peer.pump(deadline):
+        pass
+    connection.peer.wait(PAUSE_S)
 
 
 def _conclude(connection: Connection, after: int) -> None:
@@ -94,7 +105,7 @@ def test_established_stream_of_full_segments(peer: Peer) -> None:
         for _ in range(8):
             connection.send_data(size)
             peer.wait(apart)
-        peer.wait(peer.rtt + PAUSE_S)
+        _await_acknowledgment(connection)
     connection.ack()
 
 
@@ -129,7 +140,7 @@ def test_established_window_while_data_is_held(peer: Peer) -> None:
         connection.send_data(500, at=unit * 500)
         peer.wait(0.02)
     connection.next = 13 * 500
-    peer.wait(PAUSE_S)
+    _await_acknowledgment(connection)
     connection.ack()
 
 
