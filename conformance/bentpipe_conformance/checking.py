@@ -178,8 +178,14 @@ def _found(check: Checker, flow: Flow, context: Context) -> list[Finding]:
 
 
 def declared(ics: Ics, condition: str) -> bool:
-    """Whether the conformance statement claims ``condition`` (an empty one always holds)."""
-    return not condition or bool(ics.get(condition, False))
+    """Whether the conformance statement claims ``condition`` (an empty one always holds).
+
+    ``item`` asks for a yes, ``item=one|another`` for one of those answers.
+    """
+    item, _, answers = condition.partition("=")
+    if answers:
+        return ics.get(item) in answers.split("|")
+    return not item or bool(ics.get(item, False))
 
 
 def _refused(flow: Flow, context: Context) -> Finding | None:

@@ -44,7 +44,9 @@ def test_every_mutant_breaks_a_wire_testable_requirement_of_its_profile() -> Non
 def test_every_condition_is_an_item_of_the_conformance_statement() -> None:
     items = load_proforma()
     for requirement in load_requirements().values():
-        assert not requirement.condition or requirement.condition in items, requirement.id
+        name, _, answers = requirement.condition.partition("=")
+        assert not name or name in items, requirement.id
+        assert not answers or set(answers.split("|")) <= set(items[name].choices), requirement.id
     for case in load_cases().values():
         assert set(case.needs) <= set(items), case.id
 

@@ -39,7 +39,8 @@ class Requirement:
         testability: ``wire`` when it is judged on packets, ``model`` when it is shown by model
             checking only, ``review`` when a person has to look.
         profiles: the profiles it belongs to.
-        condition: the conformance-statement item it depends on; empty when unconditional.
+        condition: the conformance-statement item it depends on, or ``item=one|another`` for the
+            answers it depends on; empty when unconditional.
         difference: where paper and RFC disagree, and what that means here.
         alternatives: per profile, the permitted alternatives as named values.
     """

@@ -86,6 +86,10 @@ class _Account:
         self._since.add(item.start, item.end)
         self.aftermath.steps.append(Step(item, self._pipe(), self._delivered, self._acks))
 
+    def silent(self, item: Sent) -> bool:
+        """Whether the segment follows a silence longer than pacing makes."""
+        return item.since_arrival > self.aftermath.expiry.longest_rtt
+
     def settle(self) -> None:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
@@ -132,12 +136,13 @@ class _Account:
 
 
 @lru_cache(maxsize=2)
-def read_aftermaths(flow: Flow) -> tuple[Aftermath, ...]:
+def read_aftermaths(flow: Flow, at_once: bool) -> tuple[Aftermath, ...]:
     """The accounts of all certain timeouts of a flow, in order.
 
+    ``at_once`` says that no pacing delays what an acknowledgment permits.
     Remembered for the flow at hand, because several checkers ask one after the other.
     """
-    timeouts = {id(item.sent): item for item in read_expiries(flow) if item.certain}
+    timeouts = {id(item.sent): item for item in read_expiries(flow, at_once) if item.certain}
     found: list[Aftermath] = []
     account: _Account | None = None
     for event in flow.events:
@@ -147,7 +152,7 @@ def read_aftermaths(flow: Flow) -> tuple[Aftermath, ...]:
                     account.settle()
                 account = _Account(flow, timeouts[id(event)])
                 found.append(account.aftermath)
-            elif account is not None and event.timed:
+            elif account is not None and event.timed and (at_once or account.silent(event)):
                 account.settle()
                 account = None
             elif account is not None:

@@ -130,8 +130,11 @@ class _Walk:
 
 
 @lru_cache(maxsize=2)
-def read_expiries(flow: Flow) -> tuple[Expiry, ...]:
+def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """The expiries of one flow, in order; probes of a closed window are left out.
+
+    ``at_once`` says that no pacing delays what an acknowledgment permits; else what follows an
+    arrival within a round trip is not certain to be a timeout.
 
     Remembered for the flow at hand, because a dozen checkers ask one after the other.
     """
@@ -154,7 +157,7 @@ def read_expiries(flow: Flow) -> tuple[Expiry, ...]:
                 walk.progress, walk.progressed = None, event.time
                 walk.row = []
             if event.retransmission and event.timed and walk.edge > event.una:
-                found.append(_expiry(event, walk, trips, flow.handshake.sack))
+                found.append(_expiry(event, walk, trips, flow.handshake.sack, at_once))
             elif event.start == event.una and event.retransmission:
                 walk.row = []
             trips.sent(event)
@@ -162,7 +165,7 @@ def read_expiries(flow: Flow) -> tuple[Expiry, ...]:
     return tuple(found)
 
 
-def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool) -> Expiry:
+def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool, at_once: bool) -> Expiry:
     head = sent.start == sent.una
     row = [item for item in walk.row if item.sent.start == sent.start]
     since_arrival = sent.time - walk.arrived
@@ -170,7 +173,8 @@ def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool) -> Expiry:
     probe = sack and tail and not row
     # RACK's timer is no longer than its reordering window, at most a smoothed round trip.
     reordering = bool(sent.sacked or sent.duplicates) and since_arrival <= 1.5 * trips.largest
-    certain = head and not probe and not reordering
+    paced = not at_once and since_arrival <= trips.largest
+    certain = head and not probe and not reordering and not paced
     before = row[-1] if row and row[-1].certain else None
     item = Expiry(
         sent=sent,

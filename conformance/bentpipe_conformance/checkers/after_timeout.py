@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
+from bentpipe_conformance.analysis.moments import acts_at_once
 from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
 from bentpipe_conformance.checking import Context, Finding, checker
 
@@ -13,7 +14,11 @@ from bentpipe_conformance.checking import Context, Finding, checker
 @checker("SNR-RTO-007")
 def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every timeout."""
-    timeouts = {id(item.sent): item for item in read_expiries(flow) if item.certain}
+    timeouts = {
+        id(item.sent): item
+        for item in read_expiries(flow, acts_at_once(context.ics))
+        if item.certain
+    }
     current: Expiry | None = None
     edge = 0
     for event in flow.events:
@@ -40,7 +45,7 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-008")
 def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every retransmission after a silence too long for any other mechanism."""
-    for expiry in read_expiries(flow):
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
         sent = expiry.sent
         if expiry.certain:
             yield context.holds(f"the timeout retransmitted offset {sent.start}", sent)
@@ -63,7 +68,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by whatever an acknowledgment clocks out after a timeout."""
     segment = flow.segment
     by_octets = context.permitted("counts", "octets") == "octets"
-    for aftermath in read_aftermaths(flow):
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         for step in aftermath.steps:
             growth = step.delivered if by_octets else step.acks * segment
             # One segment of grace: a sender that counts segments may round each one up.
@@ -89,7 +94,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-012")
 def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an acknowledgment below recover that empties the network."""
-    for aftermath in read_aftermaths(flow):
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:
             ack = reaction.ack

@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.moments import acts_at_once
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.timeouts import RoundTrips
 from bentpipe_conformance.checking import Context, Finding, checker
@@ -25,7 +26,7 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 
 @dataclass(slots=True)
 class _Opening:
-    """A connection from its beginning to the first sign of loss.
+    """A connection from its beginning to the first sign of loss, or the first probe for one.
 
     Attributes:
         steps: new data with the acknowledgments of new data received before it.
@@ -38,6 +39,11 @@ class _Opening:
     acks: list[Ack] = field(default_factory=list)
 
 
+def _may_be_probe(flow: Flow, sent: Sent) -> bool:
+    """Whether new data may be a tail loss probe, which no window limits (RFC 8985 section 7.3)."""
+    return flow.handshake.sack and sent.timed and sent.flight > 0
+
+
 def _opening(flow: Flow) -> _Opening:
     opening = _Opening()
     for event in flow.events:
@@ -47,7 +53,7 @@ def _opening(flow: Flow) -> _Opening:
             if event.advance:
                 opening.acks.append(event)
         elif isinstance(event, Sent):
-            if event.retransmission:
+            if event.retransmission or _may_be_probe(flow, event):
                 break
             opening.steps.append((event, len(opening.acks)))
             if not opening.acks:
@@ -109,8 +115,6 @@ def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-SS-003")
 def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a busy sender whose first flight has been acknowledged three times over."""
-    if context.ics.get("congestion_control", "reno") not in context.permitted("algorithms", ()):
-        return
     opening = _opening(flow)
     largest = 0
     for sent, acks in opening.steps:
@@ -150,6 +154,8 @@ def restart_after_idleness(flow: Flow, context: Context) -> Iterator[Finding]:
             idle = context.permitted("idle_timeouts", 4) * trips.longest_timeout
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False
+            if _may_be_probe(flow, event):
+                continue
             if restart is not None and not answered and event.end - restart.start > allowed:
                 octets = event.end - restart.start
                 yield context.violated(
@@ -171,13 +177,10 @@ def restart_after_idleness(flow: Flow, context: Context) -> Iterator[Finding]:
                 restart = None
 
 
-def _algorithm(context: Context) -> tuple[float, float] | None:
-    """Reduced share and growth factor per round trip; None for an algorithm of its own rules."""
+def _algorithm(context: Context) -> tuple[float, float]:
+    """Reduced share and growth factor per round trip of the algorithm that governs the window."""
     name = context.ics.get("congestion_control", "reno")
-    share, factor = context.permitted("share", {}), context.permitted("factor", {})
-    if name not in share or name not in factor:
-        return None
-    return float(share[name]), float(factor[name])
+    return float(context.permitted("share")[name]), float(context.permitted("factor")[name])
 
 
 @dataclass(slots=True)
@@ -189,8 +192,11 @@ class _Round:
     largest: Sent | None = None
 
 
-def _rounds(flow: Flow, episode: Episode) -> list[_Round]:
-    """Rounds after an episode, up to the next sign of loss or anything a timer sent."""
+def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
+    """Rounds after an episode, up to the next sign of loss.
+
+    With ``at_once``, without pacing, also up to whatever a timer or the application sent.
+    """
     assert episode.end is not None
     rounds: list[_Round] = []
     after = False
@@ -206,7 +212,7 @@ def _rounds(flow: Flow, episode: Episode) -> list[_Round]:
             if event.ack >= rounds[-1].end:
                 rounds.append(_Round(event.max))
         elif isinstance(event, Sent):
-            if event.retransmission or event.timed:
+            if event.retransmission or (at_once and event.timed):
                 break
             flight = event.end - event.una
             if flight > rounds[-1].peak:
@@ -217,15 +223,12 @@ def _rounds(flow: Flow, episode: Episode) -> list[_Round]:
 @checker("SNR-CA-001")
 def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by three round trips without loss after a recovery phase."""
-    algorithm = _algorithm(context)
-    if algorithm is None:
-        return
-    share, factor = algorithm
+    share, factor = _algorithm(context)
     for episode in context.episodes:
         if episode.end is None or not episode.fast:
             continue
         before = [s.end - s.una for s in flow.sent if s.time < episode.first.time]
-        rounds = _rounds(flow, episode)
+        rounds = _rounds(flow, episode, acts_at_once(context.ics))
         base = max(rounds[0].peak, share * max(before, default=0))
         verdict = None
         for number, item in enumerate(rounds[1:], start=1):
@@ -252,12 +255,9 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
 @checker("SNR-CA-002")
 def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by two round trips after slow start should have ended."""
-    algorithm = _algorithm(context)
-    if algorithm is None:
-        return
-    share, factor = algorithm
+    share, factor = _algorithm(context)
     segment = flow.segment
-    for aftermath in read_aftermaths(flow):
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         rtt = aftermath.expiry.rtt
         threshold = max(share * aftermath.expiry.flight, 2 * segment)
         crossed: float | None = None
@@ -298,10 +298,8 @@ CLEAR_TARGET_SEGMENTS = 6
 @checker("SNR-CA-003")
 def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by slow start after a second timeout of one segment, when ssthresh is reached."""
-    if context.ics.get("congestion_control", "reno") not in context.permitted("algorithms", ()):
-        return
     segment = flow.segment
-    for aftermath in read_aftermaths(flow):
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         expiry = aftermath.expiry
         target = expiry.flight // 2 // segment
         if expiry.rank < 2 or target < CLEAR_TARGET_SEGMENTS:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.moments import acts_at_once
 from bentpipe_conformance.analysis.timeouts import (
     Expiry,
     Mark,
@@ -27,7 +28,7 @@ def _too_coarse(context: Context, seconds: float) -> bool:
 @checker("SNR-RTO-001")
 def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by everything a timer retransmits while no duplicates or SACK blocks came."""
-    for expiry in read_expiries(flow):
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
         sent = expiry.sent
         # A tail loss probe may come when the timer would expire anyway (RFC 8985 section 7.2).
         probe = flow.handshake.sack and not expiry.head and sent.end >= expiry.max
@@ -59,7 +60,7 @@ def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Iterator[Findi
     from above; the second interval is twice the timeout.
     """
     minimum = context.permitted("minimum_s", 1.0)
-    for expiry in read_expiries(flow):
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
         if not expiry.certain or expiry.rank > 2:
             continue
         first = expiry.interval is None
@@ -148,7 +149,7 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Iterat
     if len(timed_syn_acks(flow)) < 2 or flow.handshake.timestamps:
         return
     minimum = context.permitted("minimum_s", 3.0)
-    for expiry in read_expiries(flow)[:1]:
+    for expiry in read_expiries(flow, acts_at_once(context.ics))[:1]:
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
         waited = expiry.since_progress
@@ -169,7 +170,7 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Iterat
 def back_off_doubles(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by three timeouts in a row for one segment."""
     last: Expiry | None = None
-    for expiry in read_expiries(flow):
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
         in_row = (
             last is not None
             and expiry.rank == last.rank + 1
@@ -186,7 +187,7 @@ def back_off_doubles(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-010")
 def acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a timeout after an acknowledgment that left data outstanding."""
-    for expiry in read_expiries(flow):
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
         sent, progress = expiry.sent, expiry.progress
         if not expiry.certain or expiry.rank > 1 or progress is None or not expiry.samples:
             continue
@@ -216,7 +217,7 @@ def acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[
 def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a timed retransmission, and by silence that lasts too long."""
     patience = context.permitted("patience_s", 12.0)
-    expiries = {id(item.sent): item for item in read_expiries(flow)}
+    expiries = {id(item.sent): item for item in read_expiries(flow, acts_at_once(context.ics))}
     trips = RoundTrips(flow)
     last_event: Sent | Ack | None = None
     edge = una = top = 0
@@ -262,7 +263,7 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> It
     """
     if flow.handshake.timestamps:
         return
-    expiries = {id(item.sent): item for item in read_expiries(flow)}
+    expiries = {id(item.sent): item for item in read_expiries(flow, acts_at_once(context.ics))}
     row: Expiry | None = None
     kept: tuple[Ack, float] | None = None
     for event in flow.events:
@@ -302,13 +303,17 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> It
 def persistence(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a retransmission that late, and by a RST the tester did not cause."""
     least = context.permitted("persistence_s", 100.0)
-    for expiry in read_expiries(flow):
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
         if min(expiry.since_progress, expiry.since_arrival) >= least:
             yield context.holds(
                 f"data was still retransmitted after {expiry.since_progress:.0f} s", expiry.sent
             )
     reset = flow.resets[0] if flow.resets else None
-    expiries = [e for e in read_expiries(flow) if reset is None or e.sent.time <= reset.time]
+    expiries = [
+        e
+        for e in read_expiries(flow, acts_at_once(context.ics))
+        if reset is None or e.sent.time <= reset.time
+    ]
     if reset is None or not reset.outgoing or not expiries:
         return
     last = expiries[-1]

@@ -80,6 +80,16 @@ def test_window_lost_growth_after_timeout(peer: Peer) -> None:
     connection.receive(outstanding // connection.segment + 45)
 
 
+@case("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", needs=("sack",))
+def test_window_lost_growth_after_timeout_with_sack(peer: Peer) -> None:
+    """The same with SACK, which has nothing to report: everything sent is missing."""
+    connection = peer.connect()
+    connection.grow(16)
+    outstanding = connection.highest
+    lose_until_timeouts(connection, 1)
+    connection.receive(outstanding // connection.segment + 45)
+
+
 @case("SNR-CA-003", "SNR-RTO-009", "SNR-RTO-012", profiles=("rfc",))
 def test_window_lost_two_timeouts(peer: Peer) -> None:
     """The retransmission is lost too: slow start still reaches half of the first flight."""
@@ -115,11 +125,12 @@ def request(connection: Connection, segments: int) -> None:
 
 
 def echo(connection: Connection, segments: int) -> None:
-    """Send data and take in its echo, acknowledging every segment, until (nearly) all is back."""
+    """Send data and take in its echo, acknowledging every segment, until all of it is back."""
     target = connection.next + segments * connection.segment
-    while connection.delivered + connection.segment <= target:
-        missing = (target - connection.next) // connection.segment
-        request(connection, missing)
+    while True:
+        request(connection, (target - connection.next) // connection.segment)
+        if connection.delivered >= connection.next:
+            return
         segment = connection.next_segment(TIMEOUT_S)
         if segment is None:
             raise NotReached(f"only {connection.delivered} octets were echoed")

@@ -26,10 +26,9 @@ def test_silence_timeouts_in_a_row(peer: Peer) -> None:
         sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
     )
     connection.receive(30)
-    connection.grow(2)
-    outstanding = connection.highest
-    lost = connection.delivered
+    lost = connection.expect().start
     connection.discard(0)
+    outstanding = connection.highest
     segment = await_retransmissions(connection, lost, 4)
     connection.hold(segment)
     connection.ack()
@@ -43,10 +42,9 @@ def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
     """The same with SACK and timestamps, where tail loss probes may come first."""
     connection = peer.connect(timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
     connection.receive(30)
-    connection.grow(2)
-    outstanding = connection.highest
-    lost = connection.delivered
+    lost = connection.expect().start
     connection.discard(0)
+    outstanding = connection.highest
     segment = await_retransmissions(connection, lost, 4)
     connection.hold(segment)
     connection.ack()
