@@ -11,6 +11,22 @@ from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, neg
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
+def _certain(context: Context) -> set[int]:
+    """Identities of the fast recoveries that surely began and end where the packets show it.
+
+    After a timeout, or a recovery that left something held behind, the sender may be in a recovery
+    that began with no retransmission of its own.
+    """
+    certain = set()
+    for episode in context.episodes:
+        if not episode.fast or episode.nested or episode.interrupted is not None:
+            break
+        certain.add(id(episode))
+        if episode.end is None or episode.end.sacked:
+            break
+    return certain
+
+
 def _repaired(episode: Episode) -> list[Sent]:
     """First retransmissions of an episode, tails left out."""
     return [s for s in episode.retransmissions if s.transmission == 2]
@@ -22,6 +38,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
+    certain = _certain(context)
     for episode in context.episodes:
         if not episode.fast or episode.nested or episode.flight < 8 * flow.segment:
             continue
@@ -34,6 +51,8 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
             yield context.holds(
                 f"{1 + len(others)} holes were repaired within a round trip", first, others[-1]
             )
+            continue
+        if id(episode) not in certain:
             continue
         before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
@@ -64,8 +83,9 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
         return
     by_ack = {id(report.ack): report for report in board.reports}
     timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
+    certain = _certain(context)
     for episode in context.episodes:
-        if episode.trigger is None or episode.interrupted is not None:
+        if episode.trigger is None or id(episode) not in certain:
             continue
         for ack in episode.acks:
             report = by_ack[id(ack)]
@@ -109,6 +129,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     for sent in flow.sent:
         largest = max(largest, sent.end - sent.una)
         ends.append((sent.time, largest))
+    certain = _certain(context)
     for episode in context.episodes:
         if not episode.fast or episode.nested or episode.end is None:
             continue
@@ -116,6 +137,8 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         new = next((sent for sent in episode.sent if sent.new), None)
         if new is not None:
             yield context.holds("new data was sent before recovery ended", new)
+            continue
+        if id(episode) not in certain:
             continue
         acks = [ack for ack in episode.acks if ack is not end]
         arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
