@@ -147,6 +147,7 @@ class Checker:
             workers=self._limits.workers if run.tier == "nightly" else 1,
             memory_mb=self._limits.memory_mb,
             timeout=self._limits.timeout,
+            short=bool(run.violates),
         )
 
     @staticmethod

@@ -51,7 +51,7 @@ class Job:
         workers: threads of TLC.
         memory_mb: limit of the Java heap, in MiB.
         timeout: limit in seconds of wall clock.
-        options: further options of TLC.
+        short: whether the run is expected to end within seconds.
     """
 
     module: Path
@@ -61,7 +61,7 @@ class Job:
     workers: int = 1
     memory_mb: int = 2048
     timeout: float = 600.0
-    options: tuple[str, ...] = ()
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +197,9 @@ def run(
 
 
 def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
-    # Small runs end before a bigger collector or the second compiler would pay.
-    small = job.workers == 1
-    tuning = ["-XX:+UseSerialGC"] if small else ["-XX:+UseParallelGC"]
+    tuning = ["-XX:+UseSerialGC"] if job.workers == 1 else ["-XX:+UseParallelGC"]
+    if job.short:  # it ends before the second compiler would pay
+        tuning.append("-XX:TieredStopAtLevel=1")
     # TLC looks for modules and configurations by name in these; a path to a configuration outside
     # the module's folder does not work.
     searched = (job.directory, *job.libraries)
@@ -209,7 +209,7 @@ def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
         java, *tuning, f"-Xmx{job.memory_mb}m", f"-Djava.io.tmpdir={scratch}",
         f"-DTLA-Library={libraries}", "-cp", str(jar), "tlc2.TLC", "-tool",
         "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
-        *job.options, "-config", config.name, str(job.module.absolute()),
+        "-config", config.name, str(job.module.absolute()),
     ]  # fmt: skip
 
 
