@@ -1,0 +1,123 @@
+"""Do repeated certifications of one implementation agree? ``make stability`` asks.
+
+A verdict that flips between pass and fail is a defect of the judge or of the bed; inconclusive is
+allowed where the machine is loaded on purpose.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bentpipe_conformance.certifying import certify
+from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.planning import make_plan
+from bentpipe_conformance.sealing import seal_bundle
+from bentpipe_conformance.verdict import Verdict
+
+
+class _Silent:
+    def planned(self, cases: int, already: int) -> None:
+        """Say nothing."""
+
+    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
+        """Say nothing."""
+
+    def note(self, sentence: str) -> None:
+        """Say nothing."""
+
+
+def _burn() -> None:
+    while True:
+        sum(range(10_000))
+
+
+def verdicts_of(result: dict[str, Any]) -> dict[str, str]:
+    """Verdict by identifier, of requirements and cases alike."""
+    return {row["id"]: row["verdict"] for row in (*result["requirements"], *result["cases"])}
+
+
+def flips(runs: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+    """Identifiers that both passed and failed, with all their verdicts."""
+    found = {}
+    for name in sorted({name for run in runs for name in run}):
+        seen = [run.get(name, "absent") for run in runs]
+        if Verdict.PASS in seen and Verdict.FAIL in seen:
+            found[name] = seen
+    return found
+
+
+def differences(runs: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+    """Identifiers whose verdict was not the same in all runs."""
+    names = sorted({name for run in runs for name in run})
+    seen = {name: [run.get(name, "absent") for run in runs] for name in names}
+    return {name: found for name, found in seen.items() if len(set(found)) > 1}
+
+
+@click.command(epilog="Example: python -m bentpipe_conformance.stability linux --runs 20 --load")
+@click.argument("iut", default="linux")
+@click.option("--runs", default=20, show_default=True, help="Certifications in a row.")
+@click.option("--link", default="geo", show_default=True, help="Link profile.")
+@click.option("--profile", default="rfc", show_default=True, help="Requirements.")
+@click.option("--bed", default="auto", show_default=True, help="Place.")
+@click.option("--only", multiple=True, help="Only these cases.")
+@click.option("--load", is_flag=True, help="Keep every core busy with other work meanwhile.")
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+def main(
+    iut: str,
+    runs: int,
+    link: str,
+    profile: str,
+    bed: str,
+    only: tuple[str, ...],
+    load: bool,
+    as_json: bool,
+) -> None:
+    """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise)."""
+    burners = [
+        multiprocessing.Process(target=_burn, daemon=True)
+        for _ in range(multiprocessing.cpu_count() if load else 0)
+    ]
+    for burner in burners:
+        burner.start()
+    found: list[dict[str, str]] = []
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="bentpipe-stability-") as folder:
+            for number in range(runs):
+                plan = make_plan(
+                    iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
+                    directory=Path(folder) / str(number),
+                )  # fmt: skip
+                bundle = certify(plan, _Silent())
+                found.append(verdicts_of(seal_bundle(bundle)))
+                bundle.close()
+                click.echo(
+                    f"run {number + 1} of {runs}: {time.monotonic() - started:.0f} s", err=True
+                )
+    finally:
+        for burner in burners:
+            burner.kill()
+    different = differences(found) if not load else flips(found)
+    if as_json:
+        click.echo(json.dumps({"runs": len(found), "load": load, "different": different}, indent=1))
+    else:
+        for name, seen in different.items():
+            click.echo(f"{name}: {', '.join(seen)}")
+        click.echo(
+            f"{len(found)} certifications of {iut}{' under load' if load else ''}: "
+            f"{len(different)} of {len(found[0]) if found else 0} verdicts differ"
+        )
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()
