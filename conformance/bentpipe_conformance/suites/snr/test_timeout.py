@@ -54,10 +54,12 @@ def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
 @case("SNR-RTO-010")
 def test_late_acknowledgment_then_silence(peer: Peer) -> None:
     """An acknowledgment that comes just before the timer would expire restarts it."""
-    connection = peer.connect(sack=False)
-    connection.grow(5)
-    peer.wait(0.1)
+    connection = peer.connect(
+        sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
+    )
+    connection.receive(30)
     first = connection.expect()
+    peer.wait(0.15)
     connection.hold(first)
     connection.ack()
     connection.discard(0)
