@@ -6,20 +6,22 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode
-from bentpipe_conformance.analysis.scoreboard import Report
+from bentpipe_conformance.analysis.scoreboard import Report, Scoreboard
 from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, negotiated_scoreboard
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
-def _certain(context: Context) -> set[int]:
+def _certain(board: Scoreboard, context: Context) -> set[int]:
     """Identities of the fast recoveries that surely began and end where the packets show it.
 
     After a timeout, or a recovery that left something held behind, the sender may be in a recovery
     that began with no retransmission of its own.
     """
     certain = set()
+    timer = next((r.sent.time for r in board.repeats if r.timer), None)
     for episode in context.episodes:
-        if not episode.fast or episode.nested or episode.interrupted is not None:
+        timed = timer is not None and (episode.end is None or episode.end.time >= timer)
+        if not episode.fast or episode.nested or timed:
             break
         certain.add(id(episode))
         if episode.end is None or episode.end.sacked:
@@ -38,7 +40,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
-    certain = _certain(context)
+    certain = _certain(board, context)
     for episode in context.episodes:
         if not episode.fast or episode.nested or episode.flight < 8 * flow.segment:
             continue
@@ -83,7 +85,7 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
         return
     by_ack = {id(report.ack): report for report in board.reports}
     timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
-    certain = _certain(context)
+    certain = _certain(board, context)
     for episode in context.episodes:
         if episode.trigger is None or id(episode) not in certain:
             continue
@@ -122,14 +124,15 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     That nothing new was sent counts against the sender only when it surely had data, buffer and
     offered window: data leaves as soon as recovery ends, and more was outstanding before.
     """
-    if not flow.handshake.sack:
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
         return
     largest = 0
     ends: list[tuple[float, int]] = []
     for sent in flow.sent:
         largest = max(largest, sent.end - sent.una)
         ends.append((sent.time, largest))
-    certain = _certain(context)
+    certain = _certain(board, context)
     for episode in context.episodes:
         if not episode.fast or episode.nested or episode.end is None:
             continue
