@@ -1,0 +1,96 @@
+"""``python -m bentpipe_conformance.benchmarks``: run the benchmarks and print them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import click
+
+from bentpipe_conformance.benchmarks import machine
+from bentpipe_conformance.benchmarks.model import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Where a benchmark lives: its module is imported only when it runs.
+
+    Attributes:
+        module: module beside this one.
+        function: takes the number of repetitions, returns a :class:`Report`.
+        repeat: repetitions unless asked otherwise.
+    """
+
+    module: str
+    function: str
+    repeat: int
+
+    def run(self, repeat: int | None) -> Report:
+        """Measure."""
+        module = importlib.import_module(f"bentpipe_conformance.benchmarks.{self.module}")
+        measure: Callable[[int], Report] = getattr(module, self.function)
+        return measure(repeat or self.repeat)
+
+
+BENCHMARKS = {
+    "codec": Benchmark("codecs", "reference_codec", 5),
+    "tester-codec": Benchmark("codecs", "tester_codec", 5),
+    "transfer": Benchmark("transfers", "transfer", 5),
+    "linearity": Benchmark("transfers", "linearity", 3),
+    "selftest": Benchmark("suites", "selftest", 1),
+    "certify": Benchmark("suites", "certify", 1),
+}
+"""By the name for ``--only``; a further one is a function and a line here."""
+
+_WORDS = {True: "met", False: "MISSED", None: ""}
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: python -m bentpipe_conformance.benchmarks --only codec --repeat 9",
+)
+@click.option(
+    "--only", multiple=True, type=click.Choice(list(BENCHMARKS)), help="Only this one (repeatable)."
+)
+@click.option(
+    "--repeat", type=click.IntRange(1),
+    help="Measure this often and take the median (default: 3 to 5, selftest and certify once).",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def main(only: tuple[str, ...], repeat: int | None, as_json: bool) -> None:
+    """Measure what bentpipe costs and print it beside its targets.
+
+    Targets are meant for two cores that have nothing else to do. A missed one does not change
+    the exit status.
+    """
+    about = machine.describe()
+    if not as_json:
+        click.echo("  ".join(f"{name} {value}" for name, value in about.items()))
+    reports = {}
+    for name in only or BENCHMARKS:
+        reports[name] = BENCHMARKS[name].run(repeat)
+        if not as_json:
+            _print(name, reports[name])
+    if as_json:
+        document = {
+            "machine": about,
+            "benchmarks": {name: asdict(report) for name, report in reports.items()},
+        }
+        click.echo(json.dumps(document, indent=2))
+
+
+def _print(name: str, report: Report) -> None:
+    click.echo(f"\n{name}: {report.measured}")
+    if report.skipped:
+        click.echo(f"  skipped: {report.skipped}")
+    for figure in report.figures:
+        line = f"  {figure.value:12.4g}  {figure.name}"
+        if figure.target:
+            line += f"  ({figure.target}: {_WORDS[figure.met]})"
+        click.echo(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""What the self-test and a whole certification take."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.benchmarks.model import (
+    Figure,
+    Report,
+    at_least,
+    below,
+    median_of,
+    wall_seconds,
+)
+from bentpipe_conformance.certifying import certify as run_plan
+from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.iut.build import IutUnavailable
+from bentpipe_conformance.planning import make_plan
+from bentpipe_conformance.sealing import seal_bundle
+from bentpipe_conformance.selftest import running
+
+SELFTEST_SECONDS = 60
+CERTIFY_SECONDS = 120
+SATELLITE_PER_WALL = 15
+
+
+def selftest(repeat: int) -> Report:
+    """All mutants times all cases."""
+    subjects = running.subjects("snr")
+    jobs = os.cpu_count() or 1
+    seconds = median_of(
+        repeat,
+        lambda: wall_seconds(lambda: running.run(subjects, "snr", 1, jobs, lambda _: None)),
+    )
+    return Report(
+        f"'selftest snr': every case against the reference and {len(subjects)} mutants and "
+        f"profiles of it in virtual time, {jobs} processes; wall clock",
+        (below("wall seconds", seconds, SELFTEST_SECONDS),),
+    )
+
+
+def certify(repeat: int) -> Report:
+    """The full certification of Linux over the GEO link in virtual time."""
+    measured = (
+        "'certify linux --link geo --profile rfc --bed uml-virtual', bed check and report "
+        "included; wall clock, and seconds of satellite time judged in it"
+    )
+    walls, judged = [], []
+    for _ in range(repeat):
+        watcher = _LinkSeconds()
+        try:
+            walls.append(wall_seconds(lambda watcher=watcher: _certify(watcher)))  # type: ignore[misc]
+        except (BedError, IutUnavailable) as error:
+            return Report(measured, skipped=str(error))
+        judged.append(watcher.total)
+    speeds = [seconds / wall for seconds, wall in zip(judged, walls, strict=True)]
+    return Report(
+        measured,
+        (
+            below("wall seconds", median(walls), CERTIFY_SECONDS),
+            at_least("satellite seconds per wall second", median(speeds), SATELLITE_PER_WALL),
+            Figure("satellite seconds", median(judged)),
+        ),
+    )
+
+
+class _LinkSeconds:
+    """A watcher that only adds up the time on the link."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+
+    def planned(self, cases: int, already: int) -> None:
+        """Not of interest."""
+
+    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:  # noqa: ARG002
+        """Count the case's time."""
+        self.total += record.link_seconds
+
+    def note(self, sentence: str) -> None:
+        """Not of interest."""
+
+
+def _certify(watcher: _LinkSeconds) -> None:
+    with tempfile.TemporaryDirectory(prefix="bentpipe-bench-") as directory:
+        plan = make_plan(
+            iut="linux",
+            link="geo",
+            profile="rfc",
+            bed="uml-virtual",
+            directory=Path(directory) / "run",
+            seed=1,
+        )
+        bundle = run_plan(plan, watcher)
+        seal_bundle(bundle)
+        bundle.close()

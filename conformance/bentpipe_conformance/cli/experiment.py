@@ -1,0 +1,148 @@
+"""``bentpipe experiment``: repeat a published experiment and judge what was published of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.experiments.model import Cells, Experiment
+from bentpipe_conformance.experiments.registry import EXPERIMENTS
+from bentpipe_conformance.experiments.store import Store, StoreError, remove
+
+_STATUS = {True: PASSED, False: FAILED, None: OPEN}
+_WORDS = {
+    True: "[green]holds[/]",
+    False: "[bold red]does not hold[/]",
+    None: "[yellow]open[/]",
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  bentpipe experiment hk99-fig13
+  bentpipe experiment hk99-fig13 --runs 5 --rtt 20 --rtt 600
+Exit status: 0 the published shape holds, 1 it does not, 3 it stays open.
+"""
+)
+@click.argument("name", type=click.Choice(list(EXPERIMENTS)))
+@click.option("--runs", type=click.IntRange(1), help="Runs per point (default: as published).")
+@click.option(
+    "--rtt", "points", type=click.FloatRange(1.0, 10_000.0), multiple=True, metavar="MS",
+    help="Only this round-trip time, milliseconds (repeatable; default: 20 to 600).",
+)  # fmt: skip
+@click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True,
+    help="Processes.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False),
+    help="Directory of the results (default: bentpipe-runs/NAME).",
+)  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Forget the runs stored in --out.")
+@click.option("--json", "as_json", is_flag=True, help="Print results.json on standard output.")
+def experiment(
+    name: str,
+    runs: int | None,
+    points: tuple[float, ...],
+    seed: int,
+    jobs: int,
+    out: Path | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Repeat the published experiment NAME on the reference, in virtual time.
+
+    Every run is stored as it ends; the same command goes on after an interruption. Leaves
+    results.json and the figure as SVG and PNG in --out.
+    """
+    from bentpipe_conformance.experiments.reporting import outcome, write
+
+    chosen = EXPERIMENTS[name]
+    count = runs or chosen.runs
+    where = tuple(sorted(set(points))) or chosen.points
+    directory = out or Path("bentpipe-runs") / name
+    console = Console(stderr=True, quiet=as_json)
+    console.print(f"[bold]{chosen.title}[/] ({chosen.source}); seed {seed}", soft_wrap=True)
+    try:
+        if fresh:
+            remove(directory)
+        store = Store(directory, chosen, seed)
+        _measure(chosen, store, where, count, seed, jobs, console)
+        cells = store.cells([series.id for series in chosen.series], where, count)
+        result = outcome(chosen, cells, chosen.judge(cells, seed), seed)
+        write(directory, chosen, cells, result)
+    except StoreError as error:
+        raise Failure(str(error), USAGE) from error
+    except (RuntimeError, OSError) as error:
+        raise Failure(f"{error} Runs so far are in {directory}.") from error
+    except KeyboardInterrupt:
+        raise Failure(
+            f"interrupted; finished runs are in {directory}, the same command goes on.", 130
+        ) from None
+    if as_json:
+        print_json(result)
+    else:
+        _print(chosen, cells, where, result, directory)
+    raise click.exceptions.Exit(_STATUS[result["holds"]])
+
+
+def _measure(
+    chosen: Experiment,
+    store: Store,
+    points: Sequence[float],
+    runs: int,
+    seed: int,
+    jobs: int,
+    console: Console,
+) -> None:
+    from bentpipe_conformance.experiments.running import missing, run_missing
+
+    todo = missing(chosen, store, points, runs)
+    total = runs * len(points) * len(chosen.series)
+    if len(todo) < total:
+        console.print(f"{total - len(todo)} of {total} runs were stored before")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("runs", total=total, completed=total - len(todo))
+        run_missing(chosen, store, todo, seed, jobs, lambda: bar.advance(task))
+
+
+def _print(
+    chosen: Experiment,
+    cells: Cells,
+    points: Sequence[float],
+    result: dict[str, Any],
+    directory: Path,
+) -> None:
+    console = Console()
+    table = Table(
+        box=None, pad_edge=False, header_style="bold",
+        title=f"{chosen.y_label}: mean and 95 % confidence interval", title_justify="left",
+    )  # fmt: skip
+    table.add_column(chosen.x_label, justify="right")
+    for series in chosen.series:
+        table.add_column(series.label, justify="right")
+    for point in points:
+        found = [cells[series.id, point] for series in chosen.series]
+        table.add_row(f"{point:g}", *(f"{cell.mean:.0f} ± {cell.half_width:.0f}" for cell in found))
+    console.print(table)
+    console.print()
+    for item in result["judgments"]:
+        console.print(f"{_WORDS[item['holds']]}  {item['claim']}", soft_wrap=True)
+        console.print(f"    {item['sentence']}", soft_wrap=True, highlight=False)
+    console.print(f"\nfigure: {directory}/{chosen.id}.svg   results: {directory}/results.json")
+
+
+COMMANDS = {"experiment": experiment}

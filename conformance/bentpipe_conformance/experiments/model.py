@@ -1,0 +1,104 @@
+"""What an experiment is, and what its results look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.experiments.statistics import half_width, mean
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What one run came to.
+
+    Attributes:
+        value: the measured quantity, in the experiment's unit.
+        notes: further figures worth an average, for example how often a timer expired.
+    """
+
+    value: float
+    notes: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """All runs of one series at one point.
+
+    Attributes:
+        values: one per run.
+        notes: the mean of each note.
+    """
+
+    values: tuple[float, ...]
+    notes: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        """Sample mean."""
+        return mean(self.values)
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95 % confidence interval of the mean; 0 for a single run."""
+        return half_width(self.values)
+
+
+Cells = Mapping[tuple[str, float], Cell]
+"""By series and point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """Whether a published claim shows in the results.
+
+    Attributes:
+        id: permanent name in ``results.json``.
+        claim: the claim, and where it is published.
+        holds: None when the points it speaks of were not measured.
+        sentence: the figures behind it.
+    """
+
+    id: str
+    claim: str
+    holds: bool | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve: its identifier and its name in the figure."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One published experiment.
+
+    Attributes:
+        id: name on the command line.
+        title: one line.
+        source: paper, figure and sections.
+        series: the curves.
+        x_label: what is varied, with its unit.
+        y_label: what is measured, with its unit.
+        points: the values of x measured unless others are asked for.
+        runs: runs of each series at each point.
+        settings: every parameter, with the reason where the source leaves it open.
+        measure: one run of a series at a point with a seed; a pure function.
+        judge: the published claims against all results and the seed.
+    """
+
+    id: str
+    title: str
+    source: str
+    series: tuple[Series, ...]
+    x_label: str
+    y_label: str
+    points: tuple[float, ...]
+    runs: int
+    settings: Mapping[str, str]
+    measure: Callable[[str, float, int], Measurement]
+    judge: Callable[[Cells, int], Sequence[Judgment]]

@@ -1,0 +1,116 @@
+"""The TCP of HK99's hosts: the paper's four recoveries in the frame of 4.4BSD-Lite (Net/3).
+
+Section 5.2.1: BSD/OS 3.0, whose TCP derives from 4.4BSD-Lite. What that frame did differently
+from the RFCs of today belongs to the experiments and not to the reference, whose variants must
+be conformant:
+
+* congestion avoidance adds SMSS*SMSS/cwnd per ACK, and an eighth of a segment on top
+  ("extra additive constant", RFC 2525; Brakmo and Peterson, reference 8 of the paper);
+* a delayed acknowledgment waits for the next beat of a 200 ms clock, 100 ms on average, as
+  section 5.4 of the paper has it.
+"""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.recovery import (
+    NewRenoSender,
+    RenoSender,
+    SackNewRenoHk99Sender,
+    SackRenoSender,
+)
+from bentpipe_reference.tcp.sender import Sender
+from bentpipe_reference.tcp.sending.congestion import CongestionRules
+
+HEARTBEAT = 0.2
+"""Period of the clock that releases delayed acknowledgments, seconds."""
+
+
+class Rfc2001Growth(CongestionRules):
+    """Congestion avoidance per ACK (RFC 2001): half a segment per round trip with delayed ACKs."""
+
+    def in_slow_start(self) -> bool:
+        """Up to and including ssthresh."""
+        return self.cwnd <= self.ssthresh
+
+    def congestion_avoidance_increase(self, acked: int) -> int:  # noqa: ARG002
+        """SMSS*SMSS/cwnd for each ACK."""
+        return self.smss * self.smss // self.cwnd
+
+
+class Net3Growth(Rfc2001Growth):
+    """Net/3 adds an eighth of a segment to that."""
+
+    def congestion_avoidance_increase(self, acked: int) -> int:
+        """SMSS*SMSS/cwnd + SMSS/8 for each ACK."""
+        return super().congestion_avoidance_increase(acked) + self.smss // 8
+
+
+class Net3Reno(Net3Growth, RenoSender):
+    """TCP Reno of BSD/OS 3.0."""
+
+
+class Net3NewReno(Net3Growth, NewRenoSender):
+    """TCP NewReno of HK99."""
+
+
+class Net3SackReno(Net3Growth, SackRenoSender):
+    """TCP SACK-Reno of HK99."""
+
+
+class Net3SackNewReno(Net3Growth, SackNewRenoHk99Sender):
+    """TCP SACK-NewReno of HK99."""
+
+
+class Rfc2001Reno(Rfc2001Growth, RenoSender):
+    """Reno with the growth of RFC 2001."""
+
+
+class Rfc2001NewReno(Rfc2001Growth, NewRenoSender):
+    """NewReno with the growth of RFC 2001."""
+
+
+class Rfc2001SackReno(Rfc2001Growth, SackRenoSender):
+    """SACK-Reno with the growth of RFC 2001."""
+
+
+class Rfc2001SackNewReno(Rfc2001Growth, SackNewRenoHk99Sender):
+    """SACK-NewReno with the growth of RFC 2001."""
+
+
+NET3: dict[str, type[Sender]] = {
+    "reno": Net3Reno,
+    "newreno": Net3NewReno,
+    "sack-reno": Net3SackReno,
+    "sack-newreno-hk99": Net3SackNewReno,
+}
+RFC2001: dict[str, type[Sender]] = {
+    "reno": Rfc2001Reno,
+    "newreno": Rfc2001NewReno,
+    "sack-reno": Rfc2001SackReno,
+    "sack-newreno-hk99": Rfc2001SackNewReno,
+}
+"""Senders by the reference's variant name."""
+
+
+def heartbeat_receiver(phase: float) -> type[Receiver]:
+    """A receiver whose delayed acknowledgments wait for a beat at ``phase + n * HEARTBEAT``."""
+
+    class HeartbeatReceiver(Receiver):
+        """Sends a delayed acknowledgment at the next beat."""
+
+        def __init__(self, config: EndpointConfig, irs: int) -> None:
+            super().__init__(config, irs)
+            self._arrived = 0.0
+
+        def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+            """Note when, for the beat."""
+            self._arrived = now
+            super().on_text(seq, payload, fin, now)
+
+        def delayed_ack_interval(self) -> float:
+            """Seconds to the next beat."""
+            return HEARTBEAT - (self._arrived - phase) % HEARTBEAT
+
+    return HeartbeatReceiver

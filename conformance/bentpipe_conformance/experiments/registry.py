@@ -1,0 +1,12 @@
+"""Every experiment, by its name on the command line; a further one is one more module here."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.experiments import hk99_fig13
+from bentpipe_conformance.experiments.model import Experiment
+
+MODULES = (hk99_fig13,)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.id: experiment for module in MODULES for experiment in module.EXPERIMENTS
+}

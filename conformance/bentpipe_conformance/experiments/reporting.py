@@ -1,0 +1,66 @@
+"""The outcome of an experiment as data and as files."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bentpipe_conformance.experiments.figure import draw
+from bentpipe_conformance.experiments.model import Cells, Experiment, Judgment
+from bentpipe_conformance.experiments.store import code_digest
+
+
+def outcome(
+    experiment: Experiment, cells: Cells, judgments: Sequence[Judgment], seed: int
+) -> dict[str, Any]:
+    """What ``results.json`` holds."""
+    return {
+        "experiment": experiment.id,
+        "title": experiment.title,
+        "source": experiment.source,
+        "settings": dict(experiment.settings),
+        "seed": seed,
+        "made_with": {
+            "bentpipe": version("bentpipe"),
+            "code": code_digest(),
+            "python": platform.python_version(),
+        },
+        "x": experiment.x_label,
+        "y": experiment.y_label,
+        "points": [
+            {
+                "series": series,
+                "x": point,
+                "runs": len(cell.values),
+                "mean": cell.mean,
+                "ci95": [cell.mean - cell.half_width, cell.mean + cell.half_width],
+                "notes": dict(cell.notes),
+                "values": list(cell.values),
+            }
+            for (series, point), cell in sorted(cells.items())
+        ],
+        "judgments": [
+            {"id": item.id, "claim": item.claim, "holds": item.holds, "sentence": item.sentence}
+            for item in judgments
+        ],
+        "holds": holds(judgments),
+    }
+
+
+def holds(judgments: Sequence[Judgment]) -> bool | None:
+    """False when a claim does not hold, else None when one stayed open, else True."""
+    found = [item.holds for item in judgments]
+    if False in found:
+        return False
+    return None if None in found else True
+
+
+def write(directory: Path, experiment: Experiment, cells: Cells, result: dict[str, Any]) -> None:
+    """Write ``results.json`` and the figure as SVG and PNG."""
+    text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+    (directory / "results.json").write_text(text, encoding="utf-8")
+    draw(experiment, cells, [directory / f"{experiment.id}.{kind}" for kind in ("svg", "png")])

@@ -1,0 +1,79 @@
+"""Running an experiment on all cores, keeping every result as it comes."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+
+from bentpipe_conformance.experiments.model import Experiment, Measurement
+from bentpipe_conformance.experiments.registry import EXPERIMENTS
+from bentpipe_conformance.experiments.store import Run, Store
+
+
+def missing(experiment: Experiment, store: Store, points: Sequence[float], runs: int) -> list[Run]:
+    """What is still to be measured, the first run of everything before the second of anything."""
+    return [
+        run
+        for number in range(runs)
+        for point in points
+        for series in experiment.series
+        if (run := Run(series.id, point, number)) not in store
+    ]
+
+
+def run_missing(
+    experiment: Experiment,
+    store: Store,
+    todo: Sequence[Run],
+    seed: int,
+    jobs: int,
+    finished: Callable[[], None],
+) -> None:
+    """Measure ``todo`` on ``jobs`` processes, calling ``finished`` after each is stored.
+
+    Raises:
+        RuntimeError: a measurement failed, or a process died.
+        KeyboardInterrupt: as raised, once the running measurements have ended.
+    """
+    for run, measurement in _measured(experiment.id, todo, seed, jobs):
+        store.add(run, measurement)
+        finished()
+
+
+def run_seed(seed: int, run: Run) -> int:
+    """Seed of one run: equal for all series, so that they meet the same cross traffic."""
+    return random.Random(f"{seed}/{run.point:g}/{run.number}").getrandbits(48)
+
+
+def _measured(
+    name: str, todo: Sequence[Run], seed: int, jobs: int
+) -> Iterator[tuple[Run, Measurement]]:
+    if jobs == 1:
+        for run in todo:
+            yield run, _measure(name, run, seed)
+        return
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_ignore_interrupt)
+    try:
+        pending: dict[Future[Measurement], Run] = {
+            pool.submit(_measure, name, run, seed): run for run in todo
+        }
+        while pending:
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield pending.pop(future), future.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError("a measuring process died; its runs are measured next time.") from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _measure(name: str, run: Run, seed: int) -> Measurement:
+    return EXPERIMENTS[name].measure(run.series, run.point, run_seed(seed, run))
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C reaches the whole process group; the parent alone decides what it means."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

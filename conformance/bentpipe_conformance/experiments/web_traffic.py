@@ -1,0 +1,75 @@
+"""Web-like cross traffic: many short TCP connections beside the one that is measured.
+
+HK99 section 5.3 adds HTTP generators driven by Mah's traces, about a tenth of the channel's
+forward rate. The traces are not public; what is published of them (a median reply of some 2 kB,
+a Pareto tail with a shape just above one) is drawn here. Replies of more than 100 segments are
+left out: the paper drops them for its Table 2 as bulk transfers, and with them the cross traffic
+would congest the link on its own.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+
+from bentpipe_reference.path import Path
+from bentpipe_reference.tcp.config import EndpointConfig
+
+_SHAPE = 1.1
+_MSS = 1460
+_SMALLEST, _LARGEST = 1000, 100 * _MSS
+_HEADERS = 40
+_SYN = 48
+_SAMPLES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class WebTraffic:
+    """Replies that start at random (a Poisson process) and share the forward direction.
+
+    Attributes:
+        share: mean load as a share of the forward rate, headers and handshakes included.
+        seed: seed of the starting times and sizes.
+        config: settings of the connections' endpoints.
+    """
+
+    share: float
+    seed: int
+    config: EndpointConfig
+
+    def __call__(self, path: Path) -> None:
+        """Plan the replies on ``path``, always only the next one."""
+        rate = path.forward.direction.rate_bit_s
+        if rate is None:
+            raise ValueError("cross traffic is a share of a rate, but the link has none.")
+        interval = 8 * mean_packet_octets() / (self.share * rate)
+        numbers = random.Random(self.seed)
+
+        def reply() -> None:
+            path.flow(reply_octets(numbers.random()), self.config).start()
+            plan()
+
+        def plan() -> None:
+            path.simulation.call_after(numbers.expovariate(1 / interval), reply)
+
+        plan()
+
+
+def reply_octets(uniform: float) -> int:
+    """Size of a reply: a bounded Pareto distribution, by inversion of ``uniform`` in [0, 1)."""
+    tail = (_SMALLEST / _LARGEST) ** _SHAPE
+    return int(_SMALLEST * (1 - uniform * (1 - tail)) ** (-1 / _SHAPE))
+
+
+def packet_octets(reply: int) -> int:
+    """What a reply puts on the forward link: SYN, data with the FIN, and two bare ACKs."""
+    segments = -(-reply // _MSS)
+    return _SYN + reply + _HEADERS * (segments + 2)
+
+
+@cache
+def mean_packet_octets() -> float:
+    """Mean of :func:`packet_octets` over the sizes of replies."""
+    return fmean(packet_octets(reply_octets((i + 0.5) / _SAMPLES)) for i in range(_SAMPLES))

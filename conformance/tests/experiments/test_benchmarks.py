@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.benchmarks import codecs, suites
+from bentpipe_conformance.benchmarks.__main__ import BENCHMARKS, main
+from bentpipe_conformance.benchmarks.model import at_least, below, median_of
+from bentpipe_reference.wire import parse_packet
+from click.testing import CliRunner
+
+
+def test_figures_know_whether_their_target_is_met() -> None:
+    assert at_least("rate", 20.0, 20).met
+    assert not at_least("rate", 19.9, 20).met
+    assert below("seconds", 1.4, 1.5).met
+    assert not below("seconds", 1.5, 1.5).met
+
+
+def test_median_of_repetitions_ignores_an_outlier() -> None:
+    values = iter([1.0, 50.0, 2.0])
+    assert median_of(3, lambda: next(values)) == 2.0
+
+
+def test_codecs_are_compared_on_the_same_octets() -> None:
+    """What Scapy builds from the fields is what our codecs dissect and build."""
+    for packet in codecs._packets()[:4]:
+        ip, tcp, payload = codecs._scapy_fields(parse_packet(packet))
+        built = bytes(codecs.IP(**ip) / codecs.TCP(**tcp) / codecs.Raw(payload))
+        assert parse_packet(built) == parse_packet(packet)
+        assert len(built) == len(packet)
+
+
+def test_codec_benchmark_prints_a_ratio_and_the_machine() -> None:
+    result = CliRunner().invoke(main, ["--only", "codec", "--repeat", "1", "--json"])
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    figures = document["benchmarks"]["codec"]["figures"]
+    assert figures[0]["name"] == "times Scapy's rate"
+    assert figures[0]["value"] > 1
+    assert int(document["machine"]["cores"]) >= 1
+
+
+def test_benchmark_without_a_virtual_time_kernel_is_skipped_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(**_: object) -> None:
+        raise BedError("there is no kernel; run 'bentpipe bed build'")
+
+    monkeypatch.setattr(suites, "make_plan", refuse)
+    result = CliRunner().invoke(main, ["--only", "certify"])
+    assert result.exit_code == 0
+    assert "skipped: there is no kernel; run 'bentpipe bed build'" in result.stdout
+
+
+def test_every_benchmark_exists() -> None:
+    for benchmark in BENCHMARKS.values():
+        path = Path(suites.__file__).with_name(f"{benchmark.module}.py")
+        assert f"def {benchmark.function}(" in path.read_text(encoding="utf-8")
