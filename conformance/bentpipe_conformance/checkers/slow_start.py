@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.analysis.aftermath import read_aftermaths
-from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import acts_at_once
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.timeouts import RoundTrips
@@ -41,7 +41,8 @@ class _Opening:
 
 def _may_be_probe(flow: Flow, sent: Sent) -> bool:
     """Whether new data may be a tail loss probe, which no window limits (RFC 8985 section 7.3)."""
-    return flow.handshake.sack and sent.timed and sent.flight > 0
+    alone = sent.timed and sent.since_sent > REACTION_S
+    return flow.handshake.sack and alone and sent.flight > 0
 
 
 def _opening(flow: Flow) -> _Opening:

@@ -17,7 +17,7 @@ from bentpipe_conformance.checking import judge
 from bentpipe_conformance.lane import Captured
 from bentpipe_conformance.trace import read_trace
 from bentpipe_conformance.verdict import Verdict
-from bentpipe_conformance.wire import ACK, SYN, Tcp, build
+from bentpipe_conformance.wire import ACK, RST, SYN, Tcp, build
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
 
@@ -47,21 +47,23 @@ class Story:
     Attributes:
         sack: whether both sides negotiate SACK.
         window: octets the tester offers, unscaled.
+        syn_acks: times of the SYN-ACK and its repetitions.
         at: time of the last packet, seconds.
         packets: what has been told.
     """
 
     sack: bool = True
     window: int = 60000
+    syn_acks: tuple[float, ...] = (0.001,)
     at: float = 0.0
     packets: list[Captured] = field(default_factory=list)
     _said: int = 0
 
     def __post_init__(self) -> None:
         self._put(False, flags=SYN, seq=99)
-        self.at = 0.001
-        self._put(True, flags=SYN | ACK, seq=499)
-        self.at = RTT
+        for self.at in self.syn_acks:
+            self._put(True, flags=SYN | ACK, seq=499)
+        self.at += RTT - 0.001
         self.ack(0)
 
     def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: object) -> None:
@@ -79,6 +81,18 @@ class Story:
         for index in segments:
             payload = bytes((index % 251,)) * SIZE
             self._put(True, flags=ACK, seq=500 + index * SIZE, payload=payload)
+        return self
+
+    def send_octets(self, start: int, octets: int, after: float = 0.0) -> Story:
+        """The implementation sends any octets of its stream."""
+        self.at += after
+        self._put(True, flags=ACK, seq=500 + start, payload=bytes(octets))
+        return self
+
+    def reset(self, after: float = 0.0, *, outgoing: bool = True) -> Story:
+        """The implementation (or else the tester) resets the connection."""
+        self.at += after
+        self._put(outgoing, flags=RST | ACK, seq=500 if outgoing else 100 + self._said)
         return self
 
     def ack(

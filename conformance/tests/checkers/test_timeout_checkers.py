@@ -1,0 +1,190 @@
+"""The checkers of the retransmission timer on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.selftest.story import CLAIMS, RTT, Story
+from bentpipe_conformance.verdict import Verdict
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+
+
+def _flight(segments: int = 8, *, sack: bool = False) -> Story:
+    """A flight with its first segment acknowledged after a round trip."""
+    return Story(sack=sack).send(*range(segments)).ack(1, after=RTT).send(segments)
+
+
+# -- when the timer expires
+
+
+def test_retransmission_before_and_after_a_round_trip() -> None:
+    assert Story(sack=False).send(0).send(0, after=0.4).verdicts("SNR-RTO-001") == FAIL
+    assert Story(sack=False).send(0).send(0, after=0.9).verdicts("SNR-RTO-001") == PASS
+
+
+def test_tail_probe_soon_after_the_tail_was_sent() -> None:
+    story = Story().send(0, 1).send(2, after=0.5).send(2, after=0.3)
+    assert story.verdicts("SNR-RTO-001") == set()
+    without = Story(sack=False).send(0, 1).send(2, after=0.5).send(2, after=0.3)
+    assert without.verdicts("SNR-RTO-001") == FAIL
+
+
+def test_timed_retransmission_of_what_sack_reports_missing() -> None:
+    story = Story().send(0, 1, 2, 3).ack(0, (1, 4), after=RTT).send(0, after=0.15)
+    assert story.verdicts("SNR-RTO-001") == set()
+    assert story.verdicts("SNR-RTO-002") == set()
+
+
+def test_first_timeout_below_a_second() -> None:
+    assert _flight().send(1, after=0.9).verdicts("SNR-RTO-002") == FAIL
+    assert _flight().send(1, after=1.1).verdicts("SNR-RTO-002") == PASS
+
+
+def test_interval_of_two_timeouts_shows_a_short_one() -> None:
+    story = _flight(sack=True).send(9, after=0.8).send(1, after=0.8).send(1, after=1.6)
+    assert story.verdicts("SNR-RTO-002") == {Verdict.PASS, Verdict.FAIL}
+
+
+@pytest.mark.parametrize(("first", "expected"), [(0.5, FAIL), (1.0, PASS), (3.0, PASS)])
+def test_syn_ack_repeated_for_the_first_time(first: float, expected: set[Verdict]) -> None:
+    story = Story(syn_acks=(0.001, 0.001 + first))
+    assert story.verdicts("SNR-RTO-003") == expected
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ((0.0, 1.0, 3.0, 7.0), PASS),
+        ((0.0, 1.06, 3.14, 7.22), PASS),
+        ((0.0, 1.0, 2.0), FAIL),
+        ((0.0, 1.0, 6.0), FAIL),
+        ((0.0, 1.0), set()),
+    ],
+)
+def test_syn_ack_repeated(times: tuple[float, ...], expected: set[Verdict]) -> None:
+    assert Story(syn_acks=times).verdicts("SNR-RTO-004") == expected
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(1.0, FAIL), (3.0, PASS), (6.0, PASS)])
+def test_first_data_lost_after_a_repeated_syn_ack(waited: float, expected: set[Verdict]) -> None:
+    story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0)).send(0, 1).send(0, after=waited)
+    assert story.verdicts("SNR-RTO-005") == expected
+    assert Story(sack=False).send(0, 1).send(0, after=waited).verdicts("SNR-RTO-005") == set()
+
+
+@pytest.mark.parametrize(
+    ("intervals", "expected"),
+    [
+        ((1.0, 2.0, 4.0), PASS),
+        ((1.0, 2.0, 2.0), FAIL),
+        ((1.0, 2.0, 3.0), FAIL),
+        ((1.0, 2.0, 12.0), FAIL),
+        ((1.0, 40.0, 60.0), PASS),
+        ((1.0, 40.0, 50.0), FAIL),
+        ((1.0, 2.0), set()),
+    ],
+)
+def test_timeouts_in_a_row(intervals: tuple[float, ...], expected: set[Verdict]) -> None:
+    story = _flight()
+    for interval in intervals:
+        story.send(1, after=interval)
+    assert story.verdicts("SNR-RTO-006") == expected
+
+
+def test_tail_probe_is_no_part_of_the_back_off() -> None:
+    story = Story().send(0).send(0, after=1.2).send(0, after=1.8)
+    assert story.send(0, after=3.6).verdicts("SNR-RTO-006") == set()
+    assert story.send(0, after=7.2).verdicts("SNR-RTO-006") == PASS
+
+
+def test_acknowledgment_restarts_the_timer_or_not() -> None:
+    story = Story(sack=False).send(0, 1, 2).ack(1, after=0.9)
+    assert story.send(1, after=0.2).verdicts("SNR-RTO-010") == FAIL
+    story = Story(sack=False).send(0, 1, 2).ack(1, after=0.9)
+    assert story.send(1, after=1.1).verdicts("SNR-RTO-010") == PASS
+
+
+def test_paced_retransmission_is_no_proof_of_a_timer() -> None:
+    story = Story(sack=False).send(0, 1, 2).ack(1, after=0.9).send(1, after=0.2)
+    assert story.verdicts("SNR-RTO-010", claims={**CLAIMS, "pacing": True}) == set()
+
+
+def test_silence_with_data_outstanding() -> None:
+    assert Story().send(0).ack(0, after=30).verdicts("SNR-RTO-011") == FAIL
+    assert Story().send(0).ack(0, after=10).verdicts("SNR-RTO-011") == set()
+    assert Story().send(0).send(0, after=2).ack(1, after=RTT).verdicts("SNR-RTO-011") == PASS
+
+
+def test_silence_with_a_closed_window() -> None:
+    assert Story().send(0).ack(0, after=RTT, window=0).ack(0, after=30).verdicts("SNR-RTO-011") == {
+        Verdict.FAIL
+    } - {Verdict.FAIL}
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(1.5, FAIL), (6.0, FAIL), (7.2, PASS)])
+def test_timeout_after_an_ambiguous_acknowledgment(waited: float, expected: set[Verdict]) -> None:
+    story = _flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT).send(2, 3)
+    assert story.send(2, after=waited).verdicts("SNR-RTO-013") == expected
+
+
+def test_acknowledgment_of_new_data_ends_the_back_off() -> None:
+    story = _flight().send(1, after=1.8).send(1, after=3.6).ack(9, after=RTT).send(9, 10)
+    assert story.send(9, after=1.5).verdicts("SNR-RTO-013") == set()
+
+
+def test_reset_before_and_after_a_hundred_seconds() -> None:
+    story = _flight().send(1, after=2).send(1, after=4)
+    assert story.reset(after=8).verdicts("SNR-RTO-014") == FAIL
+    story = _flight().send(1, after=40).send(1, after=80)
+    assert story.reset(after=60).verdicts("SNR-RTO-014") == PASS
+
+
+def test_reset_by_the_tester_is_no_giving_up() -> None:
+    story = _flight().send(1, after=2).reset(after=1, outgoing=False).reset(after=RTT)
+    assert story.verdicts("SNR-RTO-014") == set()
+
+
+# -- what a timeout sends
+
+
+def test_timeout_sends_one_segment_or_two() -> None:
+    assert _flight().send(1, after=2).ack(2, after=RTT).verdicts("SNR-RTO-007") == PASS
+    assert _flight().send(1, 2, after=2).verdicts("SNR-RTO-007") == FAIL
+
+
+def test_second_timeout_repeats_the_same_segment() -> None:
+    story = _flight().send(1, after=2).send(1, after=4).ack(2, after=RTT)
+    assert story.verdicts("SNR-RTO-007") == PASS
+
+
+def test_timer_repeats_another_than_the_earliest() -> None:
+    assert _flight().send(1, after=2).verdicts("SNR-RTO-008") == PASS
+    assert _flight().send(3, after=2).verdicts("SNR-RTO-008") == FAIL
+    assert _flight().send(8, after=2).verdicts("SNR-RTO-008") == FAIL
+    assert _flight(sack=True).send(8, after=2).verdicts("SNR-RTO-008") == set()
+
+
+def test_window_after_a_timeout() -> None:
+    story = _flight().send(1, after=2).ack(2, after=RTT).send(2, 3)
+    assert story.verdicts("SNR-RTO-009") == PASS
+    story = _flight().send(1, after=2).ack(2, after=RTT).send(2, 3, 4, 5)
+    assert story.verdicts("SNR-RTO-009") == FAIL
+
+
+def test_window_after_a_spurious_timeout() -> None:
+    story = _flight().send(1, after=2).ack(4, after=0.05).send(9, 10, 11, 12, 13, 14)
+    assert story.verdicts("SNR-RTO-009") == set()
+
+
+def test_stretch_acknowledgment_after_a_timeout_in_both_profiles() -> None:
+    story = _flight(12).send(1, after=2).ack(2, after=RTT).send(2, 3).ack(4, after=RTT)
+    story.send(4, 5, 6, 7)
+    assert story.verdicts("SNR-RTO-009") == PASS
+    assert story.send(8).verdicts("SNR-RTO-009", "hk99") == FAIL
+
+
+def test_acknowledgment_after_a_timeout_answered_or_not() -> None:
+    story = _flight().send(1, after=2).ack(2, after=RTT)
+    assert story.send(2, 3).verdicts("SNR-RTO-012") == PASS
+    story = _flight().send(1, after=2).ack(2, after=RTT)
+    assert story.send(2, after=4).verdicts("SNR-RTO-012") == FAIL
