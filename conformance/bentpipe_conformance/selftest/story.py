@@ -61,7 +61,8 @@ class Story:
 
     def __post_init__(self) -> None:
         self._put(False, flags=SYN, seq=99)
-        for self.at in self.syn_acks:
+        for time in self.syn_acks:
+            self.at = time
             self._put(True, flags=SYN | ACK, seq=499)
         self.at += RTT - 0.001
         self.ack(0)

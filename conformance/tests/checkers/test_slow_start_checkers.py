@@ -108,9 +108,8 @@ def _slow_start_after_timeout(limit: int, timeouts: int = 1) -> Story:
     story = Story(sack=False).send(*range(12))
     for _ in range(timeouts):
         story.send(0, after=2)
-    una, sent, window = 0, 1, 1
-    for _ in range(80):
-        una += 1
+    sent = window = 1
+    for una in range(1, 81):
         story.ack(una, after=RTT / max(window, 1))
         window = min(window + 1, limit)
         story.send(*range(sent, una + window))
