@@ -31,6 +31,8 @@ class RunSettings:
         rtt: round-trip time of the link without queueing, in seconds.
         seed: printed seed of the run.
         services: ports of the upper tester.
+        drain: seconds to wait after a case until the link has surely carried what is on it;
+            0 where every case has a link of its own.
     """
 
     profile: str
@@ -38,6 +40,7 @@ class RunSettings:
     rtt: float
     seed: int = 0
     services: Mapping[str, int] = field(default_factory=lambda: STANDARD_SERVICES)
+    drain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ def run_case(
     try:
         peer.finish()
         captured = as_recorded(lane.end())
+        peer.wait(settings.drain)
     except LaneError as error:
         broken = broken or str(error)
     measured = lateness(read_trace(captured)) if lateness is not None else 0.0
