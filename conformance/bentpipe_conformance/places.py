@@ -109,12 +109,20 @@ def choose(
             f"{description.id} is no part of the simulation; choose --bed auto, uml-virtual, uml "
             "or host."
         )
-    chosen = place.choose(bed if kind != "address" else "host", link, progress)
+    if kind == "address":
+        if bed not in ("auto", "host"):
+            raise BedError(
+                f"{description.id} is at an address behind an interface of this machine; "
+                "choose --bed host."
+            )
+        bed = "host"
+    chosen = place.choose(bed, link, progress)
     if chosen.report is not None and (faults := chosen.report.faults()):
         raise BedError(faults[0])
     reason = _reason(chosen)
     if chosen.kernel is None:
-        return LocalPlace("host", reason, chosen.version, chosen.report)
+        most = 1 if kind == "address" else WALL_CLOCK_LANES
+        return LocalPlace("host", reason, chosen.version, chosen.report, most)
     return GuestPlace(chosen.name, reason, chosen.version, chosen.kernel, chosen.report)
 
 
@@ -147,13 +155,17 @@ class LocalPlace:
     reason: str
     kernel: str
     report: BedReport | None = None
+    most: int = WALL_CLOCK_LANES
+    """Lanes side by side, at most: there is only one of an implementation at an address."""
 
     def start(self, assignment: Assignment, jobs: int | None) -> Crew:
         """One process with a lane per job (simulation: a process per job)."""
         cores = os.cpu_count() or 1
         if self.name == "simulation":
             return ProcessCrew(assignment, min(jobs or cores, len(assignment.cases)), lanes=1)
-        lanes = min(jobs or WALL_CLOCK_LANES, len(assignment.cases))
+        lanes = min(jobs or self.most, len(assignment.cases))
+        if self.most == 1:
+            lanes = 1
         return ProcessCrew(assignment, 1, lanes=lanes)
 
 
@@ -308,6 +320,16 @@ def _ended(ending: Ending) -> str:
 # -- inside the place
 
 
+def drain_time(link: LinkProfile) -> float:
+    """Seconds until a link whose queues are full has delivered everything."""
+    queues = sum(
+        direction.queue_packets * link.mtu * 8 / direction.rate_bit_s
+        for direction in (link.forward, link.return_)
+        if direction.rate_bit_s is not None
+    )
+    return queues + link.round_trip_s
+
+
 def open_worker(assignment: Assignment, number: int) -> Worker:
     """The worker of an assignment, ready to open its lane in the place it runs in."""
     description = load_iut(assignment.iut)
@@ -318,6 +340,7 @@ def open_worker(assignment: Assignment, number: int) -> Worker:
         rtt=link.round_trip_s,
         seed=assignment.seed,
         services=description.services,
+        drain=0.0 if assignment.place == "simulation" else drain_time(link),
     )
 
     def open_lane() -> Lane:
@@ -334,22 +357,26 @@ def _open_lane(
         from bentpipe_conformance.iut.inprocess import reference_lane
 
         return reference_lane(description.attach.variant, link, seed)
-    if kind == "address":
-        raise BedError("an implementation at an address needs the host bed (not yet attached)")
     values: dict[str, object] = {"here": description.path.parent}
     if description.start.build:
         # Built before on the host: inside a guest the toolchain would cost minutes.
         values["cache"] = built(description.start.build)
-    return KernelLane(
-        link,
-        Attachment(
-            kind=kind,
-            command=description.start.words(values),
-            ready=description.start.ready,
-            sysctls=description.sysctl,
-        ),
-        timing_error=timing_error,
+    attach = description.attach
+    attachment = Attachment(
+        kind=kind,
+        command=description.start.words(values),
+        ready=description.start.ready,
+        sysctls=description.sysctl,
     )
+    if kind == "address":
+        attachment = replace(
+            attachment,
+            interface=attach.interface,
+            address=attach.address,
+            gateway=attach.gateway,
+            prefix=attach.prefix,
+        )
+    return KernelLane(link, attachment, timing_error=timing_error)
 
 
 def simulated_lane(iut: str, link: str, profile: str) -> tuple[Lane, RunSettings]:
