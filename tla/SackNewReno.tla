@@ -180,24 +180,29 @@ DupAck(r) ==
 (* What an acknowledgment covers. *)
 Covered(ack) == ack.cum
 
+Reaction(ack) ==
+    LET covered == ack.cum - sndUna
+        board   == {n \in sacked \cup TakenIn(ack.sack) : n >= Max(ack.cum, sndUna)}
+        base    == [Now EXCEPT !.una = Max(@, ack.cum), !.board = board,
+                               !.nxt = Max(@, ack.cum),
+                               !.dups = IF covered > 0 THEN 0 ELSE Min(@ + 1, DupThresh)]
+    IN IF covered > 0 THEN NewAck(base, covered)
+       ELSE IF covered = 0 /\ sndMax > sndUna THEN DupAck(base)
+       ELSE Now
+
+TakeOver(r, reported) ==
+    /\ sndUna' = r.una /\ sndNxt' = r.nxt /\ sndMax' = Max(sndMax, r.nxt)
+    /\ cwnd' = r.cwnd /\ ssthresh' = r.ssthresh
+    /\ dupAcks' = r.dups /\ recover' = r.recover /\ inRecovery' = r.inRecovery
+    /\ repaired' = {n \in r.repaired : n >= r.una} /\ rescued' = r.rescued /\ sacked' = r.board
+    /\ again' = {n \in r.again : n >= r.una} /\ cuts' = r.cuts /\ cutAt' = r.cutAt
+    /\ told' = {n \in told \cup reported : n >= r.una}
+
 ReceiveAck ==
     /\ ackLink # <<>>
-    /\ LET ack     == [Head(ackLink) EXCEPT !.cum = Covered(Head(ackLink))]
-           covered == ack.cum - sndUna
-           board   == {n \in sacked \cup TakenIn(ack.sack) : n >= Max(ack.cum, sndUna)}
-           base    == [Now EXCEPT !.una = Max(@, ack.cum), !.board = board,
-                                  !.nxt = Max(@, ack.cum),
-                                  !.dups = IF covered > 0 THEN 0 ELSE Min(@ + 1, DupThresh)]
-           r == IF covered > 0 THEN NewAck(base, covered)
-                ELSE IF covered = 0 /\ sndMax > sndUna THEN DupAck(base)
-                ELSE Now
-       IN /\ sndUna' = r.una /\ sndNxt' = r.nxt /\ sndMax' = Max(sndMax, r.nxt)
-          /\ cwnd' = r.cwnd /\ ssthresh' = r.ssthresh
-          /\ dupAcks' = r.dups /\ recover' = r.recover /\ inRecovery' = r.inRecovery
-          /\ repaired' = {n \in r.repaired : n >= r.una} /\ rescued' = r.rescued /\ sacked' = r.board
-          /\ again' = {n \in r.again : n >= r.una} /\ cuts' = r.cuts /\ cutAt' = r.cutAt
-          /\ told' = {n \in told \cup ack.sack : n >= r.una}
-          /\ link' = link \o r.out
+    /\ LET ack == [Head(ackLink) EXCEPT !.cum = Covered(Head(ackLink))]
+           r   == Reaction(ack)
+       IN TakeOver(r, ack.sack) /\ link' = link \o r.out
     /\ ackLink' = Tail(ackLink)
     /\ UNCHANGED <<receiverVars, budgets>>
 
@@ -218,15 +223,19 @@ RecoverAfterTimeout == IF Rfc THEN sndMax ELSE recover
 
 TimerArmed == sndUna < sndMax
 
-Expire ==
-    /\ TimerArmed
+GoBack ==
     /\ ssthresh' = Half(sndMax - sndUna) /\ cwnd' = 1
     /\ sndNxt' = sndUna + 1
-    /\ link' = Append(link, sndUna)
     /\ recover' = RecoverAfterTimeout
     /\ inRecovery' = FALSE /\ repaired' = {} /\ rescued' = FALSE /\ sacked' = {} /\ dupAcks' = 0
     /\ told' = {} /\ again' = {} /\ cuts' = 0 /\ cutAt' = sndMax
-    /\ UNCHANGED <<sndUna, sndMax, receiverVars, ackLink>>
+    /\ UNCHANGED <<sndUna, sndMax>>
+
+Expire ==
+    /\ TimerArmed
+    /\ GoBack
+    /\ link' = Append(link, sndUna)
+    /\ UNCHANGED <<receiverVars, ackLink>>
 
 Timeout == Quiet /\ Expire /\ UNCHANGED budgets
 

@@ -23,6 +23,7 @@ _COMMANDS = {
     "selftest": "selftest",
     "experiment": "experiment",
     "model": "model",
+    "trace-check": "trace_check",
 }
 """Subcommand to its module; a module is imported only when its command is used."""
 

@@ -1,0 +1,88 @@
+-------------------------- MODULE TraceSackNewReno --------------------------
+(* Is a recorded sender's behaviour one of SackNewReno's? Each trace is a sequence of records           *)
+(*     [k |-> kind, n |-> number, s |-> set of segments, d |-> BOOLEAN]                               *)
+(* as bentpipe_conformance.modelling.traces writes them:                                              *)
+(*     ack      n: first segment not acknowledged, s: reported held, d: may count as a duplicate      *)
+(*     send     n: the segment                                                                        *)
+(*     timeout  the timer expired                                                                     *)
+(*     state    n: snd_una, d: in recovery                                                            *)
+(* How far the window reaches is not recorded, so new data may be sent at any time; what is repaired,  *)
+(* and when, must be as in the model.                                                                 *)
+EXTENDS SackNewReno, TLC
+
+CONSTANT TraceLogs
+
+VARIABLES
+    trace,  \* which trace
+    at,     \* the next event in it
+    due,    \* retransmissions that the model has decided on and the trace has yet to show
+    spent   \* the latest acknowledgment has been used for a retransmission (rule 6)
+
+traceVars == <<trace, at, due, spent>>
+still == <<link, receiverVars, ackLink, budgets>>
+
+NoWindow(una, w) == una
+
+Log == TraceLogs[trace]
+Event == Log[at]
+Is(kind) == at <= Len(Log) /\ Event.k = kind
+
+TraceInit == Init /\ trace \in DOMAIN TraceLogs /\ at = 1 /\ due = <<>> /\ spent = FALSE
+
+Acknowledged ==
+    /\ Is("ack") /\ due = <<>> /\ Event.n <= sndMax
+    /\ LET ack == [cum |-> Event.n, sack |-> Event.s]
+           r   == IF Event.n = sndUna /\ ~Event.d
+                  THEN [Now EXCEPT !.board = {n \in sacked \cup Event.s : n >= sndUna}]
+                  ELSE Reaction(ack)
+       IN TakeOver(r, ack.sack) /\ due' = r.out /\ spent' = (r.inRecovery /\ r.out # <<>>)
+
+SentAsDue ==
+    /\ Is("send") /\ due # <<>> /\ Event.n = Head(due)
+    /\ due' = Tail(due)
+    /\ sndNxt' = IF sndNxt = Event.n THEN sndNxt + 1 ELSE sndNxt
+    /\ UNCHANGED <<sndUna, sndMax, window, dupAcks, recover, inRecovery, repaired, rescued, sacked,
+                   ghosts, spent>>
+
+SentInTurn ==
+    /\ Is("send") /\ due = <<>> /\ ~spent
+    /\ Event.n = SkipHeld(sndNxt, sacked)
+    /\ inRecovery => Event.n >= sndMax
+    /\ sndNxt' = Event.n + 1 /\ sndMax' = Max(sndMax, Event.n + 1)
+    /\ UNCHANGED <<sndUna, window, dupAcks, recover, inRecovery, repaired, rescued, sacked, ghosts,
+                   due, spent>>
+
+TimedOut ==
+    /\ Is("timeout") /\ due = <<>> /\ TimerArmed
+    /\ GoBack
+    /\ due' = <<sndUna>> /\ spent' = FALSE
+
+Observed ==
+    /\ Is("state") /\ due = <<>> /\ sndUna = Event.n /\ inRecovery = Event.d
+    /\ UNCHANGED <<senderVars, ghosts, due, spent>>
+
+TraceNext ==
+    /\ Acknowledged \/ SentAsDue \/ SentInTurn \/ TimedOut \/ Observed
+    /\ at' = at + 1
+    /\ UNCHANGED <<trace, still>>
+
+TraceSpec == TraceInit /\ [][TraceNext]_<<vars, traceVars>>
+
+(* The guard that blocks the next event; only asked where nothing follows. *)
+Guard ==
+    CASE at > Len(Log) -> "accepted"
+      [] due # <<>> -> "segment " \o ToString(Head(due)) \o " must be retransmitted first (rules 2 and 6)"
+      [] Is("ack") -> "acknowledges more than was sent"
+      [] Is("timeout") -> "nothing is outstanding"
+      [] Is("state") /\ sndUna # Event.n -> "snd_una is " \o ToString(sndUna)
+      [] Is("state") -> IF inRecovery THEN "the model is in recovery" ELSE "the model is not in recovery"
+      [] Is("send") /\ Event.n < sndUna -> "the segment is acknowledged"
+      [] Is("send") /\ Event.n \in sacked -> "the segment is reported held (SNR-SAK-001, SNR-SAK-002)"
+      [] Is("send") /\ Event.n \in repaired -> "the segment has been retransmitted in this episode (SNR-SAK-009)"
+      [] Is("send") /\ Event.n < sndMax /\ inRecovery -> "the segment is not eligible, or not the lowest (SNR-SAK-003, SNR-SAK-005)"
+      [] Is("send") /\ spent -> "this acknowledgment has been used for a retransmission (SNR-SAK-008)"
+      [] Is("send") /\ Event.n < sndMax -> "nothing calls for this retransmission (SNR-SAK-004)"
+      [] OTHER -> "segment " \o ToString(SkipHeld(sndNxt, sacked)) \o " is next"
+
+Reached == PrintT(<<"reached", trace, at, Guard>>)
+=============================================================================
