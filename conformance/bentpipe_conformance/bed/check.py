@@ -242,22 +242,22 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-def ping(source: str, number: int) -> bytes:
+def ping(source: str, number: int, to: str = IUT_ADDRESS) -> bytes:
     """An ICMP echo request of :data:`PING_OCTETS` to the implementation."""
     body = struct.pack("!BBHHH", ECHO_REQUEST, 0, 0, 1, number) + bytes(PING_OCTETS - 28)
     body = body[:2] + struct.pack("!H", checksum(body)) + body[4:]
-    return _packet(source, ICMP, body)
+    return _packet(source, to, ICMP, body)
 
 
 def datagram(source: str, octets: int) -> bytes:
     """A UDP datagram of ``octets``, IP header included, to the implementation."""
     # A UDP checksum of zero means none.
     header = struct.pack("!HHHH", PORT, PORT, octets - 20, 0)
-    return _packet(source, UDP, header + bytes(octets - 28))
+    return _packet(source, IUT_ADDRESS, UDP, header + bytes(octets - 28))
 
 
-def _packet(source: str, protocol: int, body: bytes) -> bytes:
-    addresses = socket.inet_aton(source) + socket.inet_aton(IUT_ADDRESS)
+def _packet(source: str, to: str, protocol: int, body: bytes) -> bytes:
+    addresses = socket.inet_aton(source) + socket.inet_aton(to)
     header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(body), 0, 0, 64, protocol, 0) + addresses
     return header[:10] + struct.pack("!H", checksum(header)) + header[12:] + body
 

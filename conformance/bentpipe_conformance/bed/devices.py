@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
 import struct
 import time
+from collections.abc import Mapping
 
 from bentpipe_conformance.bed.errors import BedError
 
@@ -19,6 +21,7 @@ SIOCETHTOOL = 0x8946
 ETHTOOL_SRXCSUM, ETHTOOL_STXCSUM, ETHTOOL_SSG, ETHTOOL_STSO = 0x15, 0x17, 0x19, 0x1F
 ETHTOOL_SUFO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x22, 0x24, 0x2C
 OFFLOADS = (ETHTOOL_STSO, ETHTOOL_SUFO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM, ETHTOOL_SSG)
+"""The commands that set them; the one that reads each is the number before."""
 
 
 def open_tun(name: str, *, ethernet: bool = False) -> int:
@@ -53,10 +56,30 @@ def clear_offloads(name: str) -> None:
     Otherwise the kernel hands on several segments as one, and leaves checksums for a hardware
     that does not exist.
     """
+    set_offloads(name, dict.fromkeys(OFFLOADS, 0))
+
+
+def read_offloads(name: str) -> dict[int, int]:
+    """Each offload the device has, by the command that sets it, and whether it is on."""
+    found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
-        for command in OFFLOADS:
-            value = bytearray(struct.pack("=II", command, 0))
-            _ethtool(handle, name, value)
+        # In the order in which they can be switched on again: each needs some of those before.
+        for command in reversed(OFFLOADS):
+            value = _ethtool(handle, name, command - 1, 0)
+            if value is not None:
+                found[command] = value
+    return found
+
+
+def set_offloads(name: str, values: Mapping[int, int]) -> None:
+    """Switch offloads of a device; one that it does not have is passed over.
+
+    Raises:
+        BedError: the device refuses.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        for command, value in values.items():
+            _ethtool(handle, name, command, value)
 
 
 def await_running(*names: str) -> None:
@@ -79,15 +102,17 @@ def await_running(*names: str) -> None:
                     raise BedError(f"The interface {name} does not come up; repeat the command.")
 
 
-def _ethtool(handle: socket.socket, name: str, value: bytearray) -> None:
+def _ethtool(handle: socket.socket, name: str, command: int, value: int) -> int | None:
+    """The value after a command; None where the device does not know it."""
     import ctypes
 
-    buffer = (ctypes.c_char * len(value)).from_buffer(value)
+    data = bytearray(struct.pack("=II", command, value))
+    buffer = (ctypes.c_char * len(data)).from_buffer(data)
     request = struct.pack("16sQ16x", name.encode(), ctypes.addressof(buffer))
     try:
         fcntl.ioctl(handle, SIOCETHTOOL, request)
     except OSError as error:
-        if error.errno not in (95, 22):  # an offload this device does not have is off
-            raise BedError(
-                f"The offloads of {name} cannot be cleared ({error.strerror})."
-            ) from None
+        if error.errno in (errno.EOPNOTSUPP, errno.EINVAL):
+            return None
+        raise BedError(f"The offloads of {name} cannot be set ({error.strerror}).") from None
+    return int(struct.unpack_from("=I", data, 4)[0])

@@ -2,7 +2,8 @@
 
 Namespace ``sat`` holds the link: ``sat_a`` towards the implementation, ``sat_b`` (a TUN device)
 towards the tester, netem on the way out of either, and a capture on both. All of it is held by file
-descriptors of this process and vanishes with it.
+descriptors of this process and vanishes with it. In the place of ``sat_a`` there may be an
+interface of the host, borrowed for as long as the lane is open.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Literal
 
 from bentpipe_reference.link.profile import LinkProfile
 
-from bentpipe_conformance.bed import netem
+from bentpipe_conformance.bed import clocks, netem
+from bentpipe_conformance.bed.arp import Resolver
+from bentpipe_conformance.bed.borrowed import BorrowedInterface
 from bentpipe_conformance.bed.capture import Capture, Record
 from bentpipe_conformance.bed.devices import await_running, clear_offloads, open_tun
 from bentpipe_conformance.bed.errors import BedError
@@ -31,15 +34,13 @@ TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
 IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
 DEVICE_QUEUE = 10_000
 """Packets a device may hold beyond netem, so that it never drops any."""
-CLOCK_STEP = 1_000_000
-"""Nanoseconds by which the two clocks may drift apart within a case."""
 ROUTER = {
     "net.ipv4.ip_forward": "1",
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
 }
 
-Kind = Literal["namespace", "tun", "tap"]
+Kind = Literal["namespace", "tun", "tap", "address"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Attachment:
 
     Attributes:
         kind: ``namespace`` (its sockets in a namespace behind a veth), ``tun`` or ``tap`` (it
-            inherits the file descriptor of a device that carries IP packets or Ethernet frames).
+            inherits the file descriptor of a device that carries IP packets or Ethernet frames),
+            ``address`` (it is elsewhere, behind an interface of this namespace).
         command: how to start it; ``{fd}``, ``{address}``, ``{gateway}``, ``{prefix}``, ``{mtu}``,
             ``{mac}`` and ``{gateway_mac}`` are filled in. Empty: nothing is started.
         ready: the line on its standard output that tells readiness.
@@ -56,6 +58,10 @@ class Attachment:
         sysctls: kernel parameters of its namespace.
         env: its environment, ours if None.
         cwd: its working directory, ours if None.
+        interface: what leads to it, for kind ``address``.
+        address: its IPv4 address; only kind ``address`` has one of its own.
+        gateway: the satellite's IPv4 address towards it.
+        prefix: length of their common network's prefix.
     """
 
     kind: Kind
@@ -65,6 +71,10 @@ class Attachment:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] | None = None
     cwd: str | None = None
+    interface: str = "sat_a"
+    address: str = IUT_ADDRESS
+    gateway: str = GATEWAY
+    prefix: int = PREFIX
 
 
 class TunPort:
@@ -172,15 +182,18 @@ class KernelLane:
         Raises:
             BedError: the kernel cannot lay it out or the implementation does not start.
         """
-        self.iut_address = IUT_ADDRESS
+        self.iut_address = attachment.address
         self.timing_error = timing_error
         self.profile = profile
         self._cases = 0
-        self._start = (0, 0)
+        self._start = (0, 0, 0)
         self._namespaces: list[NetworkNamespace] = []
         self._fds: list[int] = []
         self._points: list[_Point] = []
         self._process: IutProcess | None = None
+        self._borrowed: BorrowedInterface | None = None
+        self._resolver: Resolver | None = None
+        self._iut_mac = IUT_MAC
         self.iut_namespace: NetworkNamespace | None = None
         try:
             self.port = self._lay_out(attachment, capture_frames)
@@ -191,25 +204,30 @@ class KernelLane:
     def _lay_out(self, attachment: Attachment, frames: int) -> TunPort:
         satellite = self._namespace()
         iut = satellite
+        near: list[int] = []
+        name = attachment.interface
         if attachment.kind == "namespace":
             iut = self.iut_namespace = self._namespace()
+        elif attachment.kind == "address":
+            if attachment.command:
+                self._process = _start(attachment, self.profile, ())
+            self._borrowed = BorrowedInterface(name, satellite)
         with satellite.entered(), Netlink() as netlink:
             far = self._keep(open_tun("sat_b"))
-            near: list[int] = []
             if attachment.kind == "namespace":
-                netlink.add_veth("sat_a", "eth0", iut.fd, self.profile.mtu, DEVICE_QUEUE)
-                clear_offloads("sat_a")
-            else:
-                near.append(self._keep(open_tun("sat_a", ethernet=attachment.kind == "tap")))
-            self._lay_out_link(netlink, ethernet=attachment.kind != "tun")
-            self._points = [_Point("iut", "sat_a", frames), _Point("peer", "sat_b", frames)]
+                netlink.add_veth(name, "eth0", iut.fd, self.profile.mtu, DEVICE_QUEUE)
+                clear_offloads(name)
+            elif self._borrowed is None:
+                near.append(self._keep(open_tun(name, ethernet=attachment.kind == "tap")))
+            self._lay_out_link(netlink, attachment)
+            self._points = [_Point("iut", name, frames), _Point("peer", "sat_b", frames)]
         satellite.set_sysctls(ROUTER)
         if attachment.kind == "namespace":
             self._lay_out_iut(iut)
         with satellite.entered():
-            await_running("sat_a", "sat_b")
+            await_running(name, "sat_b")
         iut.set_sysctls(attachment.sysctls)
-        if attachment.command:
+        if attachment.command and attachment.kind != "address":
             with iut.entered():
                 self._process = _start(attachment, self.profile, near)
         for fd in near:
@@ -220,19 +238,29 @@ class KernelLane:
         port.watch(self._points)
         return port
 
-    def _lay_out_link(self, netlink: Netlink, *, ethernet: bool) -> None:
+    def _lay_out_link(self, netlink: Netlink, attachment: Attachment) -> None:
         """Addresses, routes and netem of the satellite's two interfaces."""
         profile = self.profile
-        _quieten("sat_a", "sat_b")
+        name = attachment.interface
+        ethernet = attachment.kind in ("namespace", "tap")
         mac = GATEWAY_MAC if ethernet else None
-        netlink.set_link("sat_a", mtu=profile.mtu, queue=DEVICE_QUEUE, address=mac)
+        _quieten(name, "sat_b")
+        netlink.set_link(name, mtu=profile.mtu, queue=DEVICE_QUEUE, address=mac)
         netlink.set_link("sat_b", mtu=profile.mtu, queue=DEVICE_QUEUE)
-        netlink.add_address("sat_a", GATEWAY, PREFIX)
+        netlink.add_address(name, attachment.gateway, attachment.prefix)
+        if self._borrowed is not None:
+            clear_offloads(name)
+            if self._borrowed.resolves:
+                # Before netem is laid out, which would delay it.
+                await_running(name)
+                self._resolver = Resolver(name, attachment.gateway)
+                self._iut_mac = self._resolver.resolve(attachment.address)
+                ethernet = True
         if ethernet:
-            netlink.add_neighbour("sat_a", IUT_ADDRESS, IUT_MAC)
+            netlink.add_neighbour(name, attachment.address, self._iut_mac)
         netlink.add_route(TESTERS, TESTERS_PREFIX, "sat_b")
         netem.lay_out(netlink, "sat_b", profile.forward, ethernet=False)
-        netem.lay_out(netlink, "sat_a", profile.return_, ethernet=ethernet)
+        netem.lay_out(netlink, name, profile.return_, ethernet=ethernet)
 
     def _lay_out_iut(self, namespace: NetworkNamespace) -> None:
         with namespace.entered(), Netlink() as netlink:
@@ -262,9 +290,11 @@ class KernelLane:
         address = f"10.78.{high}.{low + 1}"
         self.port.address = bytes(map(int, address.split(".")))
         self.port.discard()
+        if self._resolver is not None:
+            self._resolver.announce(self.iut_address, self._iut_mac)
         for point in self._points:
             point.clear()
-        self._start = (time.clock_gettime_ns(time.CLOCK_REALTIME), time.monotonic_ns())
+        self._start = clocks.look()
         return address
 
     def end(self) -> list[Captured]:
@@ -275,14 +305,13 @@ class KernelLane:
         """
         found = [
             Captured(
-                (time_ns - self._start[0]) / 1e9, point.name, sent == (point.name == "peer"), data
+                (time_ns - self._start[1]) / 1e9, point.name, sent == (point.name == "peer"), data
             )
             for point in self._points
             for time_ns, sent, data in point.finish()
             if self._belongs(data)
         ]
-        real, monotonic = time.clock_gettime_ns(time.CLOCK_REALTIME), time.monotonic_ns()
-        if abs((real - self._start[0]) - (monotonic - self._start[1])) > CLOCK_STEP:
+        if clocks.was_set(self._start, clocks.look()):
             raise BedError("The host's clock was set during the case; run it again.")
         for point in self._points:
             point.clear()
@@ -298,24 +327,36 @@ class KernelLane:
         return None if self._process is None else self._process.ended()
 
     def close(self) -> None:
-        """Take down everything the lane made."""
+        """Take down everything the lane made and give back what it borrowed.
+
+        Raises:
+            BedError: a borrowed interface could not be put back.
+        """
         if self._process is not None:
             self._process.close()
             self._process = None
         for point in self._points:
             point.capture.close()
+        if self._resolver is not None:
+            self._resolver.close()
+            self._resolver = None
         for fd in self._fds:
             os.close(fd)
-        for namespace in self._namespaces:
-            namespace.close()
-        self._points, self._fds, self._namespaces = [], [], []
+        borrowed, self._borrowed = self._borrowed, None
+        try:
+            if borrowed is not None:
+                borrowed.give_back()
+        finally:
+            for namespace in self._namespaces:
+                namespace.close()
+            self._points, self._fds, self._namespaces = [], [], []
 
 
 def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int]) -> IutProcess:
     values = {
-        "address": IUT_ADDRESS,
-        "gateway": GATEWAY,
-        "prefix": str(PREFIX),
+        "address": attachment.address,
+        "gateway": attachment.gateway,
+        "prefix": str(attachment.prefix),
         "mtu": str(profile.mtu),
         "mac": IUT_MAC.hex(":"),
         "gateway_mac": GATEWAY_MAC.hex(":"),

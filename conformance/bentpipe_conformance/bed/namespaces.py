@@ -38,6 +38,13 @@ class NetworkNamespace:
         finally:
             os.close(before)
 
+    @classmethod
+    def of(cls, fd: int) -> NetworkNamespace:
+        """The namespace behind a descriptor that stays the caller's to close."""
+        known = cls.__new__(cls)
+        known.fd = fd
+        return known
+
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Sockets, devices and processes made by this thread meanwhile belong to the namespace."""

@@ -19,7 +19,8 @@ NETLINK_ROUTE = 0
 SOL_NETLINK, NETLINK_EXT_ACK = 270, 11
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x100, 0x200, 0x400
 NLM_F_CAPPED, NLM_F_ACK_TLVS = 0x100, 0x200
-NLMSG_ERROR = 2
+NLM_F_DUMP = 0x300
+NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLMSGERR_ATTR_MSG = 1
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWQDISC = (
     16,
@@ -43,7 +44,16 @@ RTA_DST, RTA_OIF, RTA_GATEWAY = 1, 4, 5
 NDA_DST, NDA_LLADDR, NUD_PERMANENT = 1, 2, 0x80
 TCA_KIND, TCA_OPTIONS = 1, 2
 TC_H_ROOT = 0xFFFFFFFF
-RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RT_SCOPE_LINK, RTN_UNICAST = 254, 4, 0, 253, 1
+RTM_GETADDR, RTM_GETROUTE = 22, 26
+IFA_F_PERMANENT = 0x80
+RT_TABLE_MAIN, RTPROT_KERNEL, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RT_SCOPE_LINK, RTN_UNICAST = (
+    254,
+    2,
+    4,
+    0,
+    253,
+    1,
+)
 IFF_UP = 1
 
 
@@ -61,6 +71,37 @@ def text(kind: int, value: str) -> bytes:
 def number(kind: int, value: int) -> bytes:
     """A netlink attribute holding an unsigned 32-bit number."""
     return attribute(kind, struct.pack("=I", value))
+
+
+Address = bytes
+"""The body of the message in which the kernel described an address of an interface."""
+
+
+class Route:
+    """A route as the kernel described it."""
+
+    def __init__(self, body: bytes) -> None:
+        """Keep the body of the kernel's message."""
+        self._body = body
+        self._at = _find(body, 12, RTA_OIF)
+        self.default = body[1] == 0
+        self.scope = body[6]
+
+    @property
+    def interface(self) -> int:
+        """Index of the interface it leads through; 0 when it names none."""
+        return int(struct.unpack_from("=I", self._body, self._at + 4)[0]) if self._at else 0
+
+    @property
+    def laid(self) -> bool:
+        """Whether somebody laid it in the main table, rather than the kernel itself."""
+        return (self._body[4], self._body[7]) == (RT_TABLE_MAIN, RTN_UNICAST) and (
+            self._body[5] != RTPROT_KERNEL
+        )
+
+    def through(self, index: int) -> bytes:
+        """The body of the message that lays it through an interface."""
+        return self._body[: self._at + 4] + struct.pack("=I", index) + self._body[self._at + 8 :]
 
 
 class Netlink:
@@ -116,6 +157,25 @@ class Netlink:
             hint = "; this needs root" if code in (errno.EPERM, errno.EACCES) else ""
             raise BedError(f"The kernel could not {purpose}: {said.rstrip('.')}{hint}.")
 
+    def dump(self, kind: int) -> list[bytes]:
+        """The bodies of all the objects of one kind, with their family headers."""
+        self._sequence += 1
+        body = struct.pack("=B15x", socket.AF_UNSPEC)
+        flags = NLM_F_REQUEST | NLM_F_DUMP
+        header = struct.pack("=IHHII", 16 + len(body), kind, flags, self._sequence, 0)
+        self._socket.send(header + body)
+        found: list[bytes] = []
+        while True:
+            answer = self._socket.recv(65536)
+            at = 0
+            while at < len(answer):
+                length, reply, _, sequence, _ = struct.unpack_from("=IHHII", answer, at)
+                if sequence == self._sequence:
+                    if reply in (NLMSG_DONE, NLMSG_ERROR):
+                        return found
+                    found.append(answer[at + 16 : at + length])
+                at += length + -length % 4
+
     def add_veth(self, name: str, peer: str, peer_namespace: int, mtu: int, queue: int) -> None:
         """A pair of Ethernet devices, the peer in the namespace held by ``peer_namespace``."""
         shape = number(IFLA_MTU, mtu) + number(IFLA_TXQLEN, queue)
@@ -138,16 +198,48 @@ class Netlink:
         mtu: int | None = None,
         queue: int | None = None,
         address: bytes | None = None,
+        up: bool = True,
     ) -> None:
-        """Set an interface's properties, then set it up."""
-        body = _link_header(socket.if_nametoindex(name), IFF_UP)
+        """Set an interface's properties, then set it up, or leave it down."""
+        body = _link_header(socket.if_nametoindex(name), IFF_UP if up else 0)
         if address is not None:
             body += attribute(IFLA_ADDRESS, address)
         if mtu is not None:
             body += number(IFLA_MTU, mtu)
         if queue is not None:
             body += number(IFLA_TXQLEN, queue)
-        self.request(RTM_NEWLINK, 0, body, f"set the interface {name} up")
+        self.request(RTM_NEWLINK, 0, body, f"set the interface {name} {'up' if up else 'down'}")
+
+    def move_link(self, name: str, namespace: int) -> None:
+        """Move an interface into the namespace held by ``namespace``, where it is down and bare."""
+        body = _link_header(socket.if_nametoindex(name)) + number(IFLA_NET_NS_FD, namespace)
+        self.request(RTM_NEWLINK, 0, body, f"move the interface {name}")
+
+    def addresses(self, index: int) -> list[Address]:
+        """The addresses of an interface that somebody gave it, to give them back later."""
+        bodies = self.dump(RTM_GETADDR)
+        return [body for body in bodies if _given(body) and body[4:8] == struct.pack("=I", index)]
+
+    def restore_address(self, name: str, address: Address) -> None:
+        """Give an interface an address it had."""
+        body = address[:4] + struct.pack("=I", socket.if_nametoindex(name)) + address[8:]
+        self.request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, body, f"give {name} its address")
+
+    def routes(self, index: int) -> list[Route]:
+        """The routes somebody laid through an interface, in an order to lay them again."""
+        found = [Route(body) for body in self.dump(RTM_GETROUTE)]
+        mine = [route for route in found if route.interface == index and route.laid]
+        # A gateway is known only by the route to its link.
+        return sorted(mine, key=lambda route: route.scope, reverse=True)
+
+    def restore_route(self, name: str, route: Route) -> None:
+        """Lay a route as it was."""
+        self.request(
+            RTM_NEWROUTE,
+            NLM_F_CREATE | NLM_F_REPLACE,
+            route.through(socket.if_nametoindex(name)),
+            f"route through {name} again",
+        )
 
     def add_address(self, name: str, address: str, prefix: int) -> None:
         """Give an interface an IPv4 address."""
@@ -203,6 +295,24 @@ class Netlink:
 
 def _link_header(index: int = 0, flags: int = 0) -> bytes:
     return struct.pack("=BBHiII", 0, 0, 0, index, flags, flags)
+
+
+def _find(body: bytes, start: int, kind: int) -> int:
+    """Where the attribute of one kind begins in a message's body; 0 if there is none."""
+    at = start
+    while at + 4 <= len(body):
+        length, found = struct.unpack_from("=HH", body, at)
+        if found == kind:
+            return at
+        if length < 4:
+            break
+        at += length + -length % 4
+    return 0
+
+
+def _given(address: bytes) -> bool:
+    """Whether somebody gave this address, rather than the kernel making it up for the link."""
+    return bool(address[2] & IFA_F_PERMANENT) and address[3] == RT_SCOPE_UNIVERSE
 
 
 def _extended_message(answer: bytes, flags: int) -> str | None:

@@ -14,8 +14,9 @@ A description has these tables; ``iuts/README.md`` shows whole ones.
         the TCP of the bed's kernel, in a network namespace that ``[sysctl]`` configures; the
         command is the upper tester that serves the ports;
     ``address``
-        a stack outside the bed, at the IPv4 ``address`` behind the host's ``interface``; started
-        by the bed only when there is a command;
+        a stack outside the bed, at the IPv4 ``address`` behind the host's ``interface``; the bed
+        is the ``gateway`` (address and prefix length) of its default route, or of its route to
+        10.78.0.0/16; started by the bed only when there is a command;
     ``in-process``
         the reference, inside the simulation; ``variant`` names its loss recovery.
 ``[start]``
@@ -56,6 +57,9 @@ Ethernet addresses."""
 
 STANDARD_PORTS: Mapping[str, int] = {"echo": 7, "discard": 9, "chargen": 19}
 
+TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
+"""Where the tester's addresses are in every bed."""
+
 _IUTS = Path(__file__).resolve().parent.parent / "iuts"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -73,6 +77,8 @@ class Attach:
     kind: AttachKind
     interface: str = ""
     address: str = ""
+    gateway: str = ""
+    prefix: int = 0
     variant: str = ""
 
 
@@ -174,20 +180,42 @@ def _attach(table: _Table) -> Attach:
             f"not {table.entries['kind']!r}"
         )
     if kind == "address":
-        table.only(("kind", "interface", "address"))
-        address = table.text("address")
-        try:
-            ipaddress.IPv4Address(address)
-        except ValueError:
-            raise DescriptionError(
-                f"{table.where} needs an IPv4 address for 'address', not {address!r}"
-            ) from None
-        return Attach(kind, interface=table.text("interface"), address=address)
+        return _address(table)
     if kind == "in-process":
         table.only(("kind", "variant"))
         return Attach(kind, variant=table.text("variant"))
     table.only(("kind",))
     return Attach(kind)
+
+
+def _address(table: _Table) -> Attach:
+    """A stack elsewhere."""
+    table.only(("kind", "interface", "address", "gateway"))
+    address, gateway = table.text("address"), table.text("gateway")
+    try:
+        box = ipaddress.IPv4Address(address)
+    except ValueError:
+        raise DescriptionError(
+            f"{table.where} needs an IPv4 address for 'address', not {address!r}"
+        ) from None
+    try:
+        bed = ipaddress.IPv4Interface(gateway)
+    except ValueError:
+        raise DescriptionError(
+            f"{table.where} needs an IPv4 address with a prefix length for 'gateway', such as "
+            f"192.0.2.254/24, not {gateway!r}"
+        ) from None
+    if bed.ip == box or box not in bed.network:
+        raise DescriptionError(
+            f"{table.where} needs a 'gateway' in one network with 'address' {address}, and "
+            f"{gateway} is not; its prefix length says how large the network is"
+        )
+    if bed.network.overlaps(TESTERS):
+        raise DescriptionError(
+            f"{table.where} has the network {bed.network}, which overlaps the testers' "
+            f"{TESTERS}; give the implementation another address"
+        )
+    return Attach("address", table.text("interface"), address, str(bed.ip), bed.network.prefixlen)
 
 
 def _start(table: _Table, kind: AttachKind) -> Start:

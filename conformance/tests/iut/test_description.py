@@ -62,11 +62,44 @@ def test_command_filled_in_keeps_what_the_lane_fills_later(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
+BOX = """
+id = "box"
+name = "Box"
+[attach]
+kind = "address"
+interface = "eth1"
+address = "192.0.2.7"
+gateway = "192.0.2.254/24"
+"""
+
+
 def test_stack_at_an_address_needs_no_command(tmp_path: Path) -> None:
-    text = 'id="box"\nname="Box"\n[attach]\nkind="address"\ninterface="eth1"\naddress="192.0.2.7"'
-    box = load_iut(written(tmp_path, text))
-    assert box.attach == Attach("address", interface="eth1", address="192.0.2.7")
+    box = load_iut(written(tmp_path, BOX))
+    assert box.attach == Attach("address", "eth1", "192.0.2.7", "192.0.2.254", 24)
     assert box.start.command == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('gateway = "192.0.2.254/24"', "", "mine.toml: [attach] lacks 'gateway'"),
+        ("192.0.2.254/24", "near", "mine.toml: [attach] needs an IPv4 address with a prefix "
+         "length for 'gateway', such as 192.0.2.254/24, not 'near'"),
+        ("192.0.2.254/24", "192.0.2.254", "mine.toml: [attach] needs a 'gateway' in one network "
+         "with 'address' 192.0.2.7, and 192.0.2.254 is not; its prefix length says how large the "
+         "network is"),
+        ("192.0.2.254/24", "192.0.2.7/24", "mine.toml: [attach] needs a 'gateway' in one network "
+         "with 'address' 192.0.2.7, and 192.0.2.7/24 is not; its prefix length says how large the "
+         "network is"),
+        ("192.0.2.", "10.78.2.", "mine.toml: [attach] has the network 10.78.2.0/24, which "
+         "overlaps the testers' 10.78.0.0/16; give the implementation another address"),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_gateway_gives_one_sentence(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in BOX
+    assert refusal(tmp_path, BOX.replace(old, new)) == sentence
 
 
 @pytest.mark.parametrize(
@@ -84,9 +117,9 @@ def test_stack_at_an_address_needs_no_command(tmp_path: Path) -> None:
          "address, in-process for 'kind', not 'bus'"),
         ('kind = "tun"', 'kind = "tun"\naddress = "10.0.0.1"', "mine.toml: [attach] has unknown "
          "key 'address'; allowed are kind"),
-        ('kind = "tun"', 'kind = "address"\naddress = "ten"\ninterface = "eth0"',
+        ('kind = "tun"', 'kind = "address"\naddress = "ten"\ngateway = "10.0.0.2/24"',
          "mine.toml: [attach] needs an IPv4 address for 'address', not 'ten'"),
-        ('kind = "tun"', 'kind = "address"\naddress = "10.0.0.1"',
+        ('kind = "tun"', 'kind = "address"\naddress = "10.0.0.1"\ngateway = "10.0.0.2/24"',
          "mine.toml: [attach] lacks 'interface'"),
         ('kind = "tun"', 'kind = "in-process"\nvariant = "reno"',
          "mine.toml: [start] has no meaning for kind 'in-process'; leave it out"),

@@ -1,0 +1,99 @@
+"""Address resolution (RFC 826) with an implementation that the bed did not set up itself."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+
+from bentpipe_conformance.bed.errors import BedError
+
+ETH_P_ARP = 0x0806
+SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20
+REQUEST, REPLY = 1, 2
+PATIENCE, AGAIN = 5.0, 0.5
+BROADCAST = b"\xff" * 6
+_PACKET = struct.Struct("!HHBBH6s4s6s4s")
+_ETHERNET, _IPV4 = 1, 0x0800
+
+
+class Resolver:
+    """Speaks ARP for the gateway on one Ethernet interface of this thread's namespace.
+
+    Past netem, because a delayed answer would hold back the implementation's segments by a round
+    trip that belongs to no link profile.
+    """
+
+    def __init__(self, interface: str, gateway: str) -> None:
+        """Open the interface.
+
+        Raises:
+            BedError: this process may not.
+        """
+        self._interface = interface
+        self._gateway = socket.inet_aton(gateway)
+        try:
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ARP))
+            self._socket.bind((interface, ETH_P_ARP))
+            self._socket.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+        except OSError as error:
+            raise BedError(f"Speaking ARP on {interface} needs root ({error.strerror}).") from None
+        self._mac: bytes = self._socket.getsockname()[4]
+
+    def resolve(self, address: str) -> bytes:
+        """The Ethernet address of an IPv4 address.
+
+        Raises:
+            BedError: nobody answers.
+        """
+        wanted = socket.inet_aton(address)
+        deadline = time.monotonic() + PATIENCE
+        while (now := time.monotonic()) < deadline:
+            self._send(REQUEST, BROADCAST, wanted)
+            found = self._answer(wanted, min(now + AGAIN, deadline))
+            if found is not None:
+                return found
+        raise BedError(
+            f"{address} does not answer behind {self._interface}; check the cable, the address "
+            "and that the implementation runs."
+        )
+
+    def announce(self, address: str, mac: bytes) -> None:
+        """Refresh the gateway's entry in the implementation's table, so that it need not ask."""
+        self._send(REPLY, mac, socket.inet_aton(address))
+
+    def close(self) -> None:
+        """Close the interface."""
+        self._socket.close()
+
+    def _send(self, operation: int, to: bytes, address: bytes) -> None:
+        target = bytes(6) if operation == REQUEST else to
+        packet = _PACKET.pack(
+            _ETHERNET, _IPV4, 6, 4, operation, self._mac, self._gateway, target, address
+        )
+        try:
+            self._socket.send(to + self._mac + struct.pack("!H", ETH_P_ARP) + packet)
+        except OSError as error:
+            raise BedError(
+                f"The interface {self._interface} does not send ({error.strerror}); "
+                "check the cable and that nobody else sets it up or down."
+            ) from None
+
+    def _answer(self, wanted: bytes, deadline: float) -> bytes | None:
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([self._socket], [], [], left)[0]:
+                return None
+            found = sender(self._socket.recv(2048), wanted)
+            if found is not None:
+                return found
+        return None
+
+
+def sender(frame: bytes, address: bytes) -> bytes | None:
+    """The Ethernet address an ARP frame gives for an IPv4 address; None if it gives none."""
+    if len(frame) < 14 + _PACKET.size:
+        return None
+    hardware, protocol, _, _, _, mac, said, _, _ = _PACKET.unpack_from(frame, 14)
+    told: bytes = mac
+    return told if (hardware, protocol, said) == (_ETHERNET, _IPV4, address) else None

@@ -1,0 +1,93 @@
+"""The host as a place, and implementations at an address, in a guest that plays the host."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bentpipe_conformance.bed import kernel as kernels
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.uml import run
+
+pytestmark = pytest.mark.bed
+SCENARIO = Path(__file__).with_name("host_scenario.py")
+PING_SECONDS = 0.6 + 2 * 84 * 8 / 1.3e6
+
+
+@pytest.fixture(scope="module")
+def happened() -> dict[str, Any]:
+    try:
+        kernel = kernels.find_virtual()
+    except BedError as error:
+        pytest.skip(str(error))
+    if kernel is None:
+        pytest.skip("no kernel with a virtual clock is built")
+    result = run(kernel, [sys.executable, str(SCENARIO)], virtual=True, timeout=240)
+    assert result.status == 0, result.stderr
+    told: dict[str, Any] = json.loads(result.stdout)
+    return told
+
+
+def test_box_behind_an_interface_is_certified(happened: dict[str, Any]) -> None:
+    found = happened["address"]
+    assert (found["status"], found["verdict"]) == (0, "pass"), found["told"]
+    assert len(found["cases"]) > 5
+    assert set(found["cases"].values()) == {"pass"}
+
+
+def test_certified_the_interface_is_as_it_was(happened: dict[str, Any]) -> None:
+    before = happened["address"]["before"]
+    assert happened["address"]["after"] == before
+    assert (before["mtu"], before["tx_queue_len"]) == ("1400", "77")
+    assert before["addresses"] == ["192.0.2.200", "255.255.255.0"]
+    assert len(before["routes"]) == 1
+    assert 1 in dict(before["offloads"]).values()
+
+
+def test_kernel_of_the_host_is_certified_on_the_host(happened: dict[str, Any]) -> None:
+    found = happened["namespace"]
+    assert (found["status"], found["verdict"]) == (0, "pass"), found["told"]
+    assert len(found["cases"]) > 1
+    assert set(found["cases"].values()) == {"pass"}
+
+
+def test_ping_to_a_box_takes_the_links_time_and_no_arp(happened: dict[str, Any]) -> None:
+    assert happened["pings"]["took"] == pytest.approx(PING_SECONDS, abs=1e-4)
+    assert happened["pings"]["captured"] == [
+        ["peer", False],
+        ["iut", False],
+        ["iut", True],
+        ["peer", True],
+    ]
+
+
+def test_interface_was_down_it_is_down_again(happened: dict[str, Any]) -> None:
+    assert happened["down"] is True
+
+
+def test_interface_vanishes_with_the_box_nothing_is_left(happened: dict[str, Any]) -> None:
+    assert happened["vanished"] is False
+
+
+def test_box_does_not_answer_the_interface_is_back(happened: dict[str, Any]) -> None:
+    assert happened["silent"]["back"] is True
+    assert happened["silent"]["error"] == (
+        "192.0.2.9 does not answer behind box0; check the cable, the address and that the "
+        "implementation runs."
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "sentence"),
+    [
+        ("no_interface", "BedError: There is no interface box0 here"),
+        ("loopback", "BedError: lo is the loopback"),
+        ("default_route", "BedError: box0 carries this machine's default route"),
+        ("without_root", "Making a network namespace needs root"),
+    ],
+)
+def test_interface_cannot_be_borrowed_one_sentence_says_why(
+    happened: dict[str, Any], scenario: str, sentence: str
+) -> None:
+    assert happened[scenario].startswith(sentence)
