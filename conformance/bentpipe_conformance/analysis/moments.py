@@ -16,8 +16,13 @@ from typing import Any, Literal
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
 
-PROMPT_S = 0.001
-"""A timer that expires by chance this soon after an arrival is too unlikely to be considered."""
+PROMPT_S = 0.0003
+"""A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
+satellite link delivers an acknowledgment every 9 ms."""
+
+SOONEST_TIMEOUT_RTTS = 1.3
+"""Round trips below which the timers of common stacks do not expire, so that the unlikely is not
+even possible there."""
 
 SLUGGISH_S = 0.1
 """A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
@@ -39,8 +44,9 @@ class Moment:
         episode: the recovery episode that was running, None outside recovery.
         fast_recover: highest recover recorded by a fast retransmit so far; -1 when none was.
         recover: the same, timeouts included.
-        progress: when the retransmission timer was last restarted at the latest: by the last
-            acknowledgment of new data, or by data sent while nothing was outstanding.
+        progress: when the retransmission timer was last restarted for certain: by the last
+            acknowledgment of new data, or by data sent while nothing was outstanding. Of the
+            partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
         last_advance: that acknowledgment, None before the first.
         repeats: acknowledgments since then that advance nothing while data is outstanding, this
             one included, duplicates or not.
@@ -77,10 +83,15 @@ class Moment:
 
     @property
     def new_data(self) -> list[Sent]:
-        """New data this acknowledgment surely clocked out, window probes of one octet left out."""
+        """New data this acknowledgment clocked out.
+
+        Left out are window probes of one octet, and what a tail loss probe may have sent: its timer
+        runs two round trips from the last transmission (RFC 8985 section 7.2).
+        """
         return [
             sent for sent in self.ack.responses
-            if sent.new and not sent.retransmission and sent.payload > 1 and self.caused(sent)
+            if sent.new and not sent.retransmission and sent.payload > 1
+            and (sent.since_arrival <= PROMPT_S or sent.since_sent < 1.5 * self.rtt)
         ]  # fmt: skip
 
     def caused(self, sent: Sent) -> bool:
@@ -90,7 +101,9 @@ class Moment:
         progress (RFC 6298 section 2, RFC 8985 section 7.2).
         """
         waited = sent.time - self.progress
-        return sent.since_arrival <= PROMPT_S or waited < ROUND_TRIP_SHARE * self.rtt
+        if waited < ROUND_TRIP_SHARE * self.rtt:
+            return True
+        return sent.since_arrival <= PROMPT_S and waited < SOONEST_TIMEOUT_RTTS * self.rtt
 
 
 Reaction = Literal["at once", "unclear", "late"]
@@ -133,8 +146,11 @@ def disturbed_at(episode: Episode) -> float:
 
     With SACK, a retransmission timeout soon after an arrival looks like RACK's reordering timer,
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
-    retransmitted before, or comes without a cause.
+    retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
+    new data goes on with an earlier one, of which a timeout hid the end: minus infinity.
     """
+    if episode.trigger is not None and episode.trigger.advance:
+        return -math.inf
     repeated: set[int] = set()
     for sent in episode.retransmissions:
         if sent.start in repeated or (sent.timed and sent is not episode.first):
@@ -164,6 +180,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     reordered, pure, retransmitted = False, True, False
     first_repair: float | None = None
     window_edge = 0
+    partially: set[int] = set()
     for event in flow.events:
         if isinstance(event, Sent):
             if not event.flight:
@@ -198,6 +215,10 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                     first_repair is not None and event.time - first_repair < ROUND_TRIP_SHARE * rtt
                 )
                 reordered = reordered or late or early_answer
-                progress, last_advance = event.time, event
+                last_advance = event
+                further = episode is not None and episode.fast and id(episode) in partially
+                if not further or (episode is not None and event is episode.end):
+                    progress = event.time
+                partially.add(id(episode))
                 repeats = informative = 0
                 pure, retransmitted, first_repair = True, False, None

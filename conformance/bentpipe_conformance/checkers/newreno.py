@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
@@ -10,6 +11,7 @@ from bentpipe_conformance.analysis.moments import (
     Moment,
     acts_at_once,
     answer_window,
+    disturbed_at,
     reaction,
     read_moments,
 )
@@ -131,7 +133,11 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
         return
     if not enters and (flow.handshake.sack or flow.handshake.timestamps):
         return
-    ended = {id(e.end): e for e in context.episodes if e.fast and e.end is not None}
+    ended = {
+        id(e.end): e
+        for e in context.episodes
+        if e.fast and e.end is not None and disturbed_at(e) == math.inf
+    }
     for m in read_moments(flow, context.episodes):
         ack = m.ack
         if m.episode is not None or not ack.duplicate or ack.duplicates != 3 or not m.pure:
@@ -252,6 +258,8 @@ def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> I
     rtt = minimum_rtt(flow)
     for episode in context.episodes:
         if not episode.fast or not episode.partial_acks or rtt <= 0:
+            continue
+        if disturbed_at(episode) <= episode.partial_acks[0].time:
             continue
         partial = episode.partial_acks[0]
         timeout = episode.interrupted

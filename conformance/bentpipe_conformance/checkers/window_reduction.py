@@ -22,6 +22,9 @@ AT_EXIT_RTTS = 0.25
 SMALLEST_FLIGHT = 8
 """Segments; below, a reduced flight and a whole one lie too close together."""
 
+SMALLEST_FLIGHT_TO_GROW = 12
+"""Segments; below, a window reduced once and one reduced twice lie too close together."""
+
 
 def _share(context: Context) -> float | None:
     """Share of the window that remains after a loss, None when it is not known."""
@@ -133,8 +136,11 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
             continue
         if len({sent.start for sent in episode.retransmissions}) < 2:
             continue
-        # Two segments of limited transmit are no part of the flight that is reduced.
-        floor = 0.9 * share * (episode.flight - 2 * segment)
+        # Two segments of limited transmit are no part of the flight that is reduced, and a window
+        # that is not a whole number of segments shows as one less.
+        floor = 0.9 * share * (episode.flight - 2 * segment) - segment
+        if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment:
+            continue
         start = episode.end.time
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
         exit_flight = max(
