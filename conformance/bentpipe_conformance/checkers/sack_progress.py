@@ -20,7 +20,7 @@ def _certain(board: Scoreboard, context: Context) -> set[int]:
     certain = set()
     timer = next((r.sent.time for r in board.repeats if r.timer), None)
     for episode in context.episodes:
-        timed = timer is not None and (episode.end is None or episode.end.time >= timer)
+        timed = timer is not None and timer <= episode.first.time
         if not episode.fast or episode.nested or timed:
             break
         certain.add(id(episode))
@@ -127,6 +127,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
+    timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
     largest = 0
     ends: list[tuple[float, int]] = []
     for sent in flow.sent:
@@ -141,7 +142,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         if new is not None:
             yield context.holds("new data was sent before recovery ended", new)
             continue
-        if id(episode) not in certain:
+        if id(episode) not in certain or any(id(sent) in timers for sent in episode.sent):
             continue
         acks = [ack for ack in episode.acks if ack is not end]
         arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
