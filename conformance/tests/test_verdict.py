@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bentpipe_conformance.verdict import Verdict, across_cases, within_case
 
 PASS, FAIL, OPEN, ERROR, UNSUPPORTED = (

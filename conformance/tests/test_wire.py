@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from bentpipe_conformance.wire import MalformedPacket, Tcp, build, checksum, dissect
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from bentpipe_conformance.wire import MalformedPacket, Tcp, build, checksum, dissect
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -76,10 +75,9 @@ def test_built_segment_reads_the_same_in_scapy(segment: Tcp) -> None:
 def test_any_octets_are_dissected_or_refused(octets: bytes) -> None:
     try:
         segment = dissect(octets)
-    except MalformedPacket as error:
-        assert str(error)
-    else:
-        assert len(segment.payload) <= len(octets)
+    except MalformedPacket:
+        return
+    assert len(segment.payload) <= len(octets) - 40
 
 
 @given(segments(), st.data())

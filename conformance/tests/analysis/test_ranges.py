@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.analysis.ranges import RangeSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from bentpipe_conformance.analysis.ranges import RangeSet
 
 ranges = st.tuples(st.integers(0, 40), st.integers(0, 40))
 operations = st.lists(st.tuples(st.sampled_from(["add", "remove_below"]), ranges), max_size=12)

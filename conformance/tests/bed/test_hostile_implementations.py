@@ -1,4 +1,4 @@
-"""Implementations that do not start, lie, die, hang or babble: one sentence, and the run goes on."""
+"""Implementations that do not start, lie, die, hang or babble: one sentence each."""
 
 from __future__ import annotations
 
