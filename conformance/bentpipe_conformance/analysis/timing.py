@@ -7,7 +7,7 @@ lateness at that moment: the error bar of every time in the trace.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 
 from bentpipe_reference.link.profile import LinkProfile
@@ -45,17 +45,20 @@ def _transits(
 ) -> list[tuple[Packet, float]]:
     """Packets seen on both sides, each with the time it came out of the link.
 
-    What the link dropped never reached its transmitter, so it does not delay what follows.
+    Where equal octets went in more often than they came out, it is unknown which copy was lost,
+    so none of them is used. What the link dropped never reached its transmitter, so it does not
+    delay what follows.
     """
     exits: dict[bytes, deque[float]] = defaultdict(deque)
     for packet in left:
         if packet.outgoing == outgoing:
             exits[_identity(packet)].append(packet.time)
-    found = []
-    for packet in entered:
-        if packet.outgoing == outgoing and (queue := exits.get(_identity(packet))):
-            found.append((packet, queue.popleft()))
-    return found
+    entries = [(packet, _identity(packet)) for packet in entered if packet.outgoing == outgoing]
+    copies = Counter(identity for _, identity in entries)
+    whole = {identity for identity, count in copies.items() if count == len(exits[identity])}
+    return [
+        (packet, exits[identity].popleft()) for packet, identity in entries if identity in whole
+    ]
 
 
 def _identity(packet: Packet) -> bytes:
