@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.analysis.aftermath import read_aftermaths
-from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.analysis.moments import acts_at_once
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, acts_at_once
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.timeouts import RoundTrips
 from bentpipe_conformance.checking import Context, Finding, checker
@@ -39,22 +39,30 @@ class _Opening:
     acks: list[Ack] = field(default_factory=list)
 
 
-def _may_be_probe(flow: Flow, sent: Sent) -> bool:
-    """Whether new data may be a tail loss probe, which no window limits (RFC 8985 section 7.3)."""
-    alone = sent.timed and sent.since_sent > REACTION_S
-    return flow.handshake.sack and alone and sent.flight > 0
+def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool:
+    """Whether new data may be a tail loss probe, which no window limits (RFC 8985 section 7.3).
+
+    A probe waits for a round trip or more from the last progress (section 7.2: for two, or for
+    what is left of the retransmission timeout).
+    """
+    waited = sent.time - progressed
+    return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
 
 
 def _opening(flow: Flow) -> _Opening:
     opening = _Opening()
+    rtt = RoundTrips(flow).smallest
+    progressed = 0.0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable:
             if event.duplicate or event.sacked or event.dsack:
                 break
             if event.advance:
                 opening.acks.append(event)
+                progressed = event.time
         elif isinstance(event, Sent):
-            if event.retransmission or _may_be_probe(flow, event):
+            progressed = progressed if event.flight else event.time
+            if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
                 break
             opening.steps.append((event, len(opening.acks)))
             if not opening.acks:
@@ -146,16 +154,18 @@ def restart_after_idleness(flow: Flow, context: Context) -> Iterator[Finding]:
     largest = 0
     restart: Sent | None = None
     answered = False
+    progressed = 0.0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable and event.advance:
             trips.acknowledged(event)
-            answered = True
+            answered, progressed = True, event.time
         elif isinstance(event, Sent):
+            progressed = progressed if event.flight else event.time
             trips.sent(event)
             idle = context.permitted("idle_timeouts", 4) * trips.longest_timeout
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False
-            if _may_be_probe(flow, event):
+            if _may_be_probe(flow, event, progressed, trips.smallest):
                 continue
             if restart is not None and not answered and event.end - restart.start > allowed:
                 octets = event.end - restart.start

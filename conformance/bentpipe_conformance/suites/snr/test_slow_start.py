@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from bentpipe_conformance.case import case
 from bentpipe_conformance.peer import Connection, NotReached, Peer
 
-IDLE_S = 25.0
-"""Several times the longest retransmission timeout that a 600 ms link explains."""
+IDLE_ROUND_TRIPS = 25
+"""Round trips, queueing included, that exceed any retransmission timeout several times over."""
 
-REQUEST_SEGMENTS = 20
-"""As many segments to be echoed, and their acknowledgments, fit in the queue of any profile."""
+IDLE_S = (25.0, 100.0)
+"""Least time, where there is next to no delay, and longest time to be idle."""
+
+REQUEST_SEGMENTS = 12
+"""More than a restart window; with their acknowledgments they fit in any profile's queue."""
 
 SPACING_S = 0.5
 """Longer than the slowest link of the profiles takes for one segment."""
@@ -46,8 +51,8 @@ def test_idle_burst(peer: Peer) -> None:
     Over the echo service, which sends when, and as much as, the tester likes.
     """
     connection = peer.connect("echo")
-    echo(connection, 110)
-    peer.wait(IDLE_S)
+    slowest = echo(connection, 100)
+    peer.wait(min(max(IDLE_S[0], IDLE_ROUND_TRIPS * slowest), IDLE_S[1]))
     connection.discard(0)
     request(connection, REQUEST_SEGMENTS)
     connection.hold(connection.expect(what="the echo of the burst"))
@@ -124,13 +129,21 @@ def request(connection: Connection, segments: int) -> None:
         connection.send_data(size)
 
 
-def echo(connection: Connection, segments: int) -> None:
-    """Send data and take in its echo, acknowledging every segment, until all of it is back."""
+def echo(connection: Connection, segments: int) -> float:
+    """Send data and take in its echo, acknowledging every segment, until all of it is back.
+
+    Returns the longest time in seconds from a request to its echo.
+    """
     target = connection.next + segments * connection.segment
+    asked: deque[tuple[int, float]] = deque()
+    slowest = 0.0
     while True:
         request(connection, (target - connection.next) // connection.segment)
+        asked.append((connection.next, connection.peer.now()))
+        while asked and asked[0][0] <= connection.delivered:
+            slowest = max(slowest, connection.peer.now() - asked.popleft()[1])
         if connection.delivered >= connection.next:
-            return
+            return slowest
         segment = connection.next_segment(TIMEOUT_S)
         if segment is None:
             raise NotReached(f"only {connection.delivered} octets were echoed")
