@@ -124,10 +124,29 @@ def check(link: str, place: str, as_json: bool) -> None:
     if as_json:
         print_json({"place": name, "reason": reason, "link": profile.id, **figures})
         return
-    console = Console()
+    console = Console(highlight=False)
     console.print(f"[bold]{name}[/]: {reason}", soft_wrap=True)
-    for key, value in figures.items():
-        console.print(f"  {key.replace('_', ' '):<28} {value}", highlight=False)
+    for line in _figures(figures):
+        console.print(f"  {line}")
+
+
+def _figures(figures: dict[str, Any]) -> list[str]:
+    """The figures of a check as lines for people."""
+    lines = [
+        f"round trip  {figures['rtt_mean'] * 1e3:.3f} ms, expected "
+        f"{figures['rtt_expected'] * 1e3:.3f} ms "
+        f"(error {figures['rtt_error_mean'] * 1e3:.3f} ms on average, "
+        f"{figures['rtt_error_p99'] * 1e3:.3f} ms at the 99th percentile)"
+    ]
+    for key, way in (("forward", "to the tester"), ("return", "to the implementation")):
+        measured, expected = figures[f"{key}_bit_s"], figures[f"{key}_expected"]
+        if measured and expected:
+            lines.append(
+                f"rate        {measured / 1e3:.1f} kb/s {way}, expected {expected / 1e3:.1f} kb/s"
+            )
+    lines.append(f"loss        {figures['lost']} of {figures['sent']} packets")
+    lines.append(f"times       within {figures['timing_error'] * 1e3:.3f} ms")
+    return lines + [f"[yellow]{fault}[/]" for fault in figures["faults"]]
 
 
 COMMANDS = {"bed": bed}

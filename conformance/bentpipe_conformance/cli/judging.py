@@ -98,7 +98,8 @@ def analyze(capture: Path, iut: str | None, profile: str, partial: bool, as_json
         address = iut or busiest_sender(capture, partial=partial)
         foreign = read_foreign(capture, address, partial=partial)
     except CaptureError as error:
-        raise Failure(str(error)) from error
+        mend = " Add --partial to judge what precedes." if error.partial and not partial else ""
+        raise Failure(f"{error}{mend}") from error
     trace = read_trace(foreign.captured, trust_checksums=True)
     ics = observed_ics(read_flows(trace))
     analyses, flows = judge_capture(trace, profile, ics)
