@@ -23,11 +23,15 @@ still == <<link, receiverVars, ackLink, budgets>>
 
 NoWindow(una, w) == una
 
-Log == TraceLogs[trace]
+(* TLC would evaluate all traces anew at every step; its registers keep them evaluated.               *)
+Count == Len(TraceLogs)
+ASSUME TLCSet(0, Count) /\ \A i \in 1..Count : TLCSet(i, TraceLogs[i])
+
+Log == TLCGet(trace)
 Event == Log[at]
 Is(kind) == at <= Len(Log) /\ Event.k = kind
 
-TraceInit == Init /\ trace \in DOMAIN TraceLogs /\ at = 1 /\ due = <<>> /\ spent = FALSE
+TraceInit == Init /\ trace \in 1..TLCGet(0) /\ at = 1 /\ due = <<>> /\ spent = FALSE
 
 Acknowledged ==
     /\ Is("ack") /\ due = <<>> /\ Event.n <= sndMax

@@ -21,7 +21,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "state": {"snd_una": int, "in_recovery": bool},
 }
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+), "(.*)">>')
-PROFILES = ("hk99", "rfc")
+PROFILES = ("hk99",)
 
 
 class TraceProblem(Exception):
@@ -53,7 +53,7 @@ class Trace:
 
     Attributes:
         name: where it comes from.
-        profile: ``hk99`` or ``rfc``.
+        profile: the sender's rules.
         steps: its events.
         lines: its lines as they were.
     """
@@ -104,9 +104,14 @@ def read_trace(path: Path) -> Trace:
         raise TraceProblem(f"{path} does not begin with the event 'begin'.")
     profile = events[0].get("profile")
     if profile not in PROFILES:
-        raise TraceProblem(f"{path}, line 1: the profile {profile!r} is neither hk99 nor rfc.")
+        raise TraceProblem(
+            f"{path}, line 1: the profile is {profile!r}; only traces of hk99 senders can be "
+            "validated, because what RFC 6675 repairs depends on windows in octets."
+        )
     numbering = _Numbering(str(path))
-    steps = [numbering.step(event, at) for at, event in enumerate(events[1:], start=2)]
+    steps = [
+        step for at, event in enumerate(events[1:], start=2) for step in numbering.steps(event, at)
+    ]
     return Trace(str(path), profile, tuple(steps), tuple(lines))
 
 
@@ -136,29 +141,26 @@ class _Numbering:
         self._window: int | None = None
         self._una = 0
 
-    def step(self, event: dict[str, Any], line: int) -> Step:
-        """The event in segments."""
+    def steps(self, event: dict[str, Any], line: int) -> list[Step]:
+        """The event in segments: one step, or one for each segment that was sent as one."""
         kind: str = event["event"]
         if kind == "send":
-            return Step(kind, self._sent(event, line), frozenset(), False, line)
+            return [Step(kind, at, frozenset(), False, line) for at in self._sent(event, line)]
         if kind == "ack":
-            return self._acknowledged(event, line)
+            return [self._acknowledged(event, line)]
         if kind == "state":
             number = self._edge(event["snd_una"], line)
-            return Step(kind, number, frozenset(), event["in_recovery"], line)
-        return Step(kind, 0, frozenset(), False, line)
+            return [Step(kind, number, frozenset(), event["in_recovery"], line)]
+        return [Step(kind, 0, frozenset(), False, line)]
 
-    def _sent(self, event: dict[str, Any], line: int) -> int:
+    def _sent(self, event: dict[str, Any], line: int) -> range:
         seq, end = event["seq"], event["seq"] + event["octets"]
         if seq == self._edges[-1]:
             self._edges.append(end)
-        number = self._edge(seq, line)
-        if end != self._edges[number + 1 if number + 1 < len(self._edges) else -1]:
-            raise TraceProblem(
-                f"{self._name}, line {line}: the segment at {seq} is cut otherwise than before; "
-                "such a trace says too little for this model."
-            )
-        return number
+        first = self._edge(seq, line)
+        if first + 1 >= len(self._edges):
+            return range(first, first + 1)
+        return range(first, self._edge(end, line))
 
     def _acknowledged(self, event: dict[str, Any], line: int) -> Step:
         number = self._edge(event["ack"], line)
