@@ -24,6 +24,7 @@ from bentpipe_conformance.modelling.manifest import (
     model_root,
     record,
 )
+from bentpipe_conformance.modelling.scenarios import scenario
 from bentpipe_conformance.modelling.tool import ToolProblem, find_jar, find_java, read_pin
 
 _STYLE = {"as expected": "green", "problem": "yellow"}
@@ -55,7 +56,7 @@ _BROKEN = ("mutant", "limit")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep configurations, logs, result.json and SVG ladders here.",
+    help="Keep configurations, logs, result.json, ladders and scenarios here.",
 )
 @click.option(
     "--models",
@@ -98,7 +99,7 @@ def model(
         raise Failure(f"{error.filename}: {error.strerror}; choose another --out", OPEN) from error
     report = _report(results, update_manifest)
     if out is not None:
-        _keep(report, results, out)
+        _keep(report, results, out, root)
     if as_json:
         print_json(report)
     else:
@@ -180,9 +181,10 @@ def _report(results: list[Result], updated: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _keep(report: list[dict[str, Any]], results: list[Result], out: Path) -> None:
+def _keep(report: list[dict[str, Any]], results: list[Result], out: Path, root: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    scenarios = []
     for item in results:
         if item.outcome is not None and item.outcome.trace:
             drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop)
@@ -190,6 +192,11 @@ def _keep(report: list[dict[str, Any]], results: list[Result], out: Path) -> Non
             folder = out / item.manifest.name / item.run.name
             (folder / "ladder.svg").write_text(ladder.as_svg(drawn, title), encoding="utf-8")
             (folder / "ladder.txt").write_text(ladder.as_text(drawn) + "\n", encoding="utf-8")
+            if item.run.violates == item.violated:
+                scenarios.append(scenario(item, drawn, root))
+    if scenarios:
+        text = json.dumps(scenarios, indent=2, ensure_ascii=False) + "\n"
+        (out / "scenarios.json").write_text(text, encoding="utf-8")
 
 
 def _print(results: list[Result], updated: bool) -> None:

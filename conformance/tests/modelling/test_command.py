@@ -91,9 +91,13 @@ def test_mutant_that_survives_fails(models: Path) -> None:
     assert [row["verdict"] for row in json.loads(result.stdout)] == ["as expected", "not caught"]
 
 
-def test_mutant_caught_passes(models: Path, tmp_path: Path) -> None:
+def test_mutant_caught_passes_and_leaves_a_scenario(models: Path, tmp_path: Path) -> None:
     answer(tmp_path, VIOLATED, 12)
-    assert call(models, "toy", "--only", "broken").exit_code == 0
+    out = tmp_path / "out"
+    assert call(models, "toy", "--only", "broken", "--out", str(out)).exit_code == 0
+    (scenario,) = json.loads((out / "scenarios.json").read_text(encoding="utf-8"))
+    assert scenario["name"] == "toy-data/broken" and scenario["actions"] == ["Step"]
+    assert scenario["requirements"] == ["SNR-REC-001"] and len(scenario["model_sha256"]) == 64
 
 
 def test_drift_fails_until_recorded(models: Path, tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.cli.main import bentpipe
+from click.testing import CliRunner, Result
+
+TRACE = """{"event": "begin", "profile": "hk99"}
+{"event": "send", "seq": 0, "octets": 100}
+{"event": "send", "seq": 0, "octets": 100}
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    jar = tmp_path / "tools.jar"
+    jar.write_bytes(b"")
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    path = tmp_path / "x.ndjson"
+    path.write_text(TRACE, encoding="utf-8")
+    return path
+
+
+def answer(folder: Path, *reached: str) -> None:
+    """A stand-in for Java that prints what TLC printed once."""
+    end = "@!@!@STARTMSG 2193:0 @!@!@\nNo error.\n@!@!@ENDMSG 2193 @!@!@"
+    (folder / "output").write_text("\n".join([*reached, end]) + "\n", encoding="utf-8")
+    (folder / "bin").mkdir()
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\ncat '{folder}/output'\n", encoding="utf-8")
+    java.chmod(0o755)
+
+
+def call(*files: Path) -> Result:
+    return CliRunner().invoke(bentpipe, ["trace-check", *map(str, files)])
+
+
+def test_trace_followed_to_its_end_passes(trace: Path) -> None:
+    answer(trace.parent, '<<"reached", 1, 1, "x">>', '<<"reached", 1, 3, "accepted">>')
+    result = call(trace)
+    assert result.exit_code == 0 and "consistent, 2 events" in result.stdout
+
+
+def test_rejected_event_shown_with_its_guard(trace: Path) -> None:
+    answer(trace.parent, '<<"reached", 1, 2, "nothing calls for it">>', '<<"reached", 1, 1, "y">>')
+    result = call(trace)
+    assert result.exit_code == 1
+    assert "violates the model at line 3: nothing calls for it" in result.stdout
+    assert '> 3: {"event": "send", "seq": 0, "octets": 100}' in result.stdout
+
+
+def test_silence_about_a_trace_is_a_problem(trace: Path) -> None:
+    answer(trace.parent)
+    assert call(trace).exit_code == 3
+
+
+def test_file_that_is_no_trace_is_wrong_use(trace: Path) -> None:
+    trace.write_text("nonsense", encoding="utf-8")
+    result = call(trace)
+    assert result.exit_code == 2 and "line 1 is not JSON" in result.output
