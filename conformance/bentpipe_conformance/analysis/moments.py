@@ -54,6 +54,8 @@ class Moment:
         pure: every repeat since the last advance was a duplicate acknowledgment.
         informative: of these, how many reported newly held data in SACK blocks.
         window_edge: highest right edge of the window offered so far, this one included.
+        repaired: highest offset retransmitted so far, exclusive; above the acknowledgment, another
+            recovery may be under way that nothing has shown yet.
         disturbed: a timer may have expired in the running episode although no timeout is seen.
     """
 
@@ -69,12 +71,14 @@ class Moment:
     pure: bool
     informative: int
     window_edge: int
+    repaired: int
     disturbed: bool
 
     @property
     def open(self) -> bool:
         """Whether the sender was outside recovery and above every earlier recover."""
-        return self.episode is None and self.ack.ack > self.recover
+        above = self.ack.ack > self.recover and self.ack.ack >= self.repaired
+        return self.episode is None and above
 
     @property
     def retransmissions(self) -> list[Sent]:
@@ -147,9 +151,13 @@ def disturbed_at(episode: Episode) -> float:
     With SACK, a retransmission timeout soon after an arrival looks like RACK's reordering timer,
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
-    new data goes on with an earlier one, of which a timeout hid the end: minus infinity.
+    new data goes on with an earlier one, of which a timeout hid the end, and one that begins with
+    another duplicate than the third may have begun with a timeout: minus infinity.
     """
-    if episode.trigger is not None and episode.trigger.advance:
+    trigger = episode.trigger
+    if trigger is not None and (
+        trigger.advance or (trigger.duplicates != 3 and not trigger.sacked)
+    ):
         return -math.inf
     repeated: set[int] = set()
     for sent in episode.retransmissions:
@@ -179,7 +187,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     repeats = informative = 0
     reordered, pure, retransmitted = False, True, False
     first_repair: float | None = None
-    window_edge = 0
+    window_edge = repaired = 0
     partially: set[int] = set()
     for event in flow.events:
         if isinstance(event, Sent):
@@ -187,6 +195,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 progress = event.time
             if event.retransmission:
                 retransmitted = True
+                repaired = max(repaired, event.end)
                 first_repair = event.time if first_repair is None else first_repair
             episode = triggered.get(id(event))
             if episode is not None:
@@ -204,7 +213,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             episode = running.get(id(event))
             yield Moment(
                 event, rtt, episode, fast_recover, recover, progress, last_advance,
-                repeats, reordered, pure, informative, window_edge,
+                repeats, reordered, pure, informative, window_edge, repaired,
                 event.time > disturbances.get(id(episode), math.inf),
             )  # fmt: skip
             if event.dsack is not None or event.duplicates * flow.segment > event.flight:

@@ -61,7 +61,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iter
         ack = m.ack
         if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD or not m.open or not m.pure:
             continue
-        if m.reordered and context.permitted("adaptive_threshold", False):
+        if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
         if needs_sack and m.informative < DUPLICATE_THRESHOLD:
             continue
@@ -119,6 +119,8 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
     for m in read_moments(flow, context.episodes):
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
+            continue
+        if ack.ack < m.repaired:
             continue
         # Only the first starts recovery; what the same acknowledgment brings further is part of it.
         early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]

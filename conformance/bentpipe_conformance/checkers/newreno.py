@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
@@ -17,6 +18,9 @@ from bentpipe_conformance.analysis.moments import (
 )
 from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
 from bentpipe_conformance.checking import Context, Finding, checker
+
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 step 2."""
 
 LONGEST_TIMEOUT_S = 30.0
 """No sane retransmission timeout before back-off, even over a satellite, is longer."""
@@ -46,32 +50,64 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator
             continue
         if not context.permitted("every_partial") and not _earned(m, episode):
             continue
-        until = ack.time + answer_window(m.rtt)
-        answer = next(
-            (
-                sent
-                for sent in flow.between(ack.time, until)
-                if sent.retransmission and sent.start == ack.ack
-            ),
-            None,
+        if context.permitted("every_partial"):
+            yield from _answer_at_once(flow, context, m)
+        else:
+            yield from _answer_in_time(flow, context, m)
+
+
+def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+    ack = m.ack
+    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    took = reaction(m, answer, context.ics, context.timing_error)
+    if answer is not None and took == "at once":
+        yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
+    elif answer is not None and took == "unclear":
+        delay = answer.time - ack.time
+        yield context.unclear(
+            f"offset {ack.ack} was retransmitted {delay:.3f} s later", answer, ack
         )
-        took = reaction(m, answer, context.ics, context.timing_error)
-        delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
-        if answer is not None and took == "at once":
-            yield context.holds(
-                f"the partial acknowledgment of offset {ack.ack} was answered", answer, ack
-            )
-        elif answer is not None and took == "unclear":
-            yield context.unclear(f"offset {ack.ack} was retransmitted {delay}", answer, ack)
-        elif ack.responses or flow.packets[-1].time >= ack.time + REACTION_S:
-            yield context.violated(
-                f"the partial acknowledgment of offset {ack.ack} brought no retransmission at once",
-                ack,
-                *ack.responses,
-                episode.first,
-                expected=f"a retransmission of offset {ack.ack} at once",
-                actual=f"it was retransmitted {delay}",
-            )
+    elif ack.responses or flow.packets[-1].time >= ack.time + REACTION_S:
+        yield _unanswered(context, ack, answer, "at once")
+
+
+def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+    """Proportional rate reduction may leave the answer to the next acknowledgments."""
+    ack = m.ack
+    third: Ack | None = None
+    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    for following in flow.acks[at : at + 50]:
+        if following.advance or following.duplicates >= DUPLICATE_THRESHOLD:
+            third = None if following.advance else following
+            break
+    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    if answer is not None and (third is None or answer.packet.number < third.packet.number):
+        yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
+    elif third is not None and acts_at_once(context.ics):
+        yield _unanswered(context, ack, answer, "before its third duplicate")
+
+
+def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
+    """The retransmission of the segment that an acknowledgment asks for."""
+    return next(
+        (
+            sent
+            for sent in flow.between(ack.time, until)
+            if sent.retransmission and sent.start == ack.ack
+        ),
+        None,
+    )
+
+
+def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
+    delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
+    return context.violated(
+        f"the partial acknowledgment of offset {ack.ack} brought no retransmission {when}",
+        ack,
+        *ack.responses,
+        expected=f"a retransmission of offset {ack.ack} {when}",
+        actual=f"it was retransmitted {delay}",
+    )
 
 
 def _earned(m: Moment, episode: Episode) -> bool:

@@ -34,6 +34,11 @@ def _share(context: Context) -> float | None:
     return found
 
 
+def _in_network(sent: Sent) -> int:
+    """Octets outstanding with a segment that the receiver has not reported held."""
+    return sent.end - sent.una - sum(right - left for left, right in sent.sacked)
+
+
 class _Window:
     """What the flight of one flow shows of the window."""
 
@@ -106,8 +111,8 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
         after = after or window.first_new(episode)
         if not after:
             continue
-        largest = max(after, key=lambda sent: sent.end - sent.una)
-        flight = largest.end - largest.una
+        largest = max(after, key=_in_network)
+        flight = _in_network(largest)
         limit = window.limit(episode, share)
         sentence = f"{episode.flight} octets outstanding became {flight}"
         if flight > limit:
@@ -196,8 +201,10 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
         if not episode.fast or episode.nested or not window.complete(episode) or end is None:
             continue
         new = [sent for sent in end.responses if sent.new]
-        before = end.max - end.ack
-        after = max((sent.end - end.ack for sent in new), default=before)
+        # What the next loss has left in the receiver's buffer is not in the network.
+        held = sum(right - left for left, right in end.sacked)
+        before = end.max - end.ack - held
+        after = max((sent.end - end.ack - held for sent in new), default=before)
         limits = []
         if share is not None and window.shows(episode):
             limits.append(window.limit(episode, share))

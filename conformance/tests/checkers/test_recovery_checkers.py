@@ -184,8 +184,12 @@ def test_first_duplicates_that_report_nothing() -> None:
 def test_partial_acknowledgment_answered_or_not() -> None:
     story = _duplicates(_flight(), 2).send(2).ack(5, after=RTT)
     assert story.send(5).verdicts("SNR-REC-001") == PASS
-    story = _duplicates(_flight(), 2).send(2).ack(5, after=RTT).send(16)
-    assert story.verdicts("SNR-REC-001") == FAIL
+    paced = _duplicates(_flight(), 2).send(2).ack(5, after=RTT).ack(5, after=0.01).send(5)
+    assert paced.ack(5, after=0.01).ack(5, after=0.01).verdicts("SNR-REC-001") == PASS
+    assert paced.verdicts("SNR-REC-001", "hk99") == PASS
+    reno = _duplicates(_duplicates(_flight(), 2).send(2).ack(5, after=RTT).send(16), 5).send(5)
+    assert reno.verdicts("SNR-REC-001") == FAIL
+    assert reno.verdicts("SNR-REC-001", "hk99") == FAIL
 
 
 def test_partial_acknowledgment_by_late_data() -> None:
