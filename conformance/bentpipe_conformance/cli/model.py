@@ -64,10 +64,18 @@ _BROKEN = ("mutant", "limit")
     help="Folder with pom.xml and the models [tla, here or above].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option(
+    "--distributed",
+    "host",
+    metavar="HOST",
+    help="Use TLC's distributed mode, for one run: HOST is "
+    "this machine's address; --workers are started here, more may join.",
+)
 @click.option("--update-manifest", is_flag=True, help="Record the figures found.")
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
-    memory: int, out: Path | None, models: Path | None, as_json: bool, update_manifest: bool,
+    memory: int, out: Path | None, models: Path | None, as_json: bool,
+    host: str | None, update_manifest: bool,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -75,8 +83,11 @@ def model(
     Exit status 0 when everything is as the manifests say, 1 on a violation, an uncaught mutant or
     drift, 3 when the tool could not do its work.
     """
-    limits = Limits(timeout or (300.0 if tier == "pr" else 3600.0), memory, workers, out)
     console = Console(stderr=True)
+    limits = Limits(
+        timeout or (300.0 if tier == "pr" else 3600.0), memory, workers, out, host,
+        lambda line: console.print(f"a worker on another machine: {line}", soft_wrap=True),
+    )  # fmt: skip
     try:
         root = models or model_root()
         chosen = [
@@ -88,6 +99,10 @@ def model(
         ]
         if not chosen:
             raise Failure(f"{name} has no such run in the {tier} tier", USAGE)
+        if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):
+            raise Failure(
+                "--distributed is for one run of the kind check; name it by --only", USAGE
+            )
         jar = find_jar(read_pin(root / "pom.xml"), lambda line: console.print(line))
         checker = Checker(find_java(), jar, root, limits)
         results = _checked(checker, chosen, console)
