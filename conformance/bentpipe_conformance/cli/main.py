@@ -61,7 +61,7 @@ class _Lazy(click.Group):
 )
 @click.version_option(version("bentpipe"), "-V", "--version", prog_name="bentpipe")
 def bentpipe() -> None:
-    r"""Certify transport protocols over satellite links, on recorded evidence.
+    """Certify transport protocols over satellite links, on recorded evidence.
 
     \b
     Examples:
