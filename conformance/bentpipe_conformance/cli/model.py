@@ -228,7 +228,7 @@ def _print(results: list[Result], updated: bool) -> None:
         ids = ", ".join(item.manifest.requirements.get(item.violated, ()))
         table.add_row(
             item.manifest.name, item.run.name, item.run.kind,
-            f"[{_STYLE.get(verdict, 'red')}]{verdict}[/]",
+            f"[{_STYLE.get(verdict, 'red')}]{'ok' if verdict == 'as expected' else verdict}[/]",
             f"{figures['distinct']:,}" if "distinct" in figures else "",
             str(figures.get("depth") or ""), str(figures.get("seconds", "")),
             f"{item.violated} violated ({ids or 'as it must'})" if item.violated else "",
