@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -128,3 +129,13 @@ def test_run_past_its_time_killed(job: tlc.Job) -> None:
     assert time.monotonic() - started < 30
     with pytest.raises(ProcessLookupError):
         os.kill(int((job.directory / "pid").read_text(encoding="utf-8")), 0)
+
+
+def test_cancelled_run_killed(job: tlc.Job) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    started = time.monotonic()
+    waiting = java(job.directory, PROGRESS, then="sleep 60")
+    with pytest.raises(ToolProblem):
+        tlc.run(waiting, Path("x.jar"), job, cancelled=cancelled)
+    assert time.monotonic() - started < 10
