@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,9 @@ def trace_check(
         for profile in traces.PROFILES:
             chosen = [trace for trace in read if trace.profile == profile]
             if chosen:
-                with tempfile.TemporaryDirectory(prefix="bentpipe-trace-") as scratch:
-                    found = traces.validate(chosen, tool, root, Path(scratch), timeout, memory)
+                scratch = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
+                found = traces.validate(chosen, tool, root, scratch, timeout, memory)
+                shutil.rmtree(scratch)  # a failure keeps it: the message names the log in it
                 judged.update((item.trace.name, item) for item in found)
     except ToolProblem as problem:
         raise Failure(str(problem), OPEN) from problem

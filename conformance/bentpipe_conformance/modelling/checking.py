@@ -136,7 +136,7 @@ class Checker:
             except ToolProblem as problem:
                 why = str(problem)
                 if self._limits.directory is None:
-                    why = f"{why} {self._keep_log(manifest, run, directory)}".strip()
+                    why = self._with_kept_log(why, directory)
                 return Result(manifest, run, "problem", why, None, "", None)
         return judged(manifest, run, config, outcome)
 
@@ -161,13 +161,15 @@ class Checker:
         )
 
     @staticmethod
-    def _keep_log(manifest: Manifest, run: Run, directory: Path) -> str:
+    def _with_kept_log(why: str, directory: Path) -> str:
+        """The sentence, with the log moved to where it outlives the run's folder."""
         log = directory / "tlc.log"
         if not log.is_file():
-            return ""
-        kept = Path(tempfile.gettempdir()) / f"bentpipe-{manifest.name}-{run.name}.log"
-        kept.write_bytes(log.read_bytes())
-        return f"(kept as {kept})"
+            return why
+        kept, name = tempfile.mkstemp(prefix="bentpipe-model-", suffix=".log")
+        with open(kept, "wb") as copy:
+            copy.write(log.read_bytes())
+        return why.replace(str(log), name)
 
 
 def configured(manifest: Manifest, run: Run) -> Configuration:

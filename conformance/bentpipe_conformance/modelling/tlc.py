@@ -247,7 +247,7 @@ class _Reading:
         specific = [text for text in self._errors if "TLC threw an unexpected" not in text]
         lines = (line.strip(" *") for line in (specific or self._errors)[0].splitlines())
         told = [line for line in lines if line and not line.startswith(_CHATTER)]
-        text = " ".join(" ".join(told).split())[:300]
+        text = " ".join(" ".join(told).partition("Residual stack trace")[0].split())[:300]
         return text if text.endswith(".") else f"{text}."
 
     def _message(self, code: int, severity: int, text: str) -> None:

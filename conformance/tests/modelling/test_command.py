@@ -114,7 +114,7 @@ def test_tool_that_fails_is_a_problem_and_its_log_is_kept(models: Path, tmp_path
     assert result.exit_code == 3
     (row,) = json.loads(result.stdout)
     assert row["verdict"] == "problem" and "ended with status 7" in row["why"]
-    kept = Path(row["why"].split("kept as ")[1].rstrip(")"))
+    kept = Path(row["why"].split("Log: ")[1])
     assert kept.is_file()
     kept.unlink()
 
