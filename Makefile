@@ -8,12 +8,13 @@ BIN := .venv/bin
 READY := .venv/.ready
 OUT ?= bentpipe-runs/linux-geo
 
-.PHONY: help setup certify test lint bench stability docs bed clean
+.PHONY: help setup certify test lint bench models stability docs bed clean
 
 help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
 	@echo "make test      run all tests, linters and type checks"
 	@echo "make bench     print the benchmark ratios"
+	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
 	@echo "make stability 20 certifications in a row, quiet and loaded, must agree (long)"
 	@echo "make docs      build the documentation in docs/_build"
 	@echo "make bed       build the test bed's virtual-time kernel (once per machine)"
@@ -46,6 +47,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bentpipe_conformance.benchmarks
+
+models: setup
+	$(BIN)/bentpipe model all --tier pr --mutants
 
 stability: bed
 	$(BIN)/python -m bentpipe_conformance.stability linux --runs 20

@@ -116,6 +116,7 @@ def show_command(identifier: str, as_json: bool) -> None:
 
 
 def _requirement_detail(item: Requirement) -> dict[str, Any]:
+    from bentpipe_conformance.modelling.coverage import evidence_for
     from bentpipe_conformance.selftest.mutants import mutants_of
 
     cases = [found.id for found in load_cases().values() if item.id in found.requirements]
@@ -129,6 +130,11 @@ def _requirement_detail(item: Requirement) -> dict[str, Any]:
     detail["checker"] = f"{checker.__module__}.{checker.__name__}" if checker else None
     detail["cases"] = cases
     detail["mutants"] = list(mutants_of(item.id))
+    detail["models"] = [
+        f"{shown.model}: {shown.property} (runs: {', '.join(shown.runs) or 'none'}; "
+        f"mutants: {', '.join(shown.mutants) or 'none'})"
+        for shown in evidence_for(item.id)
+    ]
     return detail
 
 
