@@ -54,8 +54,9 @@ class Moment:
         pure: every repeat since the last advance was a duplicate acknowledgment.
         informative: of these, how many reported newly held data in SACK blocks.
         window_edge: highest right edge of the window offered so far, this one included.
-        repaired: highest offset retransmitted so far, exclusive; above the acknowledgment, another
-            recovery may be under way that nothing has shown yet.
+        shadow: below this offset another recovery may be under way that nothing has shown yet: the
+            highest retransmitted so far, or snd_max when the last episode ended, for a sender can
+            enter the next recovery at the end of one.
         disturbed: a timer may have expired in the running episode although no timeout is seen.
     """
 
@@ -71,13 +72,13 @@ class Moment:
     pure: bool
     informative: int
     window_edge: int
-    repaired: int
+    shadow: int
     disturbed: bool
 
     @property
     def open(self) -> bool:
         """Whether the sender was outside recovery and above every earlier recover."""
-        above = self.ack.ack > self.recover and self.ack.ack >= self.repaired
+        above = self.ack.ack > self.recover and self.ack.ack >= self.shadow
         return self.episode is None and above
 
     @property
@@ -187,7 +188,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     repeats = informative = 0
     reordered, pure, retransmitted = False, True, False
     first_repair: float | None = None
-    window_edge = repaired = 0
+    window_edge = shadow = 0
     partially: set[int] = set()
     for event in flow.events:
         if isinstance(event, Sent):
@@ -195,7 +196,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 progress = event.time
             if event.retransmission:
                 retransmitted = True
-                repaired = max(repaired, event.end)
+                shadow = max(shadow, event.end)
                 first_repair = event.time if first_repair is None else first_repair
             episode = triggered.get(id(event))
             if episode is not None:
@@ -213,9 +214,11 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             episode = running.get(id(event))
             yield Moment(
                 event, rtt, episode, fast_recover, recover, progress, last_advance,
-                repeats, reordered, pure, informative, window_edge, repaired,
+                repeats, reordered, pure, informative, window_edge, shadow,
                 event.time > disturbances.get(id(episode), math.inf),
             )  # fmt: skip
+            if episode is not None and event is episode.end:
+                shadow = max(shadow, event.max)
             if event.dsack is not None or event.duplicates * flow.segment > event.flight:
                 reordered = True
             if advances:

@@ -120,7 +120,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
-        if ack.ack < m.repaired:
+        if ack.ack < m.shadow:
             continue
         # Only the first starts recovery; what the same acknowledgment brings further is part of it.
         early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]

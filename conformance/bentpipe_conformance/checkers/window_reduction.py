@@ -22,6 +22,9 @@ AT_EXIT_RTTS = 0.25
 SMALLEST_FLIGHT = 8
 """Segments; below, a reduced flight and a whole one lie too close together."""
 
+ROUNDING_SEGMENTS = 3
+"""Segments conceded during recovery: two of limited transmit, one that rounding may add."""
+
 SMALLEST_FLIGHT_TO_GROW = 12
 """Segments; below, a window reduced once and one reduced twice lie too close together."""
 
@@ -144,7 +147,9 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         # Two segments of limited transmit are no part of the flight that is reduced, and a window
         # that is not a whole number of segments shows as one less.
         floor = 0.9 * share * (episode.flight - 2 * segment) - segment
-        if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment:
+        held = sum(right - left for left, right in episode.first.sacked)
+        if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment or held > 5 * segment:
+            # What was held before does not show the window in the network.
             continue
         start = episode.end.time
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
@@ -252,7 +257,7 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
             permitted = max(share * episode.flight, 2 * segment) + n * segment
             if context.permitted("proportional"):
                 permitted = max(permitted, episode.flight + share * n * segment)
-            excess = sent.end - sent.una - permitted - 2 * segment
+            excess = sent.end - sent.una - permitted - ROUNDING_SEGMENTS * segment
             if excess > 0 and (worst is None or excess > worst[0]):
                 worst = excess, permitted, sent
         if worst is not None:
