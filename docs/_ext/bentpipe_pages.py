@@ -1,0 +1,355 @@
+"""Directives that print what the package knows, so that no page can disagree with it.
+
+``requirement-matrix``, ``requirement-texts``
+    the registry, with each requirement's checker, cases and mutants;
+``implementation-table``, ``link-table``, ``statement-table``
+    the bundled descriptions, the link profiles and the proforma of the conformance statement;
+``command-help NAME...``
+    the help text of a command;
+``experiment-results FILE``
+    the table and the judgments of an experiment's ``results.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from bentpipe_conformance.case import load_cases
+from bentpipe_conformance.checking import load_checkers
+from bentpipe_conformance.cli.listing import iut_rows
+from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.iut.proforma import load_proforma
+from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
+from bentpipe_reference.link.profile import Direction, load_profiles
+from bentpipe_spec.registry import Requirement, load_requirements
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+SUITES = {
+    "SNR": "TCP loss recovery (SNR)",
+    "STP": "Satellite Transport Protocol (STP)",
+    "RWBP": "Receiver Window Backpressure Protocol (RWBP)",
+}
+GROUPS = {
+    "SNR-ACK": "acknowledgments",
+    "SNR-CA": "congestion avoidance",
+    "SNR-FR": "fast retransmit",
+    "SNR-LT": "limited transmit",
+    "SNR-OPT": "options",
+    "SNR-RCV": "receiver",
+    "SNR-REC": "recovery",
+    "SNR-RTO": "retransmission timeout",
+    "SNR-SAK": "selective acknowledgment",
+    "SNR-SS": "slow start",
+    "SNR-TS": "timestamps",
+    "SNR-WIN": "windows",
+}
+"""Names of suites and groups, in the order of the page; what is not named here comes last."""
+
+
+class Printed(SphinxDirective):
+    """A directive whose content is reStructuredText that it writes itself."""
+
+    def lines(self) -> Iterable[str]:
+        """The source lines."""
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        """Parse the lines where the directive stands."""
+        source = StringList(list(self.lines()), source=self.get_source_info()[0])
+        return self.parse_content_to_nodes(source)
+
+    def parse_content_to_nodes(self, source: StringList) -> list[nodes.Node]:
+        """The nodes of the lines."""
+        container = nodes.Element()
+        self.state.nested_parse(source, self.content_offset, container, match_titles=True)
+        return container.children
+
+
+def _table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "", widths: str = "auto"
+) -> Iterable[str]:
+    """A list table in a box that scrolls."""
+    yield ".. container:: wide-table"
+    yield ""
+    yield "   .. list-table::"
+    yield "      :header-rows: 1"
+    yield f"      :widths: {widths}"
+    if kind:
+        yield f"      :class: {kind}"
+    yield ""
+    for row in (header, *rows):
+        for i, cell in enumerate(row):
+            mark = "* -" if i == 0 else "  -"
+            first, *more = cell.split("\n") if cell else [""]
+            yield f"      {mark} {first}".rstrip()
+            yield from (f"          {line}".rstrip() for line in more)
+    yield ""
+
+
+def _by_group() -> dict[str, list[Requirement]]:
+    """Requirements by group, those of the first suite first."""
+    found: dict[str, list[Requirement]] = {}
+    for item in load_requirements().values():
+        found.setdefault(item.id.rpartition("-")[0], []).append(item)
+    suites = list(SUITES)
+
+    def place(group: str) -> tuple[int, str]:
+        suite = group.split("-")[0]
+        return suites.index(suite) if suite in suites else len(suites), group
+
+    return {group: found[group] for group in sorted(found, key=place)}
+
+
+def _heading(group: str) -> str:
+    suite = group.split("-")[0]
+    return f"{SUITES.get(suite, suite)}: {GROUPS.get(group, group)}"
+
+
+def _cases_of(requirement: str) -> list[str]:
+    return [item.id for item in load_cases().values() if requirement in item.requirements]
+
+
+def _anchor(requirement: str) -> str:
+    return f"requirement-{requirement.lower()}"
+
+
+def _bullets(names: Sequence[str]) -> str:
+    return "\n".join(f"* ``{name}``" for name in names) if names else "—"
+
+
+class RequirementMatrix(Printed):
+    """Requirement x level x checker x cases x mutants, a table per group."""
+
+    def lines(self) -> Iterable[str]:
+        """A table per group, after the totals."""
+        registry, checkers = load_requirements(), load_checkers()
+        wire = [item for item in registry.values() if item.testability == "wire"]
+        yield (
+            f"{len(registry)} requirements, {len(wire)} of them judged on packets; "
+            f"{len(checkers)} checkers, {len(load_cases())} cases, {len(load_mutants())} mutants."
+        )
+        yield ""
+        for group, items in _by_group().items():
+            yield f".. rubric:: {_heading(group)}"
+            yield ""
+            if any(item.testability == "wire" for item in items):
+                header = ("requirement", "level", "profiles", "checker", "cases", "mutants")
+                rows = (self._row(item) for item in items)
+                yield from _table(header, rows, "matrix", "20 8 8 20 24 20")
+            else:
+                header = ("requirement", "level", "shown by", "source")
+                rows = (self._short_row(item) for item in items)
+                yield from _table(header, rows, "matrix", "45 9 11 35")
+
+    @staticmethod
+    def _short_row(item: Requirement) -> tuple[str, ...]:
+        name = f":ref:`{item.id} <{_anchor(item.id)}>` {_escaped(item.title)}"
+        return name, item.level, item.testability, _escaped("; ".join(item.source))
+
+    @staticmethod
+    def _row(item: Requirement) -> tuple[str, ...]:
+        checker = load_checkers().get(item.id)
+        module = checker.__module__.rpartition(".")[2] if checker else ""
+        return (
+            f":ref:`{item.id} <{_anchor(item.id)}>` {_escaped(item.title)}",
+            item.level,
+            ", ".join(item.profiles),
+            f"``{module}.{getattr(checker, '__name__', '')}``" if checker else item.testability,
+            _bullets([name.split("/", 1)[1] for name in _cases_of(item.id)]),
+            _bullets(mutants_of(item.id)),
+        )
+
+
+class RequirementTexts(Printed):
+    """Every requirement in full."""
+
+    def lines(self) -> Iterable[str]:
+        """A block per requirement."""
+        for group, items in _by_group().items():
+            yield f".. rubric:: {_heading(group)}"
+            yield ""
+            for item in items:
+                yield from self._block(item)
+
+    @staticmethod
+    def _block(item: Requirement) -> Iterable[str]:
+        yield ".. container:: requirement"
+        yield ""
+        yield f"   .. _{_anchor(item.id)}:"
+        yield ""
+        yield f"   **{item.id}** {_escaped(item.title)} ({item.level}; {', '.join(item.profiles)})"
+        yield ""
+        yield f"   {_escaped(item.text)}"
+        yield ""
+        if item.difference:
+            yield f"   *Paper and RFC:* {_escaped(item.difference)}"
+            yield ""
+        for profile, values in item.alternatives.items():
+            named = ", ".join(f"``{name} = {value!r}``" for name, value in values.items())
+            yield f"   *In* ``{profile}``: {named}"
+            yield ""
+        if item.condition:
+            yield f"   *Only if the conformance statement claims* ``{item.condition}``."
+            yield ""
+        yield f"   *Source:* {_escaped('; '.join(item.source))}"
+        yield ""
+
+
+class ImplementationTable(Printed):
+    """The bundled implementations under test."""
+
+    def lines(self) -> Iterable[str]:
+        """A row per description."""
+        rows = [
+            (f"``{row['id']}``", _escaped(row["name"]), f"``{row['attach']}``", _claims(row["ics"]))
+            for row in iut_rows()
+        ]
+        yield from _table(("ID", "implementation", "attached by", "claims"), rows)
+
+
+class LinkTable(Printed):
+    """The bundled link profiles."""
+
+    def lines(self) -> Iterable[str]:
+        """A row per profile."""
+        rows = [
+            (f"``{item.id}``", _escaped(item.title), _direction(item.forward),
+             _direction(item.return_), f"{1000 * item.round_trip_s:g} ms", _escaped(item.source))
+            for item in load_profiles().values()
+        ]  # fmt: skip
+        yield from _table(("ID", "link", "forward", "return", "round trip", "source"), rows)
+
+
+class StatementTable(Printed):
+    """The proforma of the conformance statement."""
+
+    def lines(self) -> Iterable[str]:
+        """A row per item."""
+        rows = [
+            (f"``{name}``", f"{item.kind}{_choices(item.choices)}", f"``{_toml(item.default)}``",
+             _escaped(item.question))
+            for name, item in load_proforma().items()
+        ]  # fmt: skip
+        yield from _table(("item", "type", "default", "question"), rows)
+
+
+class CommandHelp(Directive):
+    """The help text of a command, as the command prints it."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """A literal block."""
+        words = self.arguments[0].split()
+        context = click.Context(bentpipe, info_name="bentpipe", help_option_names=["-h", "--help"])
+        context.terminal_width = 96
+        command: click.Command = bentpipe
+        for word in words:
+            assert isinstance(command, click.Group)
+            found = command.get_command(context, word)
+            assert found is not None, f"there is no command {' '.join(words)}"
+            command = found
+            context = click.Context(command, info_name=word, parent=context)
+            context.terminal_width = 96
+        text = command.get_help(context)
+        return [nodes.literal_block(text, text, language="text")]
+
+
+class ExperimentResults(Printed):
+    """The table and judgments of a results.json beside the page."""
+
+    required_arguments = 1
+
+    def lines(self) -> Iterable[str]:
+        """The table of means, then a paragraph per judgment."""
+        relative, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(relative)
+        with open(path, encoding="utf-8") as stream:
+            result: dict[str, Any] = json.load(stream)
+        points = result["points"]
+        series = [item["id"] for item in result["series"]]
+        found = {(point["series"], point["x"]): point for point in points}
+        rows = [
+            (f"{x:g}", *(_mean(found[name, x]) for name in series))
+            for x in sorted({point["x"] for point in points})
+        ]
+        yield f"{result['y'].capitalize()}, mean and 95 % confidence interval, "
+        yield f"seed {result['seed']}:"
+        yield ""
+        yield from _table((result["x"], *(item["label"] for item in result["series"])), rows)
+        for item in result["judgments"]:
+            word = {True: "holds", False: "does not hold", None: "open"}[item["holds"]]
+            yield f"* {_escaped(_capital(item['claim']))}: **{word}**."
+            yield f"  {_escaped(_capital(item['sentence']))}."
+        yield ""
+
+
+class ExperimentSettings(ExperimentResults):
+    """What was set, and why."""
+
+    def lines(self) -> Iterable[str]:
+        """A definition per setting."""
+        relative, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(relative)
+        with open(path, encoding="utf-8") as stream:
+            result = json.load(stream)
+        for name, text in result["settings"].items():
+            yield name
+            yield f"   {_escaped(text)}."
+            yield ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _mean(point: dict[str, Any]) -> str:
+    return f"{point['mean']:.0f} ± {point['ci95'][1] - point['mean']:.0f}"
+
+
+def _claims(ics: dict[str, Any]) -> str:
+    claimed = [f"``{name}``" for name, value in ics.items() if value is True]
+    said = [f"``{name} = {value}``" for name, value in ics.items() if not isinstance(value, bool)]
+    return ", ".join((*claimed, *said))
+
+
+def _direction(way: Direction) -> str:
+    rate = "no limit"
+    if way.rate_bit_s is not None:
+        large = way.rate_bit_s >= 1e6
+        rate = f"{way.rate_bit_s / (1e6 if large else 1e3):g} {'M' if large else 'k'}b/s"
+    return f"{rate}, {1000 * way.delay_s:g} ms, queue {way.queue_packets}"
+
+
+def _choices(choices: Sequence[str]) -> str:
+    return f": {', '.join(choices)}" if choices else ""
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value)
+
+
+def _escaped(text: str) -> str:
+    """Text without reStructuredText markup."""
+    return "".join(f"\\{letter}" if letter in "*`|_\\" else letter for letter in text)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives."""
+    app.add_directive("requirement-matrix", RequirementMatrix)
+    app.add_directive("requirement-texts", RequirementTexts)
+    app.add_directive("implementation-table", ImplementationTable)
+    app.add_directive("link-table", LinkTable)
+    app.add_directive("statement-table", StatementTable)
+    app.add_directive("command-help", CommandHelp)
+    app.add_directive("experiment-results", ExperimentResults)
+    app.add_directive("experiment-settings", ExperimentSettings)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
