@@ -29,6 +29,7 @@ def outcome(
             "code": code_digest(),
             "python": platform.python_version(),
         },
+        "series": [{"id": series.id, "label": series.label} for series in experiment.series],
         "x": experiment.x_label,
         "y": experiment.y_label,
         "points": [

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.connection
+import os
 import random
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -55,7 +59,7 @@ def _measured(
         for run in todo:
             yield run, _measure(name, run, seed)
         return
-    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_ignore_interrupt)
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_follow_parent)
     try:
         pending: dict[Future[Measurement], Run] = {
             pool.submit(_measure, name, run, seed): run for run in todo
@@ -74,6 +78,15 @@ def _measure(name: str, run: Run, seed: int) -> Measurement:
     return EXPERIMENTS[name].measure(run.series, run.point, run_seed(seed, run))
 
 
-def _ignore_interrupt() -> None:
-    """Ctrl-C reaches the whole process group; the parent alone decides what it means."""
+def _follow_parent() -> None:
+    """Leave Ctrl-C, which reaches the whole process group, to the parent; but end when it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A pool's process waits for work for ever, also when a kill has taken the parent away."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)

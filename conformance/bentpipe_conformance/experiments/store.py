@@ -126,13 +126,15 @@ def remove(directory: Path) -> None:
 
 
 def code_digest() -> str:
-    """Identifies the code that measures: the reference and the experiments."""
+    """Identifies the code that measures: the reference without its mutants, and the experiments."""
     digest = hashlib.sha256()
     for package in (bentpipe_reference, bentpipe_conformance.experiments):
         for root in package.__path__:
             for path in sorted(Path(root).rglob("*.py")):
-                digest.update(path.relative_to(root).as_posix().encode())
-                digest.update(path.read_bytes())
+                name = path.relative_to(root)
+                if "mutants" not in name.parts:
+                    digest.update(name.as_posix().encode())
+                    digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -6,7 +6,8 @@ import pytest
 from bentpipe_conformance.experiments import hk99_fig13, net3
 from bentpipe_conformance.experiments.hk99_fig13 import BEST, ORDER, control, judge, measure
 from bentpipe_conformance.experiments.model import Cell, Judgment
-from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.sending.variables import Event
 from bentpipe_reference.transfer import transfer
 
 SMALL = 300_000
@@ -118,6 +119,22 @@ def test_net3_grows_faster_than_rfc2001_in_congestion_avoidance() -> None:
         return result.sender.fast_recoveries
 
     assert recoveries(net3.NET3) > recoveries(net3.RFC2001)
+
+
+@pytest.mark.parametrize(("variant", "least", "most"), [("newreno", 30, 60), (BEST, 0.6, 2)])
+def test_queue_makes_the_first_repair_last_as_long_as_published(
+    variant: Variant, least: float, most: float
+) -> None:
+    """HK99 5.3.1: over half a minute for NewReno, less than two seconds for SACK-NewReno."""
+    times: dict[str, float] = {}
+
+    def note(event: Event) -> None:
+        times.setdefault(event.name, event.time)
+
+    config = EndpointConfig(variant=variant, sender_class=net3.NET3[variant])
+    result = transfer(hk99_fig13.link(600.0), config, 3_000_000, on_event=note)
+    assert result.intact
+    assert least < times["leave_recovery"] - times["enter_recovery"] < most
 
 
 def test_heartbeat_receiver_acknowledges_at_the_next_beat() -> None:

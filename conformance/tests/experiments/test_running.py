@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import select
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -183,3 +186,17 @@ def _fails_at_40(series: str, point: float, seed: int) -> Measurement:
     if point == 40.0:
         raise RuntimeError("the measurement broke.")
     return measure(series, point, seed)
+
+
+def test_killed_experiment_leaves_no_process_and_keeps_its_runs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bentpipe_conformance.cli.main", "experiment", NAME]
+    options = ["--rtt", "20", "--jobs", "2", "--out", str(tmp_path)]
+    running = subprocess.Popen([*command, *options], start_new_session=True, stderr=subprocess.PIPE)
+    stored = tmp_path / RUNS
+    while not stored.exists() or len(stored.read_bytes().splitlines()) < 2:
+        assert running.poll() is None
+        select.select([], [], [], 0.05)
+    running.kill()
+    # Its workers hold the pipe too, so the end of the pipe is the end of them all.
+    running.communicate(timeout=60)
+    assert len(stored.read_bytes().splitlines()) >= 2
