@@ -116,10 +116,14 @@ class Story:
         return self
 
     def verdicts(
-        self, requirement: str, profile: str = "rfc", claims: Mapping[str, Any] = CLAIMS
+        self,
+        requirement: str,
+        profile: str = "rfc",
+        claims: Mapping[str, Any] = CLAIMS,
+        timing_error: float = 1e-6,
     ) -> set[Verdict]:
-        """What the checker of a requirement finds."""
-        trace = read_trace(self.packets, 1e-6)
+        """What the checker of a requirement finds, with times wrong by ``timing_error`` seconds."""
+        trace = read_trace(self.packets, timing_error)
         return {finding.verdict for finding in judge(trace, profile, claims, [requirement])}
 
 

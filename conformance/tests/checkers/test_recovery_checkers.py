@@ -242,6 +242,15 @@ def test_burst_on_one_duplicate() -> None:
     assert story.send(19).verdicts("SNR-REC-007") == FAIL
 
 
+def test_burst_behind_duplicates_the_bed_cannot_tell_apart() -> None:
+    story = _duplicates(_flight(), 2).send(2)
+    for _ in range(4):
+        story.ack(2, after=0.0001)
+    story.send(*range(16, 20))
+    assert story.verdicts("SNR-REC-007") == FAIL
+    assert story.verdicts("SNR-REC-007", timing_error=0.01) == {Verdict.INCONCLUSIVE}
+
+
 def test_lost_retransmission_repaired_or_forgotten() -> None:
     def lost() -> Story:
         return _duplicates(_flight(), 2).send(2)
