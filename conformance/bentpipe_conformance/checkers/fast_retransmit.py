@@ -59,6 +59,9 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iter
     needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
     for m in read_moments(flow, context.episodes):
         ack = m.ack
+        if ack.beyond:
+            # Whether the sender took it or not, what it takes for duplicates is unknown now.
+            return
         if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD or not m.open or not m.pure:
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
