@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from bentpipe_spec.registry import load_requirements
 
@@ -80,12 +81,38 @@ class Outcome:
         return cls(Verdict.ERROR, sentence, findings, broken=sentence)
 
 
+Judged = tuple[Verdict, str, tuple[Finding, ...]]
+"""A case's verdict, its reason and all findings."""
+
 Lateness = Callable[[Trace], float]
 """Measures the bed's own timing error, in seconds, on the packets of a trace."""
 
 
+class Judge(Protocol):
+    """What gives the verdict of a case: :func:`judge_case`, or something that asks it."""
+
+    def __call__(
+        self,
+        item: Case,
+        captured: Sequence[Captured],
+        profile: str,
+        ics: Ics,
+        timing_error: float,
+        *,
+        not_reached: str = "",
+        broken: str = "",
+        died: str = "",
+    ) -> Judged:
+        """See :func:`judge_case`."""
+        ...
+
+
 def run_case(
-    item: Case, lane: Lane, settings: RunSettings, lateness: Lateness | None = None
+    item: Case,
+    lane: Lane,
+    settings: RunSettings,
+    lateness: Lateness | None = None,
+    judged_by: Judge | None = None,
 ) -> Outcome:
     """Drive a case on a lane and judge what was captured.
 
@@ -126,7 +153,7 @@ def run_case(
         broken = broken or str(error)
     measured = lateness(read_trace(captured)) if lateness is not None else 0.0
     timing_error = max(lane.timing_error, measured)
-    verdict, reason, findings = judge_case(
+    verdict, reason, findings = (judged_by or judge_case)(
         item, captured, settings.profile, settings.ics, timing_error,
         not_reached=not_reached, broken=broken, died=died,
     )  # fmt: skip
@@ -146,7 +173,7 @@ def judge_case(
     not_reached: str = "",
     broken: str = "",
     died: str = "",
-) -> tuple[Verdict, str, tuple[Finding, ...]]:
+) -> Judged:
     """The verdict, its reason and all findings of a case from what was captured.
 
     A pure function: :mod:`bentpipe_conformance.verify` calls it again on a stored bundle.

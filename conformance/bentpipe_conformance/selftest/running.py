@@ -15,6 +15,7 @@ from bentpipe_conformance.case import Case, load_cases
 from bentpipe_conformance.checking import load_checkers
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
 from bentpipe_conformance.running import RunSettings, run_case
+from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
 from bentpipe_conformance.verdict import Verdict
 
@@ -107,7 +108,7 @@ def _judge_case(
     failed: dict[str, str],
     still_open: dict[str, str],
 ) -> None:
-    outcome = run_case(item, lane, settings)
+    outcome = run_case(item, lane, settings, judged_by=shared_judge())
     for finding in outcome.findings:
         if finding.verdict is Verdict.FAIL:
             failed.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")

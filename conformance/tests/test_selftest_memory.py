@@ -1,0 +1,33 @@
+"""The self-test's memory gives the judgment of exactly these packets, never of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bentpipe_conformance.case import load_cases
+from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
+from bentpipe_conformance.running import RunSettings, judge_case, run_case
+from bentpipe_conformance.selftest.memory import RememberingJudge
+from bentpipe_conformance.selftest.running import REFERENCE_ICS
+from bentpipe_conformance.verdict import Verdict
+from bentpipe_reference.link.profile import load_profiles
+
+CASE = load_cases()["snr/fast-retransmit/established-third-duplicate-acknowledgment"]
+LINK = load_profiles()["geo"]
+
+
+def test_packets_judged_before_get_the_same_judgment_and_others_their_own() -> None:
+    lane = SimulatedLane(REFERENCES["rfc"], LINK)
+    judge = RememberingJudge()
+    outcome = run_case(
+        CASE, lane, RunSettings("rfc", REFERENCE_ICS, LINK.round_trip_s), judged_by=judge
+    )
+    packets = outcome.captured
+    again = judge(CASE, packets, "rfc", REFERENCE_ICS, 1e-6)
+    assert again == judge_case(CASE, packets, "rfc", REFERENCE_ICS, 1e-6)
+    nothing = judge(CASE, packets[:6], "rfc", REFERENCE_ICS, 1e-6)
+    assert nothing[0] is Verdict.INCONCLUSIVE
+    later = [replace(packet, time=packet.time + 1.0) for packet in packets]
+    assert judge(CASE, later, "rfc", REFERENCE_ICS, 1e-6) is not again
+    assert judge(CASE, packets, "rfc", {**REFERENCE_ICS, "sack": False}, 1e-6) is not again
+    assert judge(CASE, packets, "rfc", REFERENCE_ICS, 0.5) is not again
