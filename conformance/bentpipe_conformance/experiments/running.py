@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import multiprocessing.connection
-import os
 import random
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from bentpipe_conformance.experiments.model import Experiment, Measurement
 from bentpipe_conformance.experiments.registry import EXPERIMENTS
 from bentpipe_conformance.experiments.store import Run, Store
+from bentpipe_conformance.pooling import follow_parent
 
 
 def missing(experiment: Experiment, store: Store, points: Sequence[float], runs: int) -> list[Run]:
@@ -59,7 +55,7 @@ def _measured(
         for run in todo:
             yield run, _measure(name, run, seed)
         return
-    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_follow_parent)
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent)
     try:
         pending: dict[Future[Measurement], Run] = {
             pool.submit(_measure, name, run, seed): run for run in todo
@@ -76,17 +72,3 @@ def _measured(
 
 def _measure(name: str, run: Run, seed: int) -> Measurement:
     return EXPERIMENTS[name].measure(run.series, run.point, run_seed(seed, run))
-
-
-def _follow_parent() -> None:
-    """Leave Ctrl-C, which reaches the whole process group, to the parent; but end when it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A pool's process waits for work for ever, also when a kill has taken the parent away."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)

@@ -14,6 +14,7 @@ from bentpipe_spec.registry import PROFILES, load_requirements
 from bentpipe_conformance.case import Case, load_cases
 from bentpipe_conformance.checking import load_checkers
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
+from bentpipe_conformance.pooling import follow_parent
 from bentpipe_conformance.running import RunSettings, run_case
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
@@ -131,7 +132,7 @@ def run(
             results.append(judge_subject(subject, suite, seed))
             report(results[-1])
         return results
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent) as pool:
         futures = [pool.submit(judge_subject, subject, suite, seed) for subject in todo]
         results = []
         for future in futures:
