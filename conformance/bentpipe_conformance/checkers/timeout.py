@@ -34,6 +34,9 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Fin
         probe = flow.handshake.sack and not expiry.head and sent.end >= expiry.max
         if not expiry.samples or probe or sent.duplicates or sent.sacked:
             continue
+        if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
+            # A paced sender's repairs leave later than what asked for them, as if timed.
+            continue
         if _too_coarse(context, expiry.rtt):
             yield context.unclear("the bed's timing error is too large to tell", sent)
         elif expiry.since_transmission < expiry.rtt - TICK_S - context.timing_error:
@@ -50,6 +53,15 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Fin
                 f"the smallest round trip being {expiry.rtt:.3f} s",
                 sent,
             )
+
+
+def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
+    """Whether duplicates or SACK blocks came within a round trip before a segment."""
+    return any(
+        ack.duplicates or ack.sacked
+        for ack in flow.acks
+        if sent.time - rtt <= ack.time <= sent.time
+    )
 
 
 @checker("SNR-RTO-002")
