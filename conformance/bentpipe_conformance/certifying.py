@@ -256,11 +256,12 @@ def _release(
     for name in progress.running(claims):
         folder = claims / case_directory(name)
         progress.since.pop(name, None)
-        if (folder / "again").exists() or (folder.parent / f"{folder.name}.again").exists():
+        tried_again = folder.parent / f"{folder.name}.again"
+        if tried_again.exists():
             _give_up(bundle, progress, name, f"the worker ended: {crew.why()}", watcher)
             continue
         watcher.note(f"{name}: the worker ended ({crew.why()}); trying once more")
-        (folder.parent / f"{folder.name}.again").touch()
+        tried_again.touch()
         shutil.rmtree(folder)
 
 

@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_proforma
+from bentpipe_conformance.peer import STANDARD_SERVICES
 
 AttachKind = Literal["tun", "tap", "namespace", "address", "in-process"]
 KINDS: tuple[AttachKind, ...] = get_args(AttachKind)
@@ -54,8 +55,6 @@ PLACEHOLDERS = (
 directory of what ``build`` made, the descriptor of the TUN or TAP, the implementation's address
 and its prefix length, the next hop's address, the largest packet in octets, and for a TAP the two
 Ethernet addresses."""
-
-STANDARD_PORTS: Mapping[str, int] = {"echo": 7, "discard": 9, "chargen": 19}
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
 """Where the tester's addresses are in every bed."""
@@ -267,9 +266,9 @@ def _sysctl(table: _Table, kind: AttachKind) -> dict[str, str]:
 
 
 def _services(table: _Table) -> dict[str, int]:
-    table.only(tuple(STANDARD_PORTS))
-    ports = dict(STANDARD_PORTS)
-    for service, standard in STANDARD_PORTS.items():
+    table.only(tuple(STANDARD_SERVICES))
+    ports = dict(STANDARD_SERVICES)
+    for service, standard in STANDARD_SERVICES.items():
         port = table.take(service, int, "a port number", standard)
         if not 0 < port < 65536:
             raise DescriptionError(

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from bentpipe_conformance.iut.build import RECIPES
 from bentpipe_conformance.iut.description import (
-    STANDARD_PORTS,
     Attach,
     DescriptionError,
     IutDescription,
@@ -14,6 +13,7 @@ from bentpipe_conformance.iut.description import (
     load_iut,
 )
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
+from bentpipe_conformance.peer import STANDARD_SERVICES
 
 GOOD = """
 id = "mine"
@@ -231,7 +231,7 @@ def bundled(request: pytest.FixtureRequest) -> IutDescription:
 def test_bundled_description_is_found_by_its_identifier(bundled: IutDescription) -> None:
     assert bundled.path.stem == bundled.id
     assert load_iut(bundled.id) == bundled
-    assert bundled.services == STANDARD_PORTS
+    assert bundled.services == STANDARD_SERVICES
 
 
 def test_bundled_description_names_a_recipe_and_files_that_exist(bundled: IutDescription) -> None:
