@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 Level = Literal["MUST", "SHOULD", "MAY"]
 Testability = Literal["wire", "model", "review"]
-Profile = Literal["hk99", "rfc"]
+Profile = Literal["hk99", "rfc", "stp1"]
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 _ID = re.compile(r"[A-Z]{3,4}-[A-Z]{2,4}-\d{3}")

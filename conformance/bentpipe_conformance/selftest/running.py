@@ -9,7 +9,7 @@ from typing import Any
 
 from bentpipe_reference.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_spec.registry import PROFILES, load_requirements
+from bentpipe_spec.registry import load_requirements
 
 from bentpipe_conformance.case import Case, load_cases
 from bentpipe_conformance.checking import load_checkers
@@ -78,7 +78,7 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
         for item in load_mutants().values()
         if item.breaks.startswith(prefix) and (not only or item.id in only or item.breaks in only)
     ]
-    return [*(Subject("reference", profile) for profile in PROFILES), *mutants]
+    return [*(Subject("reference", profile) for profile in REFERENCES), *mutants]
 
 
 def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> SubjectResult:
