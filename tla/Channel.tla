@@ -10,6 +10,9 @@ Without(channel, i) == SubSeq(channel, 1, i - 1) \o SubSeq(channel, i + 1, Len(c
 Exits(channel, reorders) ==
     IF channel = <<>> THEN {} ELSE IF reorders THEN DOMAIN channel ELSE {1}
 
+(* A second copy of a message behind the first.                                                      *)
+Twice(channel, i) == SubSeq(channel, 1, i) \o SubSeq(channel, i, Len(channel))
+
 HasRoom(channel, capacity, messages) == Len(channel) + messages <= capacity
 
 Contents(channel) == {channel[i] : i \in DOMAIN channel}

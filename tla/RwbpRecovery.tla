@@ -60,11 +60,13 @@ Transmit(packet) ==
     /\ link' = Append(link, packet)
     /\ transmissions' = Append(transmissions, packet)
 
-(* Retransmissions go before new packets (RWBP-EC-004). *)
 WindowOpen == sndNxt < sndUna + Window
 
+(* RWBP-EC-004: retransmissions go before new packets. *)
+NewMayGo == lost = {}
+
 SendNew ==
-    /\ lost = {} /\ sndNxt < Packets /\ WindowOpen
+    /\ NewMayGo /\ sndNxt < Packets /\ WindowOpen
     /\ Transmit(sndNxt)
     /\ sndNxt' = sndNxt + 1
     /\ UNCHANGED <<sndUna, released, rightEdge, lost, spurious, receiverVars, ackLink, budgets>>
@@ -115,13 +117,15 @@ NothingUnderWay == link = <<>> /\ ackLink = <<>> /\ ~ackDue /\ lost = {}
 TimerArmed == Outstanding # {}
 
 (* RWBP-EC-007: two copies of the earliest outstanding packet. *)
+Repaired == Min(Outstanding)
+Copies(packet) == <<packet, packet>>
+
 Expire ==
     /\ TimerArmed
     /\ HasRoom(link, DataCapacity, 2)
-    /\ LET first == Min(Outstanding)
-       IN /\ link' = link \o <<first, first>>
-          /\ transmissions' = transmissions \o <<first, first>>
-          /\ lost' = lost \ {first}
+    /\ link' = link \o Copies(Repaired)
+    /\ transmissions' = transmissions \o Copies(Repaired)
+    /\ lost' = lost \ {Repaired}
     /\ UNCHANGED <<sndNxt, sndUna, released, rightEdge, spurious, receiverVars, ackLink>>
 
 Timeout == NothingUnderWay /\ Expire /\ UNCHANGED budgets
@@ -216,6 +220,17 @@ NoSpuriousRetransmission == ~spurious
 (* RWBP-EC-003 *)
 RightEdgeNeverRetreats == [][rightEdge' >= rightEdge]_vars
 
+(* RWBP-EC-004 *)
+RetransmissionsGoFirst == [][sndNxt' > sndNxt => lost = {}]_vars
+
+(* RWBP-EC-007: what leaves although nothing was taken for lost, and is not new, the timer sent; and   *)
+(* so did a premature expiry.                                                                         *)
+TimerSends == \/ earlyTimeouts' < earlyTimeouts
+              \/ Len(link') > Len(link) /\ lost = {} /\ sndNxt' = sndNxt
+TimeoutSendsTwoCopies ==
+    [][TimerSends => LET first == Min((0..(sndNxt - 1)) \ released)
+                     IN link' = link \o <<first, first>>]_vars
+
 Done == released = All
 
 (* RWBP-EC-005: something can always happen that leads on. *)
@@ -230,6 +245,7 @@ Items == [i \in 1..Packets |-> i - 1]
 Service == INSTANCE ReliableFifo
     WITH accepted <- sndNxt, delivered <- delivered
 
+DeliveredIsPrefix == Service!DeliveredIsPrefix      \* RWBP-EC-009
 RefinesService == Service!Init /\ [][Service!Next]_(Service!fifoVars)
 RefinesFairService == Service!Spec
 

@@ -15,6 +15,7 @@ CONSTANTS
     MaxPolls,       \* POLLs and STATs under way at most
     ReturnCapacity, \* messages that fit into the return channel
     ForwardLosses, ReturnLosses,        \* loss budgets
+    Duplicates,     \* budget of messages, either way, of which a second copy arrives
     ForwardReorders, ReturnReorders     \* whether a channel reorders
 
 VARIABLES
@@ -27,13 +28,13 @@ VARIABLES
     held,               \* SDs received beyond vr_r
     delivered,          \* sequence handed to the user
     forward, return,    \* the channels
-    forwardLosses, returnLosses,
+    forwardLosses, returnLosses, duplicates,
     spurious,           \* ghost: an SD was requeued that had arrived or was under way
     misread             \* ghost: a sequence number was decoded wrongly and used
 
 senderVars   == <<vt_s, vt_a, vt_ms, vt_pa, buffer, queue, polled>>
 receiverVars == <<vr_r, vr_h, held, delivered>>
-budgets      == <<forwardLosses, returnLosses>>
+budgets      == <<forwardLosses, returnLosses, duplicates>>
 vars == <<senderVars, receiverVars, forward, return, budgets, spurious, misread>>
 
 OldestAge == MaxPolls + 1
@@ -49,7 +50,7 @@ Init ==
     /\ buffer = <<>> /\ queue = {} /\ polled = TRUE
     /\ vr_r = 0 /\ vr_h = 0 /\ held = {} /\ delivered = <<>>
     /\ forward = <<>> /\ return = <<>>
-    /\ forwardLosses = ForwardLosses /\ returnLosses = ReturnLosses
+    /\ forwardLosses = ForwardLosses /\ returnLosses = ReturnLosses /\ duplicates = Duplicates
     /\ spurious = FALSE /\ misread = FALSE
 
 (* What STAT and USTAT acknowledge: N(R). *)
@@ -84,8 +85,11 @@ LifetimeBound ==
     ForwardReorders \/ ReturnReorders =>
         \A m \in Contents(forward) \cup Contents(return) : m.n > vt_s + 1 - (Modulus - Window)
 
+(* STP-DT-009: retransmissions go first. *)
+NewMayGo == queue = {}
+
 SendNew ==
-    /\ queue = {} /\ vt_s < Packets /\ Permitted /\ LifetimeBound
+    /\ NewMayGo /\ vt_s < Packets /\ Permitted /\ LifetimeBound
     /\ HasRoom(forward, Capacity, 1)
     /\ forward' = Append(forward, SD(vt_s))
     /\ buffer' = With(buffer, vt_s, 0)
@@ -93,7 +97,6 @@ SendNew ==
     /\ polled' = FALSE
     /\ UNCHANGED <<vt_a, vt_ms, vt_pa, queue, receiverVars, return, budgets, spurious, misread>>
 
-(* STP-DT-009: retransmissions go first. *)
 Retransmit ==
     /\ queue # {} /\ HasRoom(forward, Capacity, 1)
     /\ LET n == Lowest(queue)
@@ -217,17 +220,32 @@ ReceivePoll(i) ==
 ----------------------------------------------------------------------------
 (* Channels *)
 
+(* What a loss takes from its budget. *)
+Spent(budget) == budget - 1
+
 LoseForward(i) ==
     /\ forwardLosses > 0
     /\ forward' = Without(forward, i)
-    /\ forwardLosses' = forwardLosses - 1
-    /\ UNCHANGED <<senderVars, receiverVars, return, returnLosses, spurious, misread>>
+    /\ forwardLosses' = Spent(forwardLosses)
+    /\ UNCHANGED <<senderVars, receiverVars, return, returnLosses, duplicates, spurious, misread>>
 
 LoseReturn(i) ==
     /\ returnLosses > 0
     /\ return' = Without(return, i)
-    /\ returnLosses' = returnLosses - 1
-    /\ UNCHANGED <<senderVars, receiverVars, forward, forwardLosses, spurious, misread>>
+    /\ returnLosses' = Spent(returnLosses)
+    /\ UNCHANGED <<senderVars, receiverVars, forward, forwardLosses, duplicates, spurious, misread>>
+
+DuplicateForward(i) ==
+    /\ duplicates > 0 /\ HasRoom(forward, Capacity, 1)
+    /\ forward' = Twice(forward, i)
+    /\ duplicates' = duplicates - 1
+    /\ UNCHANGED <<senderVars, receiverVars, return, forwardLosses, returnLosses, spurious, misread>>
+
+DuplicateReturn(i) ==
+    /\ duplicates > 0 /\ HasRoom(return, ReturnCapacity, 1)
+    /\ return' = Twice(return, i)
+    /\ duplicates' = duplicates - 1
+    /\ UNCHANGED <<senderVars, receiverVars, forward, forwardLosses, returnLosses, spurious, misread>>
 
 Receive ==
     \/ \E i \in Exits(forward, ForwardReorders) : ReceiveSd(i) \/ ReceivePoll(i)
@@ -236,12 +254,23 @@ Receive ==
 Lose == \/ \E i \in Exits(forward, ForwardReorders) : LoseForward(i)
         \/ \E i \in Exits(return, ReturnReorders) : LoseReturn(i)
 
-Next == SendNew \/ Retransmit \/ SendPoll \/ Receive \/ Lose
+Duplicate == \/ \E i \in Exits(forward, ForwardReorders) : DuplicateForward(i)
+             \/ \E i \in Exits(return, ReturnReorders) : DuplicateReturn(i)
+
+Next == SendNew \/ Retransmit \/ SendPoll \/ Receive \/ Lose \/ Duplicate
 
 Spec == Init /\ [][Next]_vars
 
 FairSpec == /\ Spec
             /\ WF_vars(SendNew) /\ WF_vars(Retransmit) /\ WF_vars(SendPoll) /\ WF_vars(Receive)
+
+(* Losses without end: what is sent again and again arrives some day.                                 *)
+Arrives(type, n) == \E i \in Exits(forward, ForwardReorders) :
+    forward[i].type = type /\ (type = "SD" => forward[i].n = n) /\ (ReceiveSd(i) \/ ReceivePoll(i))
+Reported == \E i \in Exits(return, ReturnReorders) : ReceiveStat(i)
+StrongSpec == /\ FairSpec
+              /\ \A n \in 0..(Packets - 1) : SF_vars(Arrives("SD", n))
+              /\ SF_vars(Arrives("POLL", 0)) /\ SF_vars(Reported)
 
 ----------------------------------------------------------------------------
 (* Properties *)
@@ -254,6 +283,9 @@ TypeOK ==
     /\ queue \subseteq DOMAIN buffer
     /\ polled \in BOOLEAN /\ spurious \in BOOLEAN /\ misread \in BOOLEAN
     /\ Len(forward) <= Capacity /\ Len(return) <= ReturnCapacity
+
+(* STP-DT-009 *)
+RetransmissionsGoFirst == [][vt_s' > vt_s => queue = {}]_vars
 
 (* STP-DT-010 *)
 ReleasedHasArrived == \A n \in 0..(vt_s - 1) : n \in DOMAIN buffer \/ n < vr_r \/ n \in held
@@ -286,6 +318,7 @@ EventuallyDone == <>Done
 
 Items == [k \in 1..Packets |-> k - 1]
 Service == INSTANCE ReliableFifo WITH accepted <- vt_s, delivered <- delivered
+DeliveredIsPrefix == Service!DeliveredIsPrefix      \* STP-DT-012
 RefinesService == Service!Init /\ [][Service!Next]_(Service!fifoVars)
 RefinesFairService == Service!Spec
 
@@ -298,4 +331,7 @@ NeverSuppressed == ~\E i \in DOMAIN return : /\ return[i].type = "STAT"
 NeverUstat == \A i \in DOMAIN return : return[i].type # "USTAT"
 NeverReleasedSelectively == ~\E n \in vt_a..(vt_s - 1) : n \notin DOMAIN buffer
 NeverWraps == vr_r < Modulus
+NeverDuplicateArrives == [][~\E i \in Exits(forward, ForwardReorders) :
+    /\ forward[i].type = "SD" /\ forward[i].n < vr_r
+    /\ forward' = Without(forward, i) /\ budgets' = budgets]_vars
 ==============================================================================

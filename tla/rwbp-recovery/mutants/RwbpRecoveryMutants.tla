@@ -26,6 +26,15 @@ Reneged(packets) == {p \in packets : p < RcvNxt}
 (* One packet more than the receiver has room for.                                                    *)
 WindowOffByOne == sndNxt <= sndUna + Window
 
+(* New packets do not wait for retransmissions.                                                       *)
+NewDoesNotWait == TRUE
+
+(* The timer sends one copy only.                                                                     *)
+OneCopy(packet) == <<packet>>
+
+(* The timer sends the latest outstanding packet.                                                     *)
+LatestOutstanding == Max(Outstanding)
+
 (* Packets are handed over as they arrive.                                                            *)
 DeliverOnArrival(done, packets, arrival) ==
     IF \E i \in DOMAIN done : done[i] = arrival THEN done ELSE Append(done, arrival)

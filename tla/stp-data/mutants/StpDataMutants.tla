@@ -12,6 +12,9 @@ PollRaisesNothing(high) == vr_h
 (* The comparison of poll numbers is not strict.                                                      *)
 NotAfter(transmission, poll) == transmission >= poll
 
+(* Poll numbers are not compared at all.                                                              *)
+AnyTransmission(transmission, poll) == TRUE
+
 (* Only POLLs that accompany data, no timer.                                                          *)
 PollOnlyWithData == vt_a # vt_s /\ ~polled
 
@@ -32,6 +35,9 @@ HighestAcknowledged == vr_h
 
 (* Packets live for ever.                                                                             *)
 NoLifetimeBound == TRUE
+
+(* New SDs do not wait for retransmissions.                                                           *)
+NewDoesNotWait == TRUE
 
 DeliverOnArrival(done, next, arrival) == Append(done, arrival)
 
