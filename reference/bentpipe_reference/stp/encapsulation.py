@@ -1,0 +1,153 @@
+"""What carries STP packets: UDP over IPv4, or IP itself (STP/1 sections 3.2 and 3.7).
+
+Addresses of whole datagrams are 32-bit numbers, as in ``wire.segment``; IP options, the type of
+service, the identification and the time to live are not kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from bentpipe_reference.stp.errors import MalformedPacket
+from bentpipe_reference.wire.checksum import checksum_field, ones_complement_residue
+
+UDP = 17
+PROTOCOL = 253
+"""The IP protocol number by default (STP-PF-015, RFC 3692)."""
+
+OTHER_PROTOCOL = 254
+
+_IP = struct.Struct("!BBHHHBBHII")
+_ADDRESSES = struct.Struct("!II")
+_UDP = struct.Struct("!HHHH")
+_IP_OCTETS = 20
+_UDP_OCTETS = 8
+_DONT_FRAGMENT = 0x4000
+_FRAGMENT = 0x3FFF
+_TIME_TO_LIVE = 64
+
+
+def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -> bytes:
+    """The pseudo-header of STP directly over IP, with a length of zero.
+
+    So it is the same for all packets of a path; ``encode`` and ``decode`` add the length.
+
+    Args:
+        source: packed address of the sender, 4 octets (RFC 9293 section 3.1) or 16 (RFC 8200
+            section 8.1).
+        destination: packed address of the receiver, of the same family.
+        protocol: IP protocol number or last next-header value.
+
+    Raises:
+        ValueError: the addresses are not two of one family.
+    """
+    families = len(source), len(destination)
+    if families == (4, 4):
+        return source + destination + bytes((0, protocol, 0, 0))
+    if families == (16, 16):
+        return source + destination + bytes((0, 0, 0, 0, 0, 0, 0, protocol))
+    raise ValueError(f"addresses of {families[0]} and {families[1]} octets are not of one family")
+
+
+@dataclass(frozen=True, slots=True)
+class Datagram:
+    """An IPv4 datagram that carries one STP packet, or whatever else is in ``payload``.
+
+    Attributes:
+        source: IPv4 address of the sender as a 32-bit number.
+        destination: IPv4 address of the receiver, likewise.
+        payload: the octets of the STP packet.
+        protocol: 17 for UDP, else 253 or 254.
+        udp_sport: UDP source port, 0 without UDP.
+        udp_dport: UDP destination port, 0 without UDP.
+    """
+
+    source: int
+    destination: int
+    payload: bytes
+    protocol: int = UDP
+    udp_sport: int = 0
+    udp_dport: int = 0
+
+    @property
+    def pseudo_header(self) -> bytes:
+        """What the checksum of the STP packet covers beside it, for ``encode`` and ``decode``."""
+        if self.protocol == UDP:
+            return b""
+        return _ADDRESSES.pack(self.source, self.destination) + bytes((0, self.protocol, 0, 0))
+
+
+def emit_datagram(datagram: Datagram) -> bytes:
+    """The octets of ``datagram``, with right checksums and Don't Fragment set (STP-PF-016).
+
+    Raises:
+        MalformedPacket: a field is out of its range, or more than 65535 octets.
+    """
+    source, destination, protocol = datagram.source, datagram.destination, datagram.protocol
+    body = datagram.payload
+    try:
+        if protocol == UDP:
+            body = _with_udp_header(datagram)
+        total = _IP_OCTETS + len(body)
+        head = 0x4500 + total + _DONT_FRAGMENT + (_TIME_TO_LIVE << 8 | protocol)
+        field = checksum_field(head + source + destination)
+        header = _IP.pack(
+            0x45, 0, total, 0, _DONT_FRAGMENT, _TIME_TO_LIVE, protocol, field, source, destination
+        )
+    except (struct.error, TypeError) as error:
+        raise MalformedPacket(f"the datagram has no encoding: {error}") from error
+    return header + body
+
+
+def _with_udp_header(datagram: Datagram) -> bytes:
+    sport, dport, payload = datagram.udp_sport, datagram.udp_dport, datagram.payload
+    size = _UDP_OCTETS + len(payload)
+    # The length counts twice: in the pseudo-header and in the header.
+    total = datagram.source + datagram.destination + UDP + 2 * size + sport + dport
+    # RFC 768: a checksum of zero is sent as all ones, as zero means that there is none.
+    field = checksum_field(total + ones_complement_residue(payload)) or 0xFFFF
+    return _UDP.pack(sport, dport, size, field) + payload
+
+
+def parse_datagram(octets: bytes) -> Datagram:
+    """Read one IPv4 datagram in UDP or with protocol 253 or 254; octets after its end are ignored.
+
+    A UDP checksum of zero means that there is none (RFC 768), and passes.
+
+    Raises:
+        MalformedPacket: truncated, not IPv4, another protocol, a fragment, or a wrong checksum of
+            IP or UDP. The STP packet itself is not looked at.
+    """
+    available = len(octets)
+    if available < _IP_OCTETS:
+        raise MalformedPacket(f"{available} octets cannot hold an IPv4 header")
+    version, _, total, _, fragment, _, protocol, _, source, destination = _IP.unpack_from(octets)
+    ip_octets = (version & 15) * 4
+    if version >> 4 != 4 or ip_octets < _IP_OCTETS:
+        raise MalformedPacket("not an IPv4 header")
+    if total > available or total < ip_octets:
+        raise MalformedPacket(f"an IPv4 length of {total} does not fit {available} octets")
+    if fragment & _FRAGMENT:
+        raise MalformedPacket("an IPv4 fragment; reassembly is not supported")
+    if ones_complement_residue(octets[:ip_octets]):
+        raise MalformedPacket("wrong IPv4 header checksum")
+    body = octets[ip_octets:total]
+    if protocol == UDP:
+        return _parse_udp(body, source, destination)
+    if protocol not in (PROTOCOL, OTHER_PROTOCOL):
+        raise MalformedPacket(f"IP protocol {protocol} does not carry STP")
+    return Datagram(source, destination, body, protocol)
+
+
+def _parse_udp(body: bytes, source: int, destination: int) -> Datagram:
+    if len(body) < _UDP_OCTETS:
+        raise MalformedPacket(f"{len(body)} octets cannot hold a UDP header")
+    sport, dport, size, field = _UDP.unpack_from(body)
+    if not _UDP_OCTETS <= size <= len(body):
+        raise MalformedPacket(f"a UDP length of {size} does not fit {len(body)} octets")
+    body = body[:size]
+    pseudo = source + destination + UDP + size
+    if field and (ones_complement_residue(body) + pseudo) % 0xFFFF:
+        raise MalformedPacket("wrong UDP checksum")
+    return Datagram(source, destination, body[_UDP_OCTETS:], UDP, sport, dport)

@@ -1,0 +1,299 @@
+"""STP/1 packets as typed records, one per type (STP/1 section 3).
+
+Every record begins with the fields of the common header: ``sport`` and ``dport`` (16 bits), ``tag``
+(16 bits) and ``flags`` (4 bits, made of :class:`Flags`). Packet numbers and credits are
+unsigned 24-bit fields, connection sequence numbers and timestamps unsigned 32-bit fields, as on
+the wire; ``stp.sequence`` compares them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import ClassVar
+
+VERSION = 1
+"""The protocol version in a BEGIN (section 3.3)."""
+
+
+class Type(IntEnum):
+    """Packet types (section 3.1); 0, 5, 6 and 13 to 15 are not used."""
+
+    BEGIN = 1
+    BGAK = 2
+    END = 3
+    ENDAK = 4
+    BGREJ = 7
+    SD = 8
+    SDP = 9
+    POLL = 10
+    STAT = 11
+    USTAT = 12
+
+
+class Flags(IntFlag):
+    """Flags (section 3.1); which of them a type knows is :data:`NAMED_FLAGS`."""
+
+    FIN = 1
+    C = 2
+    A = 4
+    R = 8
+
+
+class Reason(IntEnum):
+    """Why a connection is refused or released (section 3.5); others are treated like ABORTED."""
+
+    NONE = 0
+    ABORTED = 1
+    NO_CONNECTION = 2
+    NOT_LISTENING = 3
+    VERSION = 4
+    RESOURCES = 5
+    PROTOCOL_ERROR = 6
+    NO_ANSWER = 7
+
+
+NAMED_FLAGS: dict[Type, int] = {
+    Type.BEGIN: 1,
+    Type.BGAK: 2,
+    Type.END: 4 | 8,
+    Type.ENDAK: 0,
+    Type.BGREJ: 0,
+    Type.SD: 1,
+    Type.SDP: 1,
+    Type.POLL: 0,
+    Type.STAT: 0,
+    Type.USTAT: 0,
+}
+"""The flags that the table of section 3.1 names for a type; any other is reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Asks for a connection, and may carry its first data (section 3.3).
+
+    Attributes:
+        iss: number of the sender's first SD.
+        n_mr: credit, counted from the peer's ISS.
+        csn: connection sequence number of the sender.
+        version: 4 bits; a BEGIN of another version still decodes, so that it can be refused.
+        max_sd: octets of user data accepted in one packet, None when not announced.
+        data: user data of the SD numbered ``iss``.
+        options: (kind, value) of every other option, in order, without padding.
+    """
+
+    type: ClassVar[Type] = Type.BEGIN
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    iss: int
+    n_mr: int
+    csn: int
+    version: int = VERSION
+    max_sd: int | None = None
+    data: bytes = b""
+    options: tuple[tuple[int, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bgak:
+    """Accepts a connection (section 3.4).
+
+    Attributes:
+        iss: number of the sender's first SD.
+        n_mr: credit of the sender, VR(MR).
+        csn: connection sequence number of the sender.
+        peer_csn: connection sequence number of the recipient.
+        n_r: VR(R) of the sender.
+        max_sd: octets of user data accepted in one packet, None when not announced.
+        options: (kind, value) of every other option, in order, without padding.
+    """
+
+    type: ClassVar[Type] = Type.BGAK
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    iss: int
+    n_mr: int
+    csn: int
+    peer_csn: int
+    n_r: int
+    max_sd: int | None = None
+    options: tuple[tuple[int, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bgrej:
+    """Refuses a connection (section 3.5).
+
+    Attributes:
+        reason: 8 bits, see :class:`Reason`.
+        peer_csn: connection sequence number of the recipient.
+    """
+
+    type: ClassVar[Type] = Type.BGREJ
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    reason: int
+    peer_csn: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Releases or aborts a connection (section 3.5).
+
+    Attributes:
+        n_r: N(R) in the sequence field.
+        reason: 8 bits, see :class:`Reason`.
+        csn: connection sequence number of the sender.
+        peer_csn: connection sequence number of the recipient.
+    """
+
+    type: ClassVar[Type] = Type.END
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    n_r: int
+    reason: int
+    csn: int
+    peer_csn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endak:
+    """Confirms a release (section 3.5).
+
+    Attributes:
+        peer_csn: connection sequence number of the recipient.
+    """
+
+    type: ClassVar[Type] = Type.ENDAK
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    peer_csn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sd:
+    """Sequenced data.
+
+    Attributes:
+        n_s: its own number.
+        data: user data, possibly none.
+    """
+
+    type: ClassVar[Type] = Type.SD
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    n_s: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Sdp:
+    """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.6).
+
+    Attributes:
+        n_s: its own number.
+        n_ps: number of the poll.
+        timestamp: of the sender, in its own unit.
+        data: user data, possibly none.
+    """
+
+    type: ClassVar[Type] = Type.SDP
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    n_s: int
+    n_ps: int
+    timestamp: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Asks what has arrived (section 3.6).
+
+    Attributes:
+        n_s: VT(S) of the sender.
+        n_ps: number of the poll.
+        timestamp: of the sender, in its own unit.
+    """
+
+    type: ClassVar[Type] = Type.POLL
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    n_s: int
+    n_ps: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """Answers a POLL with everything that is missing (section 3.6).
+
+    The codec takes any list; whether it means something is for the endpoint to decide.
+
+    Attributes:
+        n_r: VR(R) of the sender.
+        n_mr: VR(MR) of the sender.
+        n_ps: number of the poll answered.
+        timestamp: the poll's, unchanged.
+        elements: the list, 24 bits each; the last is the bound.
+    """
+
+    type: ClassVar[Type] = Type.STAT
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    n_r: int
+    n_mr: int
+    n_ps: int
+    timestamp: int
+    elements: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ustat:
+    """Reports one gap unasked (section 3.6).
+
+    Attributes:
+        n_r: VR(R) of the sender.
+        n_mr: VR(MR) of the sender.
+        elements: first number missing and first number held after it.
+    """
+
+    type: ClassVar[Type] = Type.USTAT
+
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+    n_r: int
+    n_mr: int
+    elements: tuple[int, int]
+
+
+Packet = Begin | Bgak | Bgrej | End | Endak | Sd | Sdp | Poll | Stat | Ustat
