@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from bentpipe_spec.document import specification, specifications
 from bentpipe_spec.registry import Requirement, load_requirements
 from rich.console import Console
 from rich.table import Table
@@ -94,11 +95,18 @@ def _cell(value: Any) -> str:
     return "unlimited" if value is None else str(value)
 
 
-@click.command("show", epilog="Example: bentpipe show SNR-FR-002")
+@click.command("show", epilog="Examples: bentpipe show SNR-FR-002; bentpipe show stp")
 @click.argument("identifier")
 @click.option("--json", "as_json", is_flag=True, help="Print one object.")
 def show_command(identifier: str, as_json: bool) -> None:
-    """Show a requirement, case, implementation or link profile in full."""
+    """Show a requirement, case, implementation, link profile or specification in full."""
+    if identifier in specifications():
+        text = specification(identifier)
+        if as_json:
+            print_json({"id": identifier, "text": text})
+        else:
+            click.echo(text, nl=False)
+        return
     requirement = load_requirements().get(identifier)
     if requirement is not None:
         _show(_requirement_detail(requirement), as_json)
