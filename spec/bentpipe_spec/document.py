@@ -1,0 +1,136 @@
+"""Specifications as one text: the prose of ``text/*.rst`` with the registry's rules put in place.
+
+A requirement's text lives in the registry only, so the prose names it and this module prints it::
+
+    .. requirements:: STP-PF-001 STP-PF-002
+    .. state-table:: stp
+"""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from bentpipe_spec.registry import Requirement, SpecificationError, load_requirements
+
+_WIDTH = 100
+_REQUIREMENTS = ".. requirements::"
+_STATE_TABLE = ".. state-table::"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one packet does in one state, under one condition.
+
+    Attributes:
+        state: name of the state.
+        packet: type of the packet.
+        when: the condition; empty when no row above applies.
+        do: what the endpoint does.
+        next: the state afterwards.
+        requirements: the rules behind it.
+    """
+
+    state: str
+    packet: str
+    when: str
+    do: str
+    next: str
+    requirements: tuple[str, ...]
+
+
+@cache
+def state_table(name: str) -> tuple[Row, ...]:
+    """Every row of a protocol's state table: by state, then by packet, in order of precedence.
+
+    Raises:
+        SpecificationError: there is no such table, or it lacks a packet in a state.
+    """
+    path = resources.files("bentpipe_spec") / "tables" / f"{name}-states.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecificationError(f"there is no state table called {name!r}") from None
+    rows = []
+    for state in document["states"]:
+        for packet in document["packets"]:
+            entries = document["cells"].get(state, {}).get(packet)
+            if not entries:
+                raise SpecificationError(f"{path.name}: state {state!r} says nothing of {packet}")
+            rows += [
+                Row(state, packet, entry["when"], entry["do"], entry["next"],
+                    tuple(entry["requirements"]))
+                for entry in entries
+            ]  # fmt: skip
+    return tuple(rows)
+
+
+@cache
+def specifications() -> tuple[str, ...]:
+    """The names of the specifications there are."""
+    folder = resources.files("bentpipe_spec") / "text"
+    return tuple(sorted(path.name.removesuffix(".rst") for path in folder.iterdir()))
+
+
+def specification(name: str) -> str:
+    """A whole specification as reStructuredText without directives, readable as it stands.
+
+    Raises:
+        SpecificationError: there is no such specification, or it names an unknown requirement.
+    """
+    if name not in specifications():
+        raise SpecificationError(
+            f"there is no specification called {name!r}; there is {', '.join(specifications())}"
+        )
+    path = resources.files("bentpipe_spec") / "text" / f"{name}.rst"
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith(_REQUIREMENTS):
+            for identifier in line.removeprefix(_REQUIREMENTS).split():
+                lines += _rule(identifier)
+        elif line.startswith(_STATE_TABLE):
+            lines += _states(line.removeprefix(_STATE_TABLE).strip())
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _rule(identifier: str) -> Iterator[str]:
+    requirement = load_requirements().get(identifier)
+    if requirement is None:
+        raise SpecificationError(f"the text names {identifier}, which is not a requirement")
+    yield from _wrapped(
+        f"**{identifier}** *{requirement.title}.* {requirement.text}{_if(requirement)}"
+    )
+    yield ""
+
+
+def _if(requirement: Requirement) -> str:
+    return f" (Applies if the ICS says *{requirement.condition}*.)" if requirement.condition else ""
+
+
+def _wrapped(text: str, first: str = "   ", others: str = "   ") -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=others,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _states(name: str) -> Iterator[str]:
+    state = packet = ""
+    for row in state_table(name):
+        if row.state != state:
+            state, packet = row.state, ""
+            heading = f"In state *{state}*"
+            yield from ("", heading, "~" * len(heading), "")
+        if row.packet != packet:
+            packet = row.packet
+            yield from ("", packet)
+        condition = f"if {row.when}: " if row.when else ""
+        rules = ", ".join(row.requirements)
+        yield from _wrapped(f"{condition}{row.do}; then *{row.next}*. [{rules}]", "   * ", "     ")
+    yield ""
