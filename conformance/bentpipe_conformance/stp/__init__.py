@@ -1,0 +1,1 @@
+"""Judging STP/1 implementations."""

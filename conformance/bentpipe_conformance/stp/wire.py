@@ -1,0 +1,448 @@
+"""The tester's own STP/1 codec: fast, and independent of the reference's.
+
+It dissects whatever an implementation sends, keeps what a receiver would ignore (reserved bits,
+wrong checksums, impossible lengths) for the checkers, and builds the tester's packets, odd ones
+too.
+Section numbers are those of STP/1. Addresses are dotted strings, numbers are unsigned.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bentpipe_conformance.wire import MalformedPacket as MalformedPacket
+from bentpipe_conformance.wire import checksum
+
+BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
+NAMES = {
+    BEGIN: "BEGIN", BGAK: "BGAK", END: "END", ENDAK: "ENDAK", BGREJ: "BGREJ",
+    SD: "SD", SDP: "SDP", POLL: "POLL", STAT: "STAT", USTAT: "USTAT",
+}  # fmt: skip
+
+FIN, C, A, R = 1, 2, 4, 8
+FLAGS = {BEGIN: FIN, BGAK: C, END: A | R, SD: FIN, SDP: FIN}
+"""The flags that section 3.1 names for a type; for a type that is not here, none."""
+
+VERSION = 1
+UDP = 17
+PROTOCOLS = (253, 254)
+
+_IP = struct.Struct("!BBHHHBBH4s4s")
+_UDP = struct.Struct("!HHHH")
+_HEADER = struct.Struct("!HHBBHHH")
+_LEAST = {
+    BEGIN: 20, BGAK: 28, END: 24, ENDAK: 16, BGREJ: 20,
+    SD: 12, SDP: 20, POLL: 20, STAT: 24, USTAT: 24,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stp:
+    """One STP packet and what carried it, as dissected from an IPv4 datagram.
+
+    The fields of another type than the packet's are None, empty or zero. Of a packet with a
+    ``fault`` only the common header and ``octets`` are read.
+
+    Attributes:
+        src: address of the sender.
+        dst: address of the receiver.
+        sport: source port of the STP header.
+        dport: destination port of the STP header.
+        type: 4 bits, whether used or not.
+        flags: 4 bits, reserved ones included; ``reserved_flags`` are those not named for the type.
+        seq: the 24-bit sequence field, whatever the type makes of it.
+        tag: 16 bits.
+        n_mr: credit of BEGIN, BGAK, STAT and USTAT, 24 bits.
+        n_r: N(R) of BGAK's body, 24 bits; END, STAT and USTAT have theirs in ``seq``.
+        n_ps: poll number of SDP, POLL and STAT, 24 bits.
+        timestamp: of SDP, POLL and STAT, 32 bits.
+        elements: list of STAT and USTAT, 24 bits each.
+        csn: connection sequence number of the sender in BEGIN, BGAK and END.
+        peer_csn: that of the recipient in BGAK, BGREJ, END and ENDAK.
+        reason: of BGREJ and END.
+        version: of BEGIN.
+        max_sd: value of the first well-formed MaxSD option, None without one.
+        options: the raw option field of BEGIN and BGAK.
+        data: user data of BEGIN, SD and SDP.
+        reserved: the reserved fields of the body in the order of the wire, empty when all are zero
+            or there are none. BGAK: 4 bits beside optlen, 8 before N(R). BGREJ, END: 24 bits.
+            SDP, POLL, STAT, USTAT: 8 bits for each word but the timestamp.
+        protocol: IP protocol number: 17 for UDP, 253 or 254.
+        udp_sport: UDP source port, 0 without UDP.
+        udp_dport: UDP destination port, 0 without UDP.
+        dont_fragment: the IP header's flag.
+        checksum: the raw field.
+        checksum_ok: whether it is right, with the pseudo-header where there is one.
+        udp_checksum_ok: False when UDP's checksum is wrong or absent; True without UDP.
+        fault: why a receiver must discard the packet (STP-PF-003), apart from its checksum; empty
+            for a well-formed one.
+        octets: the whole STP packet as it was on the wire; it and ``checksum`` are not compared,
+            and ignored by ``build``.
+    """
+
+    src: str
+    dst: str
+    sport: int
+    dport: int
+    type: int
+    flags: int = 0
+    seq: int = 0
+    tag: int = 0
+    n_mr: int | None = None
+    n_r: int | None = None
+    n_ps: int | None = None
+    timestamp: int | None = None
+    elements: tuple[int, ...] = ()
+    csn: int | None = None
+    peer_csn: int | None = None
+    reason: int | None = None
+    version: int | None = None
+    max_sd: int | None = None
+    options: bytes = b""
+    data: bytes = b""
+    reserved: tuple[int, ...] = ()
+    protocol: int = UDP
+    udp_sport: int = 0
+    udp_dport: int = 0
+    dont_fragment: bool = True
+    checksum: int = field(default=0, compare=False)
+    checksum_ok: bool = True
+    udp_checksum_ok: bool = True
+    fault: str = ""
+    octets: bytes = field(default=b"", compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The type's name, for example ``SD``."""
+        return NAMES.get(self.type, f"type {self.type}")
+
+    @property
+    def flag_names(self) -> str:
+        """The flags that are set, joined by ``+``, for example ``A+R``."""
+        names = ("FIN", "C", "A", "R")
+        return "+".join(name for bit, name in enumerate(names) if self.flags >> bit & 1)
+
+    @property
+    def reserved_flags(self) -> int:
+        """The flags that are set though section 3.1 does not name them for the type."""
+        return self.flags & ~FLAGS.get(self.type, 0)
+
+    @property
+    def wellformed(self) -> bool:
+        """Whether a receiver takes notice of the packet: no fault and a right checksum."""
+        return self.checksum_ok and not self.fault
+
+
+def dissect(packet: bytes) -> Stp:
+    """Dissect one IPv4 datagram in UDP or with protocol 253 or 254; all UDP is taken for STP.
+
+    Raises:
+        MalformedPacket: not IPv4, a fragment, another protocol, impossible IP or UDP lengths, or
+            an STP packet too short for the common header. Every other defect is in the result.
+    """
+    available = len(packet)
+    if available < 20:
+        raise MalformedPacket(f"{available} octets are too few for an IPv4 header")
+    version_ihl, _, total, _, fragment, _, protocol, _, src, dst = _IP.unpack_from(packet)
+    at = (version_ihl & 0xF) * 4
+    if version_ihl >> 4 != 4 or at < 20:
+        raise MalformedPacket("not an IPv4 header")
+    if total > available or total < at:
+        raise MalformedPacket(f"IPv4 total length {total} does not fit the packet")
+    if fragment & 0x3FFF:
+        raise MalformedPacket("an IPv4 fragment")
+    udp_sport = udp_dport = 0
+    udp_checksum_ok = True
+    if protocol == UDP:
+        if total - at < 8:
+            raise MalformedPacket("no room for a UDP header")
+        udp_sport, udp_dport, length, udp_checksum = _UDP.unpack_from(packet, at)
+        if not 8 <= length <= total - at:
+            raise MalformedPacket(f"UDP length {length} does not fit the packet")
+        covered = _pseudo_header(src, dst, UDP, length) + packet[at : at + length]
+        udp_checksum_ok = udp_checksum != 0 and checksum(covered) == 0
+        octets = packet[at + 8 : at + length]
+        covered = octets
+    elif protocol in PROTOCOLS:
+        octets = packet[at:total]
+        covered = _pseudo_header(src, dst, protocol, len(octets)) + octets
+    else:
+        raise MalformedPacket(f"IP protocol {protocol} does not carry STP")
+    if len(octets) < 12:
+        raise MalformedPacket(f"{len(octets)} octets are too few for the common header of STP")
+    sport, dport, flags_type, seq_high, seq_low, stp_checksum, tag = _HEADER.unpack_from(octets)
+    kind = flags_type & 15
+    return Stp(
+        socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport,
+        kind, flags_type >> 4, seq_high << 16 | seq_low, tag,
+        protocol=protocol, udp_sport=udp_sport, udp_dport=udp_dport,
+        dont_fragment=fragment & 0x4000 != 0,
+        checksum=stp_checksum, checksum_ok=checksum(covered) == 0,
+        udp_checksum_ok=udp_checksum_ok, octets=octets,
+        **_dissect_body(kind, octets),
+    )  # fmt: skip
+
+
+def _pseudo_header(src: bytes, dst: bytes, protocol: int, length: int) -> bytes:
+    return src + dst + struct.pack("!BBH", 0, protocol, length)
+
+
+def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
+    """The fields of :class:`Stp` behind the common header, or a fault."""
+    size, least = len(octets), _LEAST.get(kind)
+    if least is None:
+        return {"fault": f"type {kind} is not used"}
+    if size < least:
+        return {"fault": f"{size} octets are too few for {NAMES[kind]}, which has {least}"}
+    if kind == SD:
+        return {"data": octets[12:]}
+    if kind == STAT:
+        if size % 4:
+            return {"fault": f"{size} octets do not end with a whole list element"}
+    elif kind not in (BEGIN, BGAK, SDP) and size > least:
+        return {"fault": f"{size} octets are too many for {NAMES[kind]}, which has {least}"}
+    words = struct.unpack_from(f"!{(least - 12) // 4}I", octets, 12)
+    return _BODIES[kind](octets, *words)
+
+
+def _poll_body(octets: bytes, n_ps: int, timestamp: int) -> dict[str, Any]:
+    return {
+        "n_ps": n_ps & 0xFFFFFF,
+        "timestamp": timestamp,
+        "data": octets[20:],
+        "reserved": _high_octets((n_ps,)),
+    }
+
+
+def _stat_body(octets: bytes, n_mr: int, n_ps: int, timestamp: int) -> dict[str, Any]:
+    listed = struct.unpack(f"!{(len(octets) - 24) // 4}I", octets[24:])
+    return {
+        "n_mr": n_mr & 0xFFFFFF,
+        "n_ps": n_ps & 0xFFFFFF,
+        "timestamp": timestamp,
+        "elements": tuple([element & 0xFFFFFF for element in listed]),
+        "reserved": _high_octets((n_mr, n_ps, *listed)),
+    }
+
+
+def _ustat_body(_: bytes, n_mr: int, first: int, second: int) -> dict[str, Any]:
+    return {
+        "n_mr": n_mr & 0xFFFFFF,
+        "elements": (first & 0xFFFFFF, second & 0xFFFFFF),
+        "reserved": _high_octets((n_mr, first, second)),
+    }
+
+
+def _end_body(_: bytes, reason: int, csn: int, peer_csn: int) -> dict[str, Any]:
+    return {**_bgrej_body(_, reason, peer_csn), "csn": csn}
+
+
+def _bgrej_body(_: bytes, reason: int, peer_csn: int) -> dict[str, Any]:
+    low = reason & 0xFFFFFF
+    return {"reason": reason >> 24, "peer_csn": peer_csn, "reserved": (low,) if low else ()}
+
+
+def _endak_body(_: bytes, peer_csn: int) -> dict[str, Any]:
+    return {"peer_csn": peer_csn}
+
+
+def _begin_body(octets: bytes, first: int, csn: int) -> dict[str, Any]:
+    fault, options, max_sd = _option_field(octets, 20, first)
+    if fault:
+        return {"fault": fault}
+    return {
+        "version": first >> 28,
+        "n_mr": first & 0xFFFFFF,
+        "csn": csn,
+        "options": options,
+        "max_sd": max_sd,
+        "data": octets[20 + len(options) :],
+    }
+
+
+def _bgak_body(octets: bytes, first: int, csn: int, peer_csn: int, n_r: int) -> dict[str, Any]:
+    fault, options, max_sd = _option_field(octets, 28, first)
+    beyond = len(octets) - 28 - len(options)
+    if fault or beyond:
+        return {"fault": fault or f"{beyond} octets behind the options of BGAK"}
+    reserved = (first >> 28, n_r >> 24)
+    return {
+        "n_mr": first & 0xFFFFFF,
+        "csn": csn,
+        "peer_csn": peer_csn,
+        "n_r": n_r & 0xFFFFFF,
+        "options": options,
+        "max_sd": max_sd,
+        "reserved": reserved if any(reserved) else (),
+    }
+
+
+_BODIES: dict[int, Callable[..., dict[str, Any]]] = {
+    BEGIN: _begin_body, BGAK: _bgak_body, END: _end_body, ENDAK: _endak_body, BGREJ: _bgrej_body,
+    SDP: _poll_body, POLL: _poll_body, STAT: _stat_body, USTAT: _ustat_body,
+}  # fmt: skip
+
+
+def _high_octets(words: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([word >> 24 for word in words]) if max(words) >> 24 else ()
+
+
+def _option_field(octets: bytes, at: int, first: int) -> tuple[str, bytes, int | None]:
+    """The fault, empty without one; the option field; MaxSD if it is there."""
+    end = at + (first >> 24 & 15) * 4
+    if end > len(octets):
+        return f"optlen says {end} octets, the packet has {len(octets)}", b"", None
+    options = octets[at:end]
+    fits, max_sd = _walk_options(options)
+    return "" if fits else "an option does not fit into the option field", options, max_sd
+
+
+def _walk_options(octets: bytes) -> tuple[bool, int | None]:
+    """Whether every option fits, and MaxSD if it is there."""
+    max_sd = None
+    at, end = 0, len(octets)
+    while at < end:
+        kind = octets[at]
+        if kind == 0:
+            at += 1
+            continue
+        if at + 1 >= end or not 2 <= octets[at + 1] <= end - at:
+            return False, None
+        size = octets[at + 1]
+        if kind == 1 and size == 4 and max_sd is None:
+            max_sd = int.from_bytes(octets[at + 2 : at + 4], "big")
+        at += size
+    return True, max_sd
+
+
+def octets_of(packet: Stp) -> bytes:
+    """The octets of the STP packet alone, with a right checksum.
+
+    All fields are written as they are: a reserved flag, a wrong sequence or nonsense in a list too.
+    ``options`` is used when there are any, else ``max_sd`` makes the option field.
+
+    Raises:
+        ValueError: a type that is not used, or a field out of its range.
+    """
+    try:
+        body = _build_body(packet)
+        header = _HEADER.pack(
+            packet.sport, packet.dport, packet.flags << 4 | packet.type,
+            packet.seq >> 16, packet.seq & 0xFFFF, 0, packet.tag,
+        )  # fmt: skip
+    except (struct.error, OverflowError) as error:
+        raise ValueError(f"{packet.name} has a field out of its range: {error}") from error
+    return _rechecked(packet, header + body)
+
+
+def _rechecked(packet: Stp, octets: bytes) -> bytes:
+    octets = octets[:8] + b"\0\0" + octets[10:]
+    return octets[:8] + checksum(_covered(packet, octets)).to_bytes(2, "big") + octets[10:]
+
+
+def _covered(packet: Stp, octets: bytes) -> bytes:
+    if packet.protocol == UDP:
+        return octets
+    src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
+    return _pseudo_header(src, dst, packet.protocol, len(octets)) + octets
+
+
+def _build_body(packet: Stp) -> bytes:
+    kind = packet.type
+    if kind == SD:
+        return packet.data
+    if kind in (BEGIN, BGAK):
+        return _build_opening(packet)
+    reserved = packet.reserved
+    if kind in (END, BGREJ):
+        csn = [packet.csn or 0] if kind == END else []
+        first = (packet.reason or 0) << 24 | (reserved[0] if reserved else 0)
+        return _words(first, *csn, packet.peer_csn or 0)
+    if kind == ENDAK:
+        return _words(packet.peer_csn or 0)
+    if kind in (SDP, POLL):
+        numbers = _with_reserved([packet.n_ps], reserved)
+        return _words(*numbers, packet.timestamp or 0) + (packet.data if kind == SDP else b"")
+    if kind == USTAT:
+        return _words(*_with_reserved([packet.n_mr, *packet.elements], reserved))
+    if kind == STAT:
+        n_mr, n_ps, *listed = _with_reserved([packet.n_mr, packet.n_ps, *packet.elements], reserved)
+        return _words(n_mr, n_ps, packet.timestamp or 0, *listed)
+    raise ValueError(f"type {kind} is not used; make its octets and use build_datagram")
+
+
+def _build_opening(packet: Stp) -> bytes:
+    options = packet.options
+    if not options and packet.max_sd is not None:
+        options = struct.pack("!BBH", 1, 4, packet.max_sd)
+    if len(options) % 4 or len(options) > 60:
+        raise ValueError(f"{len(options)} octets of options; make it whole words, at most 60")
+    beside, before = packet.reserved or (0, 0)
+    if packet.type == BEGIN:
+        beside = VERSION if packet.version is None else packet.version
+    first = beside << 28 | len(options) << 22 | _24_bits(packet.n_mr)
+    if packet.type == BEGIN:
+        return _words(first, packet.csn or 0) + options + packet.data
+    last = before << 24 | _24_bits(packet.n_r)
+    return _words(first, packet.csn or 0, packet.peer_csn or 0, last) + options
+
+
+def _words(*words: int) -> bytes:
+    return struct.pack(f"!{len(words)}I", *words)
+
+
+def _with_reserved(numbers: list[int | None], reserved: tuple[int, ...]) -> list[int]:
+    words = [_24_bits(number) for number in numbers]
+    for index, octet in enumerate(reserved):
+        words[index] |= octet << 24
+    return words
+
+
+def _24_bits(number: int | None) -> int:
+    if number is not None and not 0 <= number < 1 << 24:
+        raise ValueError(f"{number} is no number of 24 bits")
+    return number or 0
+
+
+def build(packet: Stp, *, identification: int = 0, ttl: int = 64) -> bytes:
+    """One IPv4 datagram with right lengths and checksums for ``packet``.
+
+    Raises:
+        ValueError: a type that is not used, or a field out of its range.
+    """
+    return build_datagram(packet, octets_of(packet), identification=identification, ttl=ttl)
+
+
+def build_datagram(
+    packet: Stp, octets: bytes, *, rechecked: bool = False, identification: int = 0, ttl: int = 64
+) -> bytes:
+    """One IPv4 datagram that carries ``octets``, whatever they are, the way ``packet`` travels.
+
+    Args:
+        packet: gives addresses, protocol and UDP ports.
+        octets: an STP packet, or what is left of one.
+        rechecked: whether to put the right checksum into ``octets`` first, if there is room.
+        identification: of the IP header.
+        ttl: of the IP header.
+    """
+    if rechecked and len(octets) >= 10:
+        octets = _rechecked(packet, octets)
+    src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
+    if packet.protocol == UDP:
+        length = 8 + len(octets)
+        header = _UDP.pack(packet.udp_sport, packet.udp_dport, length, 0)
+        summed = checksum(_pseudo_header(src, dst, UDP, length) + header + octets)
+        # RFC 768: zero would say that there is no checksum.
+        octets = header[:6] + (summed or 0xFFFF).to_bytes(2, "big") + octets
+    flags = 0x4000 if packet.dont_fragment else 0
+
+    def ip(value: int) -> bytes:
+        return _IP.pack(
+            0x45, 0, 20 + len(octets), identification, flags, ttl, packet.protocol, value, src, dst
+        )
+
+    return ip(checksum(ip(0))) + octets
