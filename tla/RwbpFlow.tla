@@ -201,10 +201,12 @@ RoundRobin ==
 OthersComplete == \A c \in Connections \ Stalled : <>(consumed[c] = Packets)
 
 Items == [i \in 1..Packets |-> i - 1]
-Chosen == CHOOSE c \in Connections : TRUE
-Service == INSTANCE ReliableFifo WITH
-    accepted <- offered[Chosen], delivered <- SubSeq(Items, 1, consumed[Chosen])
-RefinesService == Service!Init /\ [][Service!Next]_(Service!fifoVars)
+Service(c) == INSTANCE ReliableFifo WITH
+    accepted <- offered[c], delivered <- SubSeq(Items, 1, consumed[c])
+DeliveredIsPrefix == \A c \in Connections : Service(c)!DeliveredIsPrefix
+RefinesService ==
+    /\ \A c \in Connections : Service(c)!Init
+    /\ [][\A c \in Connections : Service(c)!Next \/ UNCHANGED Service(c)!fifoVars]_vars
 
 ----------------------------------------------------------------------------
 (* Reachability: each of these must be violated, or the model would hold vacuously. *)

@@ -351,6 +351,7 @@ AcknowledgedHasArrived == sndUna <= RcvNxt
 Items == [i \in 1..Segments |-> i - 1]
 Service == INSTANCE ReliableFifo
     WITH accepted <- sndMax, delivered <- delivered
+DeliveredIsPrefix == Service!DeliveredIsPrefix
 RefinesService == Service!Init /\ [][Service!Next]_(Service!fifoVars)
 RefinesFairService == Service!Spec
 

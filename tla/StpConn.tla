@@ -78,13 +78,16 @@ Live == cState \in {"begun", "open"}
 
 (* STP-CC-003, STP-CC-007: the client confirms the server's number once; another number means that   *)
 (* the server has lost the connection.                                                               *)
+OtherNumber(own) == own # cEcho
+LosesConnection(own) == Over("failure") /\ UNCHANGED <<cEcho, cAcked>>
+
 ReceiveBgak(m) ==
     /\ m.type = "BGAK" /\ m.csn = cCsn /\ Live
     /\ \/ /\ cState = "begun"
           /\ cState' = "open" /\ cEcho' = m.own /\ cAcked' = Max(cAcked, m.r)
           /\ UNCHANGED told
-       \/ /\ cState = "open" /\ m.own > cEcho
-          /\ Over("failure") /\ UNCHANGED <<cEcho, cAcked>>
+       \/ /\ cState = "open" /\ OtherNumber(m.own)
+          /\ LosesConnection(m.own)
     /\ UNCHANGED <<cCsn, abandoned, serverVars, net>>
 
 (* STP-CC-005: success only when the FIN is acknowledged, and with it everything before. *)
@@ -118,6 +121,9 @@ Deliver(csn, n) ==
     /\ log' = Append(log, <<csn, n>>)
     /\ got' = got \cup {<<csn, n>>}
 
+(* What a BGAK acknowledges before the data of the BEGIN has been handed over.                        *)
+AckOfWaiting == 0
+
 (* STP-CC-001: newer than everything known from this client. *)
 Newer(csn) == csn > Max(sCsn, sCache)
 
@@ -132,7 +138,7 @@ ReceiveBegin(m) ==
           /\ net' = net \cup {BGAK(m.csn, Own, 1)}
        \/ /\ Newer(m.csn) /\ ~Known
           /\ sState' = "waiting" /\ sCsn' = m.csn /\ sRcv' = 0
-          /\ net' = net \cup {BGAK(m.csn, Own, 0)}
+          /\ net' = net \cup {BGAK(m.csn, Own, AckOfWaiting)}
           /\ UNCHANGED <<sCache, log, got>>
        \/ /\ m.csn = sCsn /\ sState \in {"waiting", "open"}
           /\ net' = net \cup {BGAK(m.csn, Own, IF sRcv > 0 THEN 1 ELSE 0)}
@@ -211,6 +217,9 @@ FairSpec ==
     /\ WF_vars(\E m \in net : ReceiveConfirmation(m)) /\ WF_vars(\E m \in net : ServerReceivesEnd(m))
     /\ \A n \in 0..Fin : WF_vars(\E m \in net : m.type = "SD" /\ m.n = n /\ ReceiveSd(m))
 
+(* All that a client needs to learn of another number.                                                *)
+AnswerSpec == Spec /\ WF_vars(\E m \in net : ReceiveBgak(m))
+
 ----------------------------------------------------------------------------
 (* Properties *)
 
@@ -249,17 +258,31 @@ EarlyDataWithinCredit ==
 (* STP-CC-006 *)
 AbortIsNoSuccess == \A c \in abandoned : told[c] # "success"
 
+(* What the client takes for arrived, and keeps no longer, has been handed over (STP-DT-010). *)
+ReleasedHasArrived == \A n \in 0..(Packets - 1) : n < cAcked => <<cCsn, n>> \in got
+
+(* STP-CC-007: another number is not confirmed, and is reported. *)
+NumberConfirmedOnce == [][cCsn' = cCsn /\ cEcho # 0 => cEcho' = cEcho]_vars
+Answered(csn) == /\ cCsn = csn /\ cState = "open"
+                 /\ \E m \in net : m.type = "BGAK" /\ m.csn = csn /\ m.own # cEcho
+OtherNumberEnds == \A c \in Csns : Answered(c) ~> told[c] # "nothing"
+
 (* STP-CC-009 *)
 EveryConnectionEnds == \A c \in Csns : <>(told[c] # "nothing")
 
-Last == Connections
-Items == [k \in 1..Packets |-> <<Last, k - 1>>]
-Numbers == {m.n : m \in {x \in net : x.type = "SD" /\ x.csn = Last /\ x.n < Fin}}
-           \cup IF BEGIN(Last) \in net THEN {0} ELSE {}
-Service == INSTANCE ReliableFifo WITH
-    accepted <- IF Numbers = {} THEN 0 ELSE 1 + (CHOOSE n \in Numbers : \A k \in Numbers : k <= n),
-    delivered <- SelectSeq(log, LAMBDA item : item[1] = Last)
-RefinesService == Service!Init /\ [][Service!Next]_(Service!fifoVars)
+(* What each connection has taken from its user, as far as it left the client.                        *)
+Numbers(c) == {m.n : m \in {x \in net : x.type = "SD" /\ x.csn = c /\ x.n < Fin}}
+              \cup IF BEGIN(c) \in net THEN {0} ELSE {}
+Accepted(c) == IF Numbers(c) = {} THEN 0
+               ELSE 1 + (CHOOSE n \in Numbers(c) : \A k \in Numbers(c) : k <= n)
+Service(c) == INSTANCE ReliableFifo WITH
+    Items <- [k \in 1..Packets |-> <<c, k - 1>>],
+    accepted <- Accepted(c),
+    delivered <- SelectSeq(log, LAMBDA item : item[1] = c)
+DeliveredIsPrefix == \A c \in Csns : Service(c)!DeliveredIsPrefix      \* STP-CC-008
+RefinesService ==
+    /\ \A c \in Csns : Service(c)!Init
+    /\ [][\A c \in Csns : Service(c)!Next \/ UNCHANGED Service(c)!fifoVars]_vars
 
 ----------------------------------------------------------------------------
 (* Reachability: each of these must be violated, or the model would hold vacuously. *)

@@ -35,6 +35,15 @@ StrangeNumber == epoch + 3
 (* The server waits for a number it never gave.                                                       *)
 NeverConfirmed(m) == FALSE
 
+(* Another number of the server goes unnoticed.                                                       *)
+Unnoticed(own) == FALSE
+
+(* The client confirms another number as well, on the same connection.                                *)
+ConfirmsAgain(own) == cEcho' = own /\ UNCHANGED <<cState, told, cAcked>>
+
+(* A BGAK acknowledges the data of a BEGIN that still waits for confirmation.                         *)
+AcknowledgedUnseen == 1
+
 (* SDs are taken in whatever order they come, again and again.                                        *)
 AnyTurn(n) == TRUE
 =============================================================================
