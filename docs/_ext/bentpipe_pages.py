@@ -4,6 +4,8 @@
     the registry, with each requirement's checker, cases and mutants;
 ``implementation-table``, ``link-table``, ``statement-table``
     the bundled descriptions, the link profiles and the proforma of the conformance statement;
+``specification NAME``
+    a specification in full;
 ``command-help NAME...``
     the help text of a command;
 ``experiment-results FILE``
@@ -24,6 +26,7 @@ from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
 from bentpipe_reference.link.profile import Direction, load_profiles
+from bentpipe_spec.document import specification
 from bentpipe_spec.registry import Requirement, load_requirements
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -49,6 +52,12 @@ GROUPS = {
     "SNR-SS": "slow start",
     "SNR-TS": "timestamps",
     "SNR-WIN": "windows",
+    "STP-PF": "packet format",
+    "STP-CC": "connections",
+    "STP-DT": "data transfer",
+    "STP-PL": "polling",
+    "STP-CG": "congestion and pacing",
+    "STP-SEC": "robustness",
 }
 """Names of suites and groups, in the order of the page; what is not named here comes last."""
 
@@ -240,6 +249,16 @@ class StatementTable(Printed):
         yield from _table(("item", "type", "default", "question"), rows)
 
 
+class Specification(Printed):
+    """A specification, every rule in its place."""
+
+    required_arguments = 1
+
+    def lines(self) -> Iterable[str]:
+        """The lines of the text."""
+        return specification(self.arguments[0]).splitlines()
+
+
 class CommandHelp(Directive):
     """The help text of a command, as the command prints it."""
 
@@ -349,6 +368,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("implementation-table", ImplementationTable)
     app.add_directive("link-table", LinkTable)
     app.add_directive("statement-table", StatementTable)
+    app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
     app.add_directive("experiment-results", ExperimentResults)
     app.add_directive("experiment-settings", ExperimentSettings)
