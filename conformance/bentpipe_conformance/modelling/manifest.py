@@ -189,20 +189,28 @@ def format_manifest(data: Mapping[str, Any]) -> str:
 
 
 def model_root(start: Path | None = None) -> Path:
-    """The folder with ``pom.xml`` and the models: above ``start``, or in the source tree.
+    """The folder with ``pom.xml`` and the models.
+
+    The nearest ``tla/`` at or above ``start`` (the working directory when None), so that models
+    being edited win; else the models that were installed with the package.
 
     Raises:
         ToolProblem: there is none.
     """
     here = (start or Path.cwd()).absolute()
-    candidates = [*(base / "tla" for base in (here, *here.parents)), *Path(__file__).parents]
-    for candidate in candidates:
-        for folder in (candidate, candidate / "tla"):
-            if folder.name == "tla" and (folder / "pom.xml").is_file():
-                return folder
+    package = Path(__file__).absolute().parents[1]
+    above = [base for base in (here, *here.parents) if base.name == "tla"]
+    for folder in (
+        *above,
+        *(base / "tla" for base in (here, *here.parents)),
+        package / "tla",  # in a wheel (pyproject.toml)
+        package.parents[1] / "tla",  # in the source tree
+    ):
+        if (folder / "pom.xml").is_file():
+            return folder
     raise ToolProblem(
-        "the models are in no tla/ folder here or above; run this in a clone of bentpipe, or name "
-        "their folder with --models."
+        "the models are neither in a tla/ folder here or above nor beside the program; install "
+        "bentpipe again, or name their folder with --models."
     )
 
 
