@@ -18,10 +18,12 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any, TypeVar
 
-from bentpipe_conformance.peer import Peer
+from bentpipe_conformance.suite import Suite, suite_named, suite_of
 
-Script = Callable[[Peer], None]
+Script = Callable[[Any], None]
+"""A function of the suite's scripted peer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +48,31 @@ class Case:
     profiles: tuple[str, ...]
     script: Script
 
+    @property
+    def suite(self) -> Suite:
+        """The suite it belongs to."""
+        return suite_of(self.id)
+
 
 _CASES: dict[str, Case] = {}
+
+_Function = TypeVar("_Function", bound=Script)
 
 
 def case(
     *requirements: str,
     needs: tuple[str, ...] = (),
-    profiles: tuple[str, ...] = ("hk99", "rfc"),
-) -> Callable[[Script], Script]:
-    """Register a test function as a case that targets ``requirements``."""
+    profiles: tuple[str, ...] | None = None,
+) -> Callable[[_Function], _Function]:
+    """Register a test function as a case that targets ``requirements``.
 
-    def register(script: Script) -> Script:
+    Args:
+        requirements: what it targets.
+        needs: conformance-statement items without which it cannot run.
+        profiles: the profiles it belongs to; all of its suite's when omitted.
+    """
+
+    def register(script: _Function) -> _Function:
         *_, suite, module = script.__module__.split(".")
         group = module.removeprefix("test_").replace("_", "-")
         name = script.__name__.removeprefix("test_").replace("_", "-")
@@ -70,7 +85,7 @@ def case(
             purpose=purpose,
             requirements=requirements,
             needs=needs,
-            profiles=profiles,
+            profiles=suite_named(suite).profiles if profiles is None else profiles,
             script=script,
         )
         if item.id in _CASES and _CASES[item.id].script.__code__ is not script.__code__:

@@ -21,15 +21,17 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bentpipe_spec.registry import Requirement, load_requirements
+from bentpipe_spec.registry import Requirement
 
-from bentpipe_conformance.analysis.flow import Flow, read_flows
-from bentpipe_conformance.analysis.recovery import Episode, read_episodes
 from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.suite import SNR, Suite
 from bentpipe_conformance.trace import Packet, Trace
 from bentpipe_conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.analysis.recovery import Episode
 
 
 class HasPacket(Protocol):
@@ -47,17 +49,23 @@ class Context:
 
     Attributes:
         requirement: the record, with the alternatives the profile permits.
-        profile: ``hk99`` or ``rfc``.
+        profile: a profile of the suite.
         ics: the implementation's declared conformance statement.
         timing_error: seconds by which recorded times may be wrong.
-        episodes: the loss-recovery episodes of the flow.
+        prepared: what the suite's :attr:`Judging.prepare` made of the flow.
     """
 
     requirement: Requirement
     profile: str
     ics: Ics = field(default_factory=dict)
     timing_error: float = 0.0
-    episodes: tuple[Episode, ...] = ()
+    prepared: Any = ()
+
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        """The loss-recovery episodes of the flow (suite snr)."""
+        found: tuple[Episode, ...] = self.prepared
+        return found
 
     def permitted(self, name: str, default: Any = None) -> Any:
         """A permitted alternative of the requirement in this profile."""
@@ -89,15 +97,18 @@ class Context:
         return Finding(self.requirement.id, verdict, numbers, sentence, expected, actual)
 
 
-Checker = Callable[[Flow, Context], Iterable[Finding]]
+Checker = Callable[[Any, Context], Iterable[Finding]]
+"""Given a flow of the suite's kind and the context, what was found."""
 
 _CHECKERS: dict[str, Checker] = {}
 
+_Function = TypeVar("_Function", bound=Checker)
 
-def checker(requirement: str) -> Callable[[Checker], Checker]:
+
+def checker(requirement: str) -> Callable[[_Function], _Function]:
     """Register the checker of one requirement."""
 
-    def register(function: Checker) -> Checker:
+    def register(function: _Function) -> _Function:
         if requirement in _CHECKERS:
             raise ValueError(f"{requirement} has two checkers")
         _CHECKERS[requirement] = function
@@ -107,33 +118,12 @@ def checker(requirement: str) -> Callable[[Checker], Checker]:
 
 
 @cache
-def load_checkers() -> Mapping[str, Checker]:
-    """Import every module of ``bentpipe_conformance.checkers`` and return the checkers by ID."""
-    package = importlib.import_module("bentpipe_conformance.checkers")
+def load_checkers(suite: Suite = SNR) -> Mapping[str, Checker]:
+    """Import every module of the suite's checkers and return them by requirement."""
+    package = importlib.import_module(suite.checkers)
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
-    return _CHECKERS
-
-
-@dataclass(frozen=True, slots=True)
-class HandshakeItem:
-    """A conformance-statement item that shows in the handshake."""
-
-    attribute: str
-    name: str
-
-
-HANDSHAKE_ITEMS = {
-    "sack": HandshakeItem("sack_permitted", "SACK-permitted"),
-    "sack_sender": HandshakeItem("sack_permitted", "SACK-permitted"),
-    "sack_receiver": HandshakeItem("sack_permitted", "SACK-permitted"),
-    "timestamps": HandshakeItem("tsval", "Timestamps"),
-    "window_scale": HandshakeItem("window_scale", "Window Scale"),
-}
-
-
-SMALLEST_MSS = 28
-"""Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
+    return {name: found for name, found in _CHECKERS.items() if name.startswith(suite.prefix)}
 
 
 def judge(
@@ -141,26 +131,27 @@ def judge(
     profile: str,
     ics: Ics,
     requirements: Iterable[str] | None = None,
+    suite: Suite = SNR,
 ) -> list[Finding]:
-    """Run the checkers over a trace.
+    """Run a suite's checkers over a trace.
 
     Passing findings are folded into one per requirement and flow, with a count. A requirement
     whose condition the ICS denies is left out here (it is *unsupported*); one whose condition the
-    ICS claims while the handshake shows the option refused *fails* with the SYN-ACK as evidence.
+    ICS claims while the handshake shows the option refused *fails* with that packet as evidence.
     """
-    registry, checkers = load_requirements(), load_checkers()
+    registry, checkers, judging = suite.requirements(), load_checkers(suite), suite.judging
     wanted = list(registry) if requirements is None else list(requirements)
     findings: list[Finding] = []
-    for flow in read_flows(trace):
-        episodes = tuple(read_episodes(flow))
+    for flow in judging.read_flows(trace):
+        prepared = judging.prepare(flow)
         for identifier in wanted:
             requirement = registry[identifier]
             if identifier not in checkers or profile not in requirement.profiles:
                 continue
             if not declared(ics, requirement.condition):
                 continue
-            context = Context(requirement, profile, ics, trace.timing_error, episodes)
-            refused = _refused(flow, context)
+            context = Context(requirement, profile, ics, trace.timing_error, prepared)
+            refused = judging.refused(flow, context)
             if refused is not None:
                 findings.append(refused)
                 continue
@@ -168,7 +159,7 @@ def judge(
     return findings
 
 
-def _found(check: Checker, flow: Flow, context: Context) -> list[Finding]:
+def _found(check: Checker, flow: Any, context: Context) -> list[Finding]:
     """A checker's findings; one that breaks is an error of ours and ends no run."""
     try:
         return list(check(flow, context))
@@ -188,27 +179,6 @@ def declared(ics: Ics, condition: str) -> bool:
     return not item or bool(ics.get(item, False))
 
 
-def _refused(flow: Flow, context: Context) -> Finding | None:
-    item = HANDSHAKE_ITEMS.get(context.requirement.condition)
-    syn_ack = flow.handshake.iut
-    if item is None or syn_ack is None or not flow.handshake.offered(item.attribute):
-        return None
-    if not flow.handshake.ordinary:
-        return None
-    # A SYN with an impossible MSS may be taken for one without options.
-    if flow.handshake.answered(item.attribute) or flow.mss < SMALLEST_MSS:
-        return None
-    finding = context.violated(
-        f"the conformance statement claims {item.name}, which the SYN-ACK does not carry",
-        expected=f"a SYN-ACK with {item.name} in answer to a SYN that offers it",
-        actual=f"no {item.name} in the SYN-ACK",
-    )
-    return Finding(
-        finding.requirement, finding.verdict, (syn_ack.number,), finding.sentence,
-        finding.expected, finding.actual,
-    )  # fmt: skip
-
-
 def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
     first: Finding | None = None
     passes = 0
@@ -226,6 +196,6 @@ def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 __all__ = [
-    "HANDSHAKE_ITEMS", "Checker", "Context", "Finding", "HasPacket", "Ics", "checker", "declared",
-    "judge", "load_checkers",
+    "Checker", "Context", "Finding", "HasPacket", "Ics", "checker", "declared", "judge",
+    "load_checkers",
 ]  # fmt: skip

@@ -8,11 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bentpipe_spec.registry import load_requirements
-
-from bentpipe_conformance.analysis.flow import Flow, read_flows
 from bentpipe_conformance.case import load_cases
-from bentpipe_conformance.checking import HANDSHAKE_ITEMS, judge
+from bentpipe_conformance.checking import judge
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.network import ipv4_packet
@@ -20,9 +17,9 @@ from bentpipe_conformance.evidence.pcapng import read_capture
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.running import judge_case
+from bentpipe_conformance.suite import SNR, HasPackets, Suite
 from bentpipe_conformance.trace import Trace
 from bentpipe_conformance.verdict import Verdict
-from bentpipe_conformance.wire import MalformedPacket, dissect
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +107,23 @@ class Analysis:
 
 
 def analyze(
-    trace: Trace, profile: str, ics: Mapping[str, Any]
-) -> tuple[list[Analysis], list[Flow]]:
+    trace: Trace, profile: str, ics: Mapping[str, Any], suite: Suite = SNR
+) -> tuple[list[Analysis], list[HasPackets]]:
     """Judge a capture the suite did not make, against every requirement of a profile.
 
     Args:
         trace: the capture, taken at the implementation's side of the link.
-        profile: ``hk99`` or ``rfc``.
+        profile: a profile of the suite.
         ics: what to assume of the implementation; its handshake fills in what is missing.
+        suite: whose requirements.
 
     Returns:
         One analysis per wire-testable requirement, and the connections found.
     """
-    flows = read_flows(trace)
-    findings = judge(trace, profile, ics)
+    flows = list(suite.judging.read_flows(trace))
+    findings = judge(trace, profile, ics, suite=suite)
     analyses = []
-    for requirement in load_requirements().values():
+    for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
         found = [item for item in findings if item.requirement == requirement.id]
@@ -140,20 +138,20 @@ def analyze(
     return analyses, flows
 
 
-def observed_ics(flows: Sequence[Flow]) -> dict[str, Any]:
+def observed_ics(flows: Sequence[HasPackets], suite: Suite = SNR) -> dict[str, Any]:
     """The conformance statement a capture's handshakes suggest, for stacks without one."""
-    ics: dict[str, Any] = {"fast_retransmit": True, "newreno": True}
-    for item, known in HANDSHAKE_ITEMS.items():
-        ics[item] = any(flow.handshake.answered(known.attribute) for flow in flows)
-    return ics
+    return suite.judging.observed(flows)
 
 
-def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False) -> str:
-    """The IPv4 address that sent the most TCP payload in a capture.
+def busiest_sender(
+    path: str | os.PathLike[str], *, partial: bool = False, suite: Suite = SNR
+) -> str:
+    """The IPv4 address that sent the most user data of the suite's protocol in a capture.
 
     Raises:
-        CaptureError: the file is unreadable or holds no TCP payload.
+        CaptureError: the file is unreadable or holds no such data.
     """
+    judging = suite.judging
     try:
         frames = read_capture(path)
     except CaptureError as error:
@@ -162,11 +160,12 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False) -> st
         frames = error.partial
     octets: Counter[str] = Counter()
     for frame in frames:
-        try:
-            segment = dissect(ipv4_packet(frame) or b"")
-        except MalformedPacket:
-            continue
-        octets[segment.src] += len(segment.payload)
+        content = judging.dissect(ipv4_packet(frame) or b"")
+        if content is not None:
+            sender, amount = judging.payload(content)
+            octets[sender] += amount
     if not octets.total():
-        raise CaptureError(f"{os.fspath(path)} holds no TCP payload over IPv4 to judge.")
+        raise CaptureError(
+            f"{os.fspath(path)} holds no {suite.protocol} payload over IPv4 to judge."
+        )
     return octets.most_common(1)[0][0]

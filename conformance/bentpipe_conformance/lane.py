@@ -6,6 +6,7 @@ User-Mode Linux and on a host's own netem.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -55,6 +56,51 @@ class Captured:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How an implementation is made to open a connection (the adapter command).
+
+    Attributes:
+        line: a line for its standard input, with ``{tester}``, ``{port}``, ``{service}``,
+            ``{udp_port}`` and ``{protocol}`` to be filled in; empty for a command.
+        command: words of a command with the same placeholders; empty for a line. Neither: the
+            lane asks the implementation itself.
+    """
+
+    line: str = ""
+    command: tuple[str, ...] = ()
+
+    def filled(self, values: Mapping[str, object]) -> Opening:
+        """With the placeholders filled in."""
+
+        def fill(text: str) -> str:
+            for name, value in values.items():
+                text = text.replace(f"{{{name}}}", str(value))
+            return text
+
+        return Opening(fill(self.line), tuple(fill(word) for word in self.command))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What to open.
+
+    Attributes:
+        tester: the tester's IPv4 address.
+        port: the tester's port in the protocol under test.
+        service: what the implementation does on the connection: ``echo`` (return what it
+            receives), ``discard`` or ``chargen``.
+        udp_port: the tester's UDP port, where the protocol travels in UDP.
+        protocol: the IP protocol number, where it travels directly in IP.
+    """
+
+    tester: str
+    port: int
+    service: str
+    udp_port: int = 0
+    protocol: int = 0
+
+
 class Lane(Protocol):
     """One implementation under test behind one link, and the tester's port in front of it."""
 
@@ -69,6 +115,14 @@ class Lane(Protocol):
 
     def begin(self) -> str:
         """Start a case with empty captures; return the tester address to use in it."""
+        ...
+
+    def open(self, request: OpenRequest) -> None:
+        """Have the implementation open a connection to the tester; returns at once.
+
+        Raises:
+            LaneError: it cannot be asked to.
+        """
         ...
 
     def end(self) -> list[Captured]:

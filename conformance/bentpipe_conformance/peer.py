@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
 from bentpipe_conformance.crafting import append_options
 from bentpipe_conformance.lane import Port
+from bentpipe_conformance.scripting import PATIENCE_S, STANDARD_SERVICES, NotReached
 from bentpipe_conformance.wire import (
     ACK,
     FIN,
@@ -28,20 +29,10 @@ from bentpipe_conformance.wire import (
     dissect,
 )
 
-STANDARD_SERVICES = {"echo": 7, "discard": 9, "chargen": 19}
-"""Ports of the upper tester: RFC 862, RFC 863, RFC 864."""
-
-PATIENCE_S = 5.0
-"""Seconds a script waits beyond two round trips for something that a live IUT must do."""
-
 QUIET_S = 0.05
 """Seconds without an arrival after which a window's worth of segments has arrived: five times what
 the slowest link of the profiles takes for one, and short enough that no retransmission timer of
 200 ms expires meanwhile on a path of 80 ms."""
-
-
-class NotReached(Exception):
-    """The script could not bring the implementation into the situation it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,3 +597,9 @@ def pattern(offset: int, octets: int) -> bytes:
     cycle = bytes(range(33, 127))
     start = offset % len(cycle)
     return (cycle[start:] + cycle * (octets // len(cycle) + 1))[:octets]
+
+
+__all__ = [
+    "PATIENCE_S", "STANDARD_SERVICES", "Connection", "Drop", "NotReached", "Peer", "Segment",
+    "lose", "lose_nothing", "pattern",
+]  # fmt: skip

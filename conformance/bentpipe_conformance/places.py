@@ -336,6 +336,8 @@ def open_worker(assignment: Assignment, number: int) -> Worker:
     link = load_link(assignment.link)
     settings = RunSettings(
         profile=assignment.profile,
+        suite=description.suite,
+        encapsulation=description.encapsulation,
         ics=description.ics,
         rtt=link.round_trip_s,
         seed=assignment.seed,
@@ -356,8 +358,12 @@ def _open_lane(
     if kind == "in-process":
         from bentpipe_conformance.iut.inprocess import reference_lane
 
-        return reference_lane(description.attach.variant, link, seed)
-    values: dict[str, object] = {"here": description.path.parent}
+        return reference_lane(description.suite, description.attach.variant, link, seed)
+    values: dict[str, object] = {
+        "here": description.path.parent,
+        "udp_port": description.encapsulation.port,
+        "protocol": description.encapsulation.protocol,
+    }
     if description.start.build:
         # Built before on the host: inside a guest the toolchain would cost minutes.
         values["cache"] = built(description.start.build)
@@ -367,6 +373,7 @@ def _open_lane(
         command=description.start.words(values),
         ready=description.start.ready,
         sysctls=description.sysctl,
+        opening=description.opening,
     )
     if kind == "address":
         attachment = replace(
@@ -379,8 +386,11 @@ def _open_lane(
     return KernelLane(link, attachment, timing_error=timing_error)
 
 
-def simulated_lane(iut: str, link: str, profile: str) -> tuple[Lane, RunSettings]:
+def simulated_lane(iut: str, link: str, profile: str | None) -> tuple[Lane, RunSettings]:
     """A lane and settings for the reference in this very process (the pytest plugin's)."""
     description, link_profile = load_iut(iut), load_link(link)
-    settings = RunSettings(profile, description.ics, link_profile.round_trip_s, seed=1)
+    settings = RunSettings(
+        description.suite.profile(profile), description.ics, link_profile.round_trip_s, seed=1,
+        suite=description.suite, encapsulation=description.encapsulation,
+    )  # fmt: skip
     return _open_lane(description, link_profile, 1), settings

@@ -28,7 +28,7 @@ def make_plan(
     *,
     iut: str,
     link: str,
-    profile: str,
+    profile: str | None = None,
     bed: str = "auto",
     only: Sequence[str] = (),
     cases: tuple[Case, ...] | None = None,
@@ -36,21 +36,24 @@ def make_plan(
     jobs: int | None = None,
     resume: bool = False,
     seed: int | None = None,
-    suite: str = "snr",
     command: tuple[str, ...] = (),
     case_timeout: float | None = None,
     progress: Progress = silent,
 ) -> Plan:
     """Everything a certification needs, checked before anything runs.
 
+    The suite is that of the implementation's description, and so is the profile when it is None.
+
     Raises:
-        ValueError: an unknown case pattern, a bad description or link profile.
+        ValueError: an unknown case pattern or profile, a bad description or link profile.
         BedError: the place asked for cannot be had on this machine, or its check fails.
         IutUnavailable: the implementation cannot be built here.
     """
     description = load_iut(iut)
     link_profile = load_link(link)
-    chosen = select_cases(suite, profile, only) if cases is None else cases
+    suite = description.suite
+    profile = suite.profile(profile)
+    chosen = select_cases(suite.name, profile, only) if cases is None else cases
     if description.start.build:
         build(description.start.build, lambda text: progress(Step("build", 0, 0, text)))
     place = choose(bed, description, link_profile, progress)
@@ -61,7 +64,7 @@ def make_plan(
         iut=Implementation(id=description.id, name=description.name, ics=dict(description.ics)),
         link=encode(link_profile),
         profile=profile,
-        suite=suite,
+        suite=suite.name,
         bed=Bed(
             place=place.name,
             reason=place.reason,

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bentpipe_conformance.suite import PROFILES, Suite
 from bentpipe_conformance.verdict import Verdict
 
 if TYPE_CHECKING:
     from bentpipe_conformance.case import Case
-    from bentpipe_conformance.peer import Peer
+    from bentpipe_conformance.iut.description import IutDescription
     from bentpipe_conformance.running import RunSettings
 
 
@@ -28,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--iut", default="reference", help="implementation under test (ID or TOML)")
     group.addoption("--link", default="geo", help="link profile (ID or TOML)")
     group.addoption(
-        "--requirement-profile", default="rfc", choices=("rfc", "hk99"), help="which profile"
+        "--requirement-profile", choices=PROFILES, help="which profile (default: the suite's first)"
     )
     group.addoption("--bed", default="auto", help="auto, uml-virtual, uml, host or simulation")
     group.addoption("--bundle", type=Path, help="where to keep the evidence")
@@ -39,9 +40,8 @@ class VerdictError(Exception):
 
 
 @pytest.fixture
-def peer() -> Peer | None:
+def peer() -> None:
     """The scripted peer of the case; :func:`pytest_pyfunc_call` hands it to the script."""
-    return None
 
 
 def _case_of(item: pytest.Item) -> Case | None:
@@ -58,13 +58,21 @@ def _case_of(item: pytest.Item) -> Case | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases of the other profile."""
-    profile = config.getoption("--requirement-profile")
+    """Leave out the cases of other suites and profiles."""
+    cases = {item: case for item in items if (case := _case_of(item)) is not None}
+    if not cases:
+        return
+    suite = _suite_of_iut(config)
+    try:
+        profile = suite.profile(config.getoption("--requirement-profile"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        case = _case_of(item)
-        (dropped if case is not None and profile not in case.profiles else kept).append(item)
+        case = cases.get(item)
+        belongs = case is None or (case.suite is suite and profile in case.profiles)
+        (kept if belongs else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
@@ -109,10 +117,18 @@ def _simulated(config: pytest.Config) -> tuple[Any, RunSettings]:
     return known
 
 
-def _in_process(config: pytest.Config) -> bool:
+def _description(config: pytest.Config) -> IutDescription:
     from bentpipe_conformance.iut.description import load_iut
 
-    return load_iut(config.getoption("--iut")).attach.kind == "in-process"
+    return load_iut(config.getoption("--iut"))
+
+
+def _suite_of_iut(config: pytest.Config) -> Suite:
+    return _description(config).suite
+
+
+def _in_process(config: pytest.Config) -> bool:
+    return _description(config).attach.kind == "in-process"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bentpipe_spec.registry import load_requirements
-
 from bentpipe_conformance.case import Case
 from bentpipe_conformance.checking import Ics, declared, judge
+from bentpipe_conformance.encapsulation import IN_UDP, Encapsulation
 from bentpipe_conformance.evidence.captures import as_recorded
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.lane import Captured, Lane, LaneError
-from bentpipe_conformance.peer import STANDARD_SERVICES, NotReached, Peer
+from bentpipe_conformance.scripting import STANDARD_SERVICES, NotReached
+from bentpipe_conformance.suite import SNR, Suite
 from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict, within_case
 
@@ -27,13 +27,15 @@ class RunSettings:
     """What is the same for every case of a run.
 
     Attributes:
-        profile: ``hk99`` or ``rfc``.
+        profile: a profile of the suite.
         ics: the declared conformance statement.
         rtt: round-trip time of the link without queueing, in seconds.
         seed: printed seed of the run.
         services: ports of the upper tester.
         drain: seconds to wait after a case until the link has surely carried what is on it;
             0 where every case has a link of its own.
+        suite: the suite whose cases are run.
+        encapsulation: how packets of a protocol that is not the kernel's travel in IPv4.
     """
 
     profile: str
@@ -42,6 +44,8 @@ class RunSettings:
     seed: int = 0
     services: Mapping[str, int] = field(default_factory=lambda: STANDARD_SERVICES)
     drain: float = 0.0
+    suite: Suite = SNR
+    encapsulation: Encapsulation = IN_UDP
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +131,8 @@ def run_case(
     address = lane.begin()
     started = lane.port.now()
     # The seed depends on the case alone, so that running a subset changes nothing.
-    peer = Peer(
-        lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
-        seed=settings.seed ^ _stable_hash(item.id),
-    )  # fmt: skip
+    seed = settings.seed ^ _stable_hash(item.id)
+    peer = settings.suite.driving.peer(lane, address, settings, seed)
     not_reached = ""
     broken = ""
     try:
@@ -151,7 +153,7 @@ def run_case(
         peer.wait(settings.drain)
     except LaneError as error:
         broken = broken or str(error)
-    measured = lateness(read_trace(captured)) if lateness is not None else 0.0
+    measured = lateness(read_trace(captured, suite=item.suite)) if lateness is not None else 0.0
     timing_error = max(lane.timing_error, measured)
     verdict, reason, findings = (judged_by or judge_case)(
         item, captured, settings.profile, settings.ics, timing_error,
@@ -178,8 +180,10 @@ def judge_case(
 
     A pure function: :mod:`bentpipe_conformance.verify` calls it again on a stored bundle.
     """
-    findings = list(judge(read_trace(captured, timing_error), profile, ics))
-    registry = load_requirements()
+    suite = item.suite
+    trace = read_trace(captured, timing_error, suite=suite)
+    findings = list(judge(trace, profile, ics, suite=suite))
+    registry = suite.requirements()
     targets = [
         name
         for name in item.requirements

@@ -7,11 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bentpipe_spec.registry import load_requirements
-
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.results import result
+from bentpipe_conformance.suite import suite_named
 
 
 def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
@@ -19,7 +18,8 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     run = bundle.run
     probe = run.bed.check.get("probe", {})
     disagreements = [str(sentence) for sentence in probe.get("disagreements", [])]
-    return result(load_requirements(), records, run.profile, run.iut.ics, disagreements)
+    requirements = suite_named(run.suite).requirements()
+    return result(requirements, records, run.profile, run.iut.ics, disagreements)
 
 
 def stored_result(bundle: Bundle) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def seal_bundle(bundle: Bundle) -> dict[str, Any]:
     requirements: dict[str, RequirementText] = {
         item.id: {"level": item.level, "title": item.title, "text": item.text,
                   "source": "; ".join(item.source), "note": item.difference}
-        for item in load_requirements().values()
+        for item in suite_named(bundle.run.suite).requirements().values()
     }  # fmt: skip
     files = {
         "result.json": json.dumps(outcome, indent=1, ensure_ascii=False) + "\n",

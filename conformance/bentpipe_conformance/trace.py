@@ -5,12 +5,17 @@ Everything a verdict depends on is here; checkers read nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from bentpipe_conformance.lane import Captured, Point
-from bentpipe_conformance.wire import MalformedPacket, Tcp, dissect
+from bentpipe_conformance.suite import SNR, Suite
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.stp.wire import Stp
+    from bentpipe_conformance.wire import Tcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class Packet:
         time: seconds since the trace began.
         point: where it was captured.
         outgoing: True when it travels from the implementation under test to the tester.
-        tcp: the segment, or None when the octets could not be dissected as TCP over IPv4.
+        content: what the suite's protocol makes of the octets, None when nothing.
         data: the octets as captured.
     """
 
@@ -30,8 +35,20 @@ class Packet:
     time: float
     point: Point
     outgoing: bool
-    tcp: Tcp | None
+    content: Any
     data: bytes
+
+    @property
+    def tcp(self) -> Tcp | None:
+        """The segment (suite snr); None when the octets could not be dissected as TCP over IPv4."""
+        found: Tcp | None = self.content
+        return found
+
+    @property
+    def stp(self) -> Stp | None:
+        """The STP packet (suite stp), well-formed or not; None when there is none."""
+        found: Stp | None = self.content
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +69,32 @@ class Trace:
 
 
 def read_trace(
-    captured: Iterable[Captured], timing_error: float = 0.0, *, trust_checksums: bool = False
+    captured: Iterable[Captured],
+    timing_error: float = 0.0,
+    *,
+    trust_checksums: bool = False,
+    suite: Suite = SNR,
 ) -> Trace:
-    """Dissect captured octets; what cannot be dissected stays in the trace with ``tcp`` None.
+    """Dissect captured octets; what cannot be dissected stays in the trace without content.
 
     ``trust_checksums`` takes every checksum for right: in captures of hosts with checksum
     offload, and in captures that cut packets short, the octets on file say nothing about it.
     """
+    judging = suite.judging
     counts: dict[Point, int] = {"iut": 0, "peer": 0}
     packets = []
     for item in captured:
         counts[item.point] += 1
-        tcp = _dissected(item.data)
-        if tcp is not None and trust_checksums:
-            tcp = replace(tcp, checksum_ok=True)
+        content = _dissected(judging.dissect, item.data)
+        if content is not None and trust_checksums:
+            content = judging.trusting(content)
         packets.append(
-            Packet(counts[item.point], item.time, item.point, item.outgoing, tcp, item.data)
+            Packet(counts[item.point], item.time, item.point, item.outgoing, content, item.data)
         )
     return Trace(tuple(packets), timing_error)
 
 
 @lru_cache(maxsize=4096)
-def _dissected(octets: bytes) -> Tcp | None:
-    """The segment in a packet, remembered because the link passes the same octets on."""
-    try:
-        return dissect(octets)
-    except MalformedPacket:
-        return None
+def _dissected(dissect: Callable[[bytes], Any], octets: bytes) -> Any:
+    """What is in a packet, remembered because the link passes the same octets on."""
+    return dissect(octets)

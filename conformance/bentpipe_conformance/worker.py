@@ -36,7 +36,7 @@ class Assignment:
     Attributes:
         iut: identifier or path of the IUT description.
         link: identifier or path of the link profile.
-        profile: ``hk99`` or ``rfc``.
+        profile: a profile of the suite.
         place: ``simulation``, ``uml-virtual``, ``uml`` or ``host``.
         suite: name of the suite.
         cases: identifiers of the cases still to run.

@@ -8,7 +8,7 @@ from bentpipe_conformance.case import load_cases
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
 from bentpipe_conformance.running import RunSettings, judge_case, run_case
 from bentpipe_conformance.selftest.memory import RememberingJudge
-from bentpipe_conformance.selftest.running import REFERENCE_ICS
+from bentpipe_conformance.selftest.references import SNR_ICS as REFERENCE_ICS
 from bentpipe_conformance.verdict import Verdict
 from bentpipe_reference.link.profile import load_profiles
 

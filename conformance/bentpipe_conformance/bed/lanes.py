@@ -13,7 +13,7 @@ import select
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from bentpipe_reference.link.profile import LinkProfile
@@ -26,8 +26,8 @@ from bentpipe_conformance.bed.devices import await_running, clear_offloads, open
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
-from bentpipe_conformance.bed.process import IutProcess
-from bentpipe_conformance.lane import Captured, Point
+from bentpipe_conformance.bed.process import IutProcess, run_opening
+from bentpipe_conformance.lane import Captured, Opening, OpenRequest, Point
 
 IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
 TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
@@ -62,6 +62,7 @@ class Attachment:
         address: its IPv4 address; only kind ``address`` has one of its own.
         gateway: the satellite's IPv4 address towards it.
         prefix: length of their common network's prefix.
+        opening: how it is made to open a connection, None when it cannot be.
     """
 
     kind: Kind
@@ -75,6 +76,7 @@ class Attachment:
     address: str = IUT_ADDRESS
     gateway: str = GATEWAY
     prefix: int = PREFIX
+    opening: Opening | None = None
 
 
 class TunPort:
@@ -193,6 +195,7 @@ class KernelLane:
         self._process: IutProcess | None = None
         self._borrowed: BorrowedInterface | None = None
         self._resolver: Resolver | None = None
+        self._opening = attachment.opening
         self._iut_mac = IUT_MAC
         self.iut_namespace: NetworkNamespace | None = None
         try:
@@ -297,6 +300,26 @@ class KernelLane:
         self._start = clocks.look()
         return address
 
+    def open(self, request: OpenRequest) -> None:
+        """Have the implementation open a connection; see :class:`lane.Lane`.
+
+        Raises:
+            BedError: the description does not say how, or the command fails.
+        """
+        if self._opening is None:
+            raise BedError(
+                "The implementation cannot be made to open a connection; add [open] to its TOML "
+                "file, or declare active_open = false."
+            )
+        values = {**asdict(request), "python": sys.executable}
+        opening = self._opening.filled(values)
+        if opening.line:
+            assert self._process is not None
+            self._process.tell(opening.line)
+            return
+        with (self.iut_namespace or self._namespaces[0]).entered():
+            run_opening(opening.command)
+
     def end(self) -> list[Captured]:
         """Stop the case; see :class:`lane.Lane`.
 
@@ -375,6 +398,7 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
         env=attachment.env,
         cwd=attachment.cwd,
         inherited=inherited,
+        listens=attachment.opening is not None and bool(attachment.opening.line),
     )
 
 

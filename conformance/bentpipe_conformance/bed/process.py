@@ -33,6 +33,7 @@ class IutProcess:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         inherited: Sequence[int] = (),
+        listens: bool = False,
     ) -> None:
         """Start ``command`` and wait until it says it is ready.
 
@@ -43,6 +44,7 @@ class IutProcess:
             env: environment, ours if None.
             cwd: working directory, ours if None.
             inherited: file descriptors the process keeps.
+            listens: whether it reads lines from its standard input, see :meth:`tell`.
 
         Raises:
             BedError: it does not start, ends, or never becomes ready.
@@ -52,7 +54,7 @@ class IutProcess:
         try:
             self._process = subprocess.Popen(
                 list(command),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
                 env=None if env is None else dict(env),
@@ -95,6 +97,21 @@ class IutProcess:
             f"{timeout:g} s{self._quoted_stderr()}; correct [start] ready in its TOML file."
         )
 
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input.
+
+        Raises:
+            BedError: it does not read any more.
+        """
+        assert self._process.stdin is not None
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+        except OSError as error:
+            raise BedError(
+                f"The implementation {self.name} takes no line on its standard input "
+                f"({error.strerror}); correct [open] in its TOML file."
+            ) from None
+
     def ended(self) -> str | None:
         """None while it runs, else one sentence on how it ended."""
         with contextlib.suppress(BlockingIOError):
@@ -120,9 +137,44 @@ class IutProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
         self._stderr.close()
+
+
+OPENING_TIMEOUT_S = 10.0
+"""Seconds on this place's clock that a command of ``[open]`` may take; it opens and returns."""
+
+
+def run_opening(command: Sequence[str]) -> None:
+    """Run the command that makes an implementation open a connection.
+
+    Raises:
+        BedError: it does not start, fails, or does not return in time.
+    """
+    try:
+        done = subprocess.run(
+            list(command), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            timeout=OPENING_TIMEOUT_S,
+        )  # fmt: skip
+    except OSError as error:
+        raise BedError(
+            f"{command[0]} does not start ({error.strerror}); correct [open] command in the "
+            "implementation's TOML file."
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise BedError(
+            f"{command[0]} did not return within {OPENING_TIMEOUT_S:g} s; [open] command must "
+            "start the opening and return."
+        ) from None
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        said = f" (it said: {lines[-1][:LAST_WORDS]})" if lines else ""
+        raise BedError(
+            f"{command[0]} failed with exit status {done.returncode}{said}; correct [open] command "
+            "in the implementation's TOML file."
+        )
 
 
 def _dies_with_us() -> Callable[[], None] | None:

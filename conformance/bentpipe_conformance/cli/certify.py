@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bentpipe_conformance.cli.main import USAGE, Failure, print_json
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.suite import PROFILES
 from bentpipe_conformance.verdict import EXIT_STATUS, Verdict
 
 STYLE = {
@@ -79,13 +80,15 @@ Examples:
   bentpipe certify lwip --only 'snr/rto/*' --out /tmp/lwip
   bentpipe certify my-stack.toml --link geo-asym --profile hk99 --json
   bentpipe certify linux --out run --resume     go on after an interruption
+  bentpipe certify stp-reference --link geo     a description chooses its suite
 """
 )
 @click.argument("iut")
 @click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
 @click.option(
-    "--profile", type=click.Choice(["rfc", "hk99"]), default="rfc", show_default=True,
-    help="Requirements: a current conformant stack, or the paper's algorithm exactly.",
+    "--profile", type=click.Choice(PROFILES),
+    help="Requirements: for TCP a current conformant stack (rfc, the default) or the paper's "
+    "algorithm exactly (hk99); for STP stp1.",
 )  # fmt: skip
 @click.option(
     "--only", multiple=True, metavar="PATTERN",
@@ -110,7 +113,7 @@ Examples:
 def certify(
     iut: str,
     link: str,
-    profile: str,
+    profile: str | None,
     only: tuple[str, ...],
     bed: str,
     out: Path | None,
@@ -131,9 +134,14 @@ def certify(
     from bentpipe_conformance.certifying import certify as run_plan
     from bentpipe_conformance.evidence.bundle import BundleError
     from bentpipe_conformance.iut.build import IutUnavailable
+    from bentpipe_conformance.iut.description import load_iut
     from bentpipe_conformance.planning import make_plan
     from bentpipe_conformance.sealing import seal_bundle
 
+    try:
+        profile = load_iut(iut).suite.profile(profile)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from error
     directory = out or Path("bentpipe-runs") / f"{Path(iut).stem}-{Path(link).stem}-{profile}"
     if resume and fresh:
         raise Failure("--resume and --fresh exclude each other", USAGE)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.suite import PROFILES, SNR, SUITES
 
 
 @click.command(epilog="Example: bentpipe verify bentpipe-runs/linux-geo")
@@ -71,11 +72,20 @@ def _changed_requirements(stored: dict[str, Any], judged: dict[str, Any]) -> lis
 @click.argument("capture", type=click.Path(path_type=Path))
 @click.option("--iut", metavar="ADDRESS", help="IPv4 address of the implementation to judge "
               "(default: the host that sent most data).")  # fmt: skip
-@click.option("--profile", type=click.Choice(["rfc", "hk99"]), default="rfc", show_default=True,
-              help="Requirements to judge.")  # fmt: skip
+@click.option("--suite", "suite_name", type=click.Choice(list(SUITES)), default=SNR.name,
+              show_default=True, help="Protocol to judge: TCP (snr) or STP (stp).")  # fmt: skip
+@click.option("--profile", type=click.Choice(PROFILES),
+              help="Requirements to judge (default: the suite's first).")  # fmt: skip
 @click.option("--partial", is_flag=True, help="Judge what precedes damage or truncation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON.")
-def analyze(capture: Path, iut: str | None, profile: str, partial: bool, as_json: bool) -> None:
+def analyze(
+    capture: Path,
+    iut: str | None,
+    suite_name: str,
+    profile: str | None,
+    partial: bool,
+    as_json: bool,
+) -> None:
     """Judge a capture that this suite did not make.
 
     The capture (pcapng or pcap) has to be taken at the implementation's own side of the link: the
@@ -83,9 +93,6 @@ def analyze(capture: Path, iut: str | None, profile: str, partial: bool, as_json
     k, or was not exercised. Exit status 0 without a violated MUST, 1 with one, 3 when the capture
     cannot be judged.
     """
-    from bentpipe_spec.registry import load_requirements
-
-    from bentpipe_conformance.analysis.flow import read_flows
     from bentpipe_conformance.evidence.frames import CaptureError
     from bentpipe_conformance.evidence.network import read_foreign
     from bentpipe_conformance.judging import analyze as judge_capture
@@ -95,17 +102,21 @@ def analyze(capture: Path, iut: str | None, profile: str, partial: bool, as_json
     if not capture.is_file():
         raise Failure(f"{capture} is not a file", USAGE)
     try:
-        address = iut or busiest_sender(capture, partial=partial)
+        suite = SUITES[suite_name]
+        profile = suite.profile(profile)
+        address = iut or busiest_sender(capture, partial=partial, suite=suite)
         foreign = read_foreign(capture, address, partial=partial)
     except CaptureError as error:
         mend = " Add --partial to judge what precedes." if error.partial and not partial else ""
         raise Failure(f"{error}{mend}") from error
-    trace = read_trace(foreign.captured, trust_checksums=True)
-    ics = observed_ics(read_flows(trace))
-    analyses, flows = judge_capture(trace, profile, ics)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from error
+    trace = read_trace(foreign.captured, trust_checksums=True, suite=suite)
+    ics = observed_ics(suite.judging.read_flows(trace), suite)
+    analyses, flows = judge_capture(trace, profile, ics, suite)
     if not flows:
-        raise Failure(f"{capture} holds no TCP connection of {address}")
-    registry = load_requirements()
+        raise Failure(f"{capture} holds no {suite.protocol} connection of {address}")
+    registry = suite.requirements()
     rows = [
         {"id": item.requirement, "level": registry[item.requirement].level,
          "title": registry[item.requirement].title, "holds": item.holds,

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bentpipe_conformance.case import Case, load_cases
-from bentpipe_conformance.checking import load_checkers
+from bentpipe_conformance.checking import Checker, load_checkers
 from bentpipe_conformance.cli.main import USAGE, Failure, print_json
+from bentpipe_conformance.suite import SUITES, UnknownSuite, suite_of
 
 
 def requirement_rows() -> list[dict[str, Any]]:
@@ -26,8 +27,13 @@ def case_rows() -> list[dict[str, Any]]:
     return [
         {"id": item.id, "title": item.title, "requirements": list(item.requirements),
          "profiles": list(item.profiles), "needs": list(item.needs)}
-        for item in load_cases().values()
+        for item in _cases().values()
     ]  # fmt: skip
+
+
+def _cases() -> dict[str, Case]:
+    """The cases of every suite."""
+    return {name: item for suite in SUITES for name, item in load_cases(suite).items()}
 
 
 def iut_rows() -> list[dict[str, Any]]:
@@ -35,9 +41,10 @@ def iut_rows() -> list[dict[str, Any]]:
     from bentpipe_conformance.iut.description import list_iuts
 
     return [
-        {"id": item.id, "name": item.name, "attach": item.attach.kind, "ics": dict(item.ics)}
+        {"id": item.id, "name": item.name, "suite": item.suite.name, "attach": item.attach.kind,
+         "ics": dict(item.ics)}
         for item in list_iuts()
-    ]
+    ]  # fmt: skip
 
 
 def link_rows() -> list[dict[str, Any]]:
@@ -55,7 +62,7 @@ def link_rows() -> list[dict[str, Any]]:
 _KINDS: dict[str, tuple[Callable[[], list[dict[str, Any]]], tuple[str, ...]]] = {
     "requirements": (requirement_rows, ("id", "level", "testability", "title")),
     "cases": (case_rows, ("id", "requirements", "title")),
-    "iuts": (iut_rows, ("id", "attach", "name")),
+    "iuts": (iut_rows, ("id", "suite", "attach", "name")),
     "links": (link_rows, ("id", "rtt_s", "forward_bit_s", "return_bit_s", "title")),
 }
 
@@ -111,7 +118,7 @@ def show_command(identifier: str, as_json: bool) -> None:
     if requirement is not None:
         _show(_requirement_detail(requirement), as_json)
         return
-    item = load_cases().get(identifier)
+    item = _cases().get(identifier)
     if item is not None:
         _show(_case_detail(item), as_json)
         return
@@ -127,8 +134,8 @@ def _requirement_detail(item: Requirement) -> dict[str, Any]:
     from bentpipe_conformance.modelling.coverage import evidence_for
     from bentpipe_conformance.selftest.mutants import mutants_of
 
-    cases = [found.id for found in load_cases().values() if item.id in found.requirements]
-    checker = load_checkers().get(item.id)
+    cases = [found.id for found in _cases().values() if item.id in found.requirements]
+    checker = _checker(item.id)
     detail = _requirement(item)
     detail["text"] = item.text
     if item.difference:
@@ -144,6 +151,15 @@ def _requirement_detail(item: Requirement) -> dict[str, Any]:
         for shown in evidence_for(item.id)
     ]
     return detail
+
+
+def _checker(requirement: str) -> Checker | None:
+    """The checker of a requirement, of whatever suite; some are shown by models alone."""
+    try:
+        suite = suite_of(requirement)
+    except UnknownSuite:
+        return None
+    return load_checkers(suite).get(requirement)
 
 
 def _case_detail(item: Case) -> dict[str, Any]:

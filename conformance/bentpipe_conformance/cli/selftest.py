@@ -13,12 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.suite import SUITES
 
 
 @click.command(
     epilog="Examples: bentpipe selftest snr    bentpipe selftest snr --only SNR-REC-001 --json"
 )
-@click.argument("suite", type=click.Choice(["snr"]))
+@click.argument("suite", type=click.Choice(list(SUITES)))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
 @click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
@@ -30,7 +31,7 @@ def selftest(
     """Run every case against every mutant of the reference, in virtual time.
 
     Each mutant breaks one requirement and must fail on it; the true reference must meet every
-    requirement in both profiles. Exit status 0 when all of this holds, 1 otherwise.
+    requirement in all profiles. Exit status 0 when all of this holds, 1 otherwise.
     """
     from bentpipe_conformance.selftest import running
 

@@ -90,7 +90,7 @@ class RunRecord:
     Attributes:
         bentpipe: version of this tool.
         link: the link profile, as data; ``link["id"]`` names it.
-        profile: ``rfc`` or ``hk99``.
+        profile: a profile of the suite.
         suite: short name of the suite, for example ``snr``.
         started: seconds since 1970.
         finished: seconds since 1970, None while the run goes on or was interrupted.

@@ -2,8 +2,9 @@
 
 A description has these tables; ``iuts/README.md`` shows whole ones.
 
-``id``, ``name``
-    An identifier (letters, digits, ``-``) and what a person calls the implementation.
+``id``, ``name``, ``suite``
+    An identifier (letters, digits, ``-``), what a person calls the implementation, and the suite
+    that judges it: ``snr`` when left out, or ``stp``.
 ``[attach]``
     ``kind`` says where the implementation meets the bed:
 
@@ -12,13 +13,15 @@ A description has these tables; ``iuts/README.md`` shows whole ones.
         (Ethernet frames) as ``{fd}``;
     ``namespace``
         the TCP of the bed's kernel, in a network namespace that ``[sysctl]`` configures; the
-        command is the upper tester that serves the ports;
+        command is the upper tester that serves the ports; or a program with sockets of its own
+        there, such as STP over UDP;
     ``address``
         a stack outside the bed, at the IPv4 ``address`` behind the host's ``interface``; the bed
         is the ``gateway`` (address and prefix length) of its default route, or of its route to
         10.78.0.0/16; started by the bed only when there is a command;
     ``in-process``
-        the reference, inside the simulation; ``variant`` names its loss recovery.
+        the reference, inside the simulation; ``variant`` names its loss recovery, or its
+        configuration.
 ``[start]``
     ``command`` (a list of words with the placeholders of :data:`PLACEHOLDERS`), ``ready`` (the line
     on standard output that says it listens) and ``build`` (a recipe of
@@ -26,7 +29,14 @@ A description has these tables; ``iuts/README.md`` shows whole ones.
 ``[sysctl]``
     Settings under ``net.`` for the namespace.
 ``[services]``
-    The TCP ports of ``echo``, ``discard`` and ``chargen`` where they are not 7, 9 and 19.
+    The ports of ``echo``, ``discard`` and ``chargen`` where they are not 7, 9 and 19.
+``[encapsulation]``
+    For STP, how its packets travel: ``kind`` ``udp`` (default) to ``port`` (9899; ``{udp_port}`` in
+    the command), or ``ip`` with ``protocol`` (253; ``{protocol}`` in the command).
+``[open]``
+    How to make it open a connection, with the placeholders of :data:`OPEN_PLACEHOLDERS`: a
+    ``line`` for the standard input of the started program, or a ``command`` (a list of words) to
+    run. Without it, requirements on opening cannot be judged.
 ``[ics]``
     The conformance statement; what it leaves out has the proforma's default.
 """
@@ -42,19 +52,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
+from bentpipe_conformance import encapsulation
+from bentpipe_conformance.encapsulation import EXPERIMENTAL, Encapsulation
 from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_proforma
-from bentpipe_conformance.peer import STANDARD_SERVICES
+from bentpipe_conformance.lane import Opening
+from bentpipe_conformance.scripting import STANDARD_SERVICES
+from bentpipe_conformance.suite import SNR, STP, Suite, UnknownSuite, suite_named
 
 AttachKind = Literal["tun", "tap", "namespace", "address", "in-process"]
 KINDS: tuple[AttachKind, ...] = get_args(AttachKind)
 
 PLACEHOLDERS = (
     "python", "here", "cache", "fd", "address", "prefix", "gateway", "mtu", "mac", "gateway_mac",
+    "udp_port", "protocol",
 )  # fmt: skip
 """What a command may name: the interpreter running bentpipe, the description's own directory, the
 directory of what ``build`` made, the descriptor of the TUN or TAP, the implementation's address
-and its prefix length, the next hop's address, the largest packet in octets, and for a TAP the two
-Ethernet addresses."""
+and its prefix length, the next hop's address, the largest packet in octets, for a TAP the two
+Ethernet addresses, and for STP its UDP port or IP protocol number."""
+
+OPEN_PLACEHOLDERS = ("python", "here", "tester", "port", "service", "udp_port", "protocol")
+"""What ``[open]`` may name: the interpreter, the description's directory, the tester's address and
+port, what to serve on the connection (``echo``, ``discard`` or ``chargen``), and the tester's UDP
+port or the IP protocol number."""
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
 """Where the tester's addresses are in every bed."""
@@ -108,7 +128,10 @@ class IutDescription:
         attach: where it meets the bed.
         start: how to start it.
         sysctl: kernel settings of its namespace.
-        services: TCP port of each of ``echo``, ``discard`` and ``chargen``.
+        services: port of each of ``echo``, ``discard`` and ``chargen``.
+        suite: the suite that judges it.
+        encapsulation: how its packets travel, where the kernel does not know their protocol.
+        opening: how to make it open a connection, None when it cannot be made to.
         ics: the complete conformance statement.
         path: the file it was read from.
     """
@@ -119,6 +142,9 @@ class IutDescription:
     start: Start
     sysctl: Mapping[str, str]
     services: Mapping[str, int]
+    suite: Suite
+    encapsulation: Encapsulation
+    opening: Opening | None
     ics: Mapping[str, Answer]
     path: Path = field(compare=False)
 
@@ -278,6 +304,67 @@ def _services(table: _Table) -> dict[str, int]:
     return ports
 
 
+def _suite(top: _Table) -> Suite:
+    try:
+        return suite_named(top.text("suite", SNR.name))
+    except UnknownSuite as error:
+        raise DescriptionError(f"{top.where} has an unknown 'suite': {error}") from None
+
+
+def _encapsulation(table: _Table, suite: Suite) -> Encapsulation:
+    if table.entries and suite is not STP:
+        raise DescriptionError(f"{table.where} has a meaning only for suite 'stp'")
+    asked = table.text("kind", "udp")
+    kind = next((one for one in encapsulation.KINDS if one == asked), None)
+    if kind is None:
+        raise DescriptionError(
+            f"{table.where} needs one of {', '.join(encapsulation.KINDS)} for 'kind', not {asked!r}"
+        )
+    table.only(("kind", "port") if kind == "udp" else ("kind", "protocol"))
+    default = Encapsulation(kind)
+    port = table.take("port", int, "a port number", default.port)
+    if not 0 < port < 65536:
+        raise DescriptionError(
+            f"{table.where} needs a port number from 1 to 65535 for 'port', not {port}"
+        )
+    protocol = table.take("protocol", int, "a protocol number", default.protocol)
+    if protocol not in EXPERIMENTAL:
+        raise DescriptionError(
+            f"{table.where} needs {' or '.join(map(str, EXPERIMENTAL))} for 'protocol', "
+            f"not {protocol}"
+        )
+    return Encapsulation(kind, port, protocol)
+
+
+def _opening(table: _Table, start: Start, kind: AttachKind, here: Path) -> Opening | None:
+    if not table.entries:
+        return Opening() if kind == "in-process" else None
+    table.only(("line", "command"))
+    if kind == "in-process":
+        raise DescriptionError(f"{table.where} has no meaning for kind 'in-process'; leave it out")
+    line = table.text("line", "")
+    words = table.take("command", list, "a list of words", [])
+    if bool(line) == bool(words):
+        raise DescriptionError(f"{table.where} needs either 'line' or 'command'")
+    if line and not start.command:
+        raise DescriptionError(
+            f"{table.where} has a 'line' but [start] no 'command' that could read it; "
+            "use [open] command"
+        )
+    for word in words:
+        if not isinstance(word, str):
+            raise DescriptionError(
+                f"{table.where} needs a list of words for 'command', and {word!r} is not a text"
+            )
+    named = {name for word in (line, *words) for name in _PLACEHOLDER.findall(word)}
+    if unknown := sorted(named - set(OPEN_PLACEHOLDERS)):
+        raise DescriptionError(
+            f"{table.where} has unknown placeholder {{{unknown[0]}}}; "
+            f"allowed are {', '.join(OPEN_PLACEHOLDERS)}"
+        )
+    return Opening(line, tuple(word.replace("{here}", str(here)) for word in words))
+
+
 def parse_description(
     document: Mapping[str, object], path: Path, proforma: Mapping[str, Item] | None = None
 ) -> IutDescription:
@@ -286,31 +373,39 @@ def parse_description(
     Args:
         document: what ``tomllib`` returned.
         path: the file, for messages and ``{here}``.
-        proforma: the items of ``[ics]``; None for the specification's own.
+        proforma: the items of ``[ics]``; None for those of the suite's specification.
 
     Raises:
         DescriptionError: an unknown key, a wrong type or a value out of range.
     """
     top = _Table(document, path.name)
-    top.only(("id", "name", "attach", "start", "sysctl", "services", "ics"))
+    top.only((
+        "id", "name", "suite", "attach", "start", "sysctl", "services", "encapsulation", "open",
+        "ics",
+    ))  # fmt: skip
     identifier = top.text("id")
     if not _ID.fullmatch(identifier):
         raise DescriptionError(
             f"{top.where} needs letters, digits and '-' only for 'id', not {identifier!r}"
         )
+    suite = _suite(top)
     attach = _attach(top.table("attach"))
+    start = _start(top.table("start"), attach.kind)
     statement = top.table("ics")
     try:
-        ics = complete(statement.entries, load_proforma() if proforma is None else proforma)
+        ics = complete(statement.entries, load_proforma(suite) if proforma is None else proforma)
     except ValueError as error:
         raise DescriptionError(f"{statement.where} {error}") from None
     return IutDescription(
         id=identifier,
         name=top.text("name"),
         attach=attach,
-        start=_start(top.table("start"), attach.kind),
+        start=start,
         sysctl=_sysctl(top.table("sysctl"), attach.kind),
         services=_services(top.table("services")),
+        suite=suite,
+        encapsulation=_encapsulation(top.table("encapsulation"), suite),
+        opening=_opening(top.table("open"), start, attach.kind, path.parent),
         ics=ics,
         path=path,
     )

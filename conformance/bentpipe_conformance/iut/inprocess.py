@@ -5,9 +5,10 @@ The only place of this room that sees the reference's protocol code.
 
 from __future__ import annotations
 
+import importlib
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from bentpipe_reference.link.profile import LinkProfile
 from bentpipe_reference.link.virtual import VirtualLink
@@ -15,10 +16,31 @@ from bentpipe_reference.sim import Handle, Simulation
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.host import TcpHost
 
-from bentpipe_conformance.lane import SIMULATION_ERROR_S, Captured, LaneError
+from bentpipe_conformance.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
+from bentpipe_conformance.suite import SNR, Suite
 
 IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"
+
+
+class Host(Protocol):
+    """A reference with the standard services, as the simulation drives it."""
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take one IPv4 packet."""
+        ...
+
+    def advance(self, now: float) -> None:
+        """Let timers expire."""
+        ...
+
+    def transmit(self, now: float) -> Sequence[bytes]:
+        """The IPv4 packets to send now."""
+        ...
+
+    def next_deadline(self) -> float | None:
+        """When the next timer expires, None when none runs."""
+        ...
 
 
 class SimulatedLane:
@@ -28,14 +50,22 @@ class SimulatedLane:
         config: configuration of the reference.
         link: the link profile.
         seed: seed of the link's random faults and of the host's initial sequence numbers.
+        host: makes a host from its address, the configuration and the seed.
     """
 
-    def __init__(self, config: EndpointConfig, link: LinkProfile, seed: int = 0) -> None:
+    def __init__(
+        self,
+        config: Any,
+        link: LinkProfile,
+        seed: int = 0,
+        host: Callable[[str, Any, int], Host] = TcpHost,
+    ) -> None:
         self.iut_address = IUT_ADDRESS
         self.timing_error = SIMULATION_ERROR_S
         self._config = config
         self._link = link
         self._seed = seed
+        self._make_host = host
         self._reset()
         self.port = SimulatedPort(self)
 
@@ -45,7 +75,7 @@ class SimulatedLane:
         self._captured: list[Captured] = []
         self._died: str | None = None
         self._timer: Handle | None = None
-        self._host = TcpHost(IUT_ADDRESS, self._config, self._seed)
+        self._host = self._make_host(IUT_ADDRESS, self._config, self._seed)
         self._forward: VirtualLink[bytes] = VirtualLink(
             self.simulation, self._link.forward, self._to_tester, self._seed
         )
@@ -83,18 +113,22 @@ class SimulatedLane:
 
     def _to_iut(self, packet: bytes) -> None:
         self._capture("iut", False, packet)
-        self._drive(packet)
+        self._drive(lambda now: self._host.receive(packet, now))
 
-    def _drive(self, packet: bytes | None) -> None:
-        """Let the host take a packet or its timers, then carry what it sends."""
+    def open(self, request: OpenRequest) -> None:
+        """Have the host open a connection."""
+        opener = getattr(self._host, "open", None)
+        if opener is None:
+            raise LaneError("the reference of this suite cannot be made to open a connection")
+        self._drive(lambda now: opener(request.tester, request.port, request.service, now))
+
+    def _drive(self, step: Callable[[float], object]) -> None:
+        """Let the host take a step, then carry what it sends."""
         if self._died is not None:
             return
         now = self.simulation.now
         try:
-            if packet is None:
-                self._host.advance(now)
-            else:
-                self._host.receive(packet, now)
+            step(now)
             leaving = self._host.transmit(now)
             deadline = self._host.next_deadline()
         except Exception as error:  # an implementation that crashes is a finding, not our end
@@ -107,7 +141,7 @@ class SimulatedLane:
             self._timer.cancel()
             self._timer = None
         if deadline is not None:
-            self._timer = self.simulation.call_at(deadline, lambda: self._drive(None))
+            self._timer = self.simulation.call_at(deadline, lambda: self._drive(self._host.advance))
 
 
 class SimulatedPort:
@@ -144,8 +178,20 @@ REFERENCES: Mapping[str, EndpointConfig] = {
 """The true reference of each profile."""
 
 
-def reference_lane(variant: str, link: LinkProfile, seed: int) -> SimulatedLane:
-    """A lane with the reference of one recovery variant (a name of ``tcp.config.Variant``)."""
+def reference_lane(suite: Suite, variant: str, link: LinkProfile, seed: int) -> SimulatedLane:
+    """A lane with the reference of a suite.
+
+    Args:
+        suite: the suite.
+        variant: for TCP the recovery variant (a name of ``tcp.config.Variant``), for STP a profile.
+        link: the link profile.
+        seed: see :class:`SimulatedLane`.
+
+    Raises:
+        LaneError: there is no such variant.
+    """
+    if suite is not SNR:
+        return stp_lane(variant, None, link, seed)
     known = {config.variant: config for config in REFERENCES.values()}
     if variant in known:
         return SimulatedLane(known[variant], link, seed)
@@ -153,3 +199,18 @@ def reference_lane(variant: str, link: LinkProfile, seed: int) -> SimulatedLane:
     if chosen is None:
         raise LaneError(f"the reference has no variant {variant!r}; it has {', '.join(VARIANTS)}")
     return SimulatedLane(EndpointConfig(variant=chosen), link, seed)
+
+
+def stp_lane(
+    profile: str, configure: Callable[[Any], Any] | None, link: LinkProfile, seed: int
+) -> SimulatedLane:
+    """A lane with the STP reference of a profile; ``configure`` makes a mutant of it.
+
+    Raises:
+        LaneError: there is no such profile.
+    """
+    if profile != "stp1":
+        raise LaneError(f"the STP reference has no profile {profile!r}; it has stp1")
+    host = importlib.import_module("bentpipe_reference.stp.host")
+    config = host.HostConfig()
+    return SimulatedLane(configure(config) if configure else config, link, seed, host.StpHost)

@@ -9,6 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from bentpipe_conformance.suite import SNR, Suite
+
 Answer = bool | int | str
 
 _KINDS: Mapping[str, type] = {"boolean": bool, "integer": int, "string": str}
@@ -49,9 +51,9 @@ class Item:
 
 
 @cache
-def load_proforma() -> Mapping[str, Item]:
-    """The TCP proforma of the specification by item name, in its order."""
-    path = resources.files("bentpipe_spec") / "ics" / "tcp.toml"
+def load_proforma(suite: Suite = SNR) -> Mapping[str, Item]:
+    """The proforma of a suite's specification by item name, in its order."""
+    path = resources.files("bentpipe_spec") / "ics" / suite.proforma
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     return {name: _item(name, entry) for name, entry in document["item"].items()}
 

@@ -17,8 +17,8 @@ from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.report.ladder import Row, ladder, thousands
 from bentpipe_conformance.report.plot import close_view, draw, whole_view
-from bentpipe_conformance.report.scene import choose_scene
 from bentpipe_conformance.report.transit import Transit, match
+from bentpipe_conformance.suite import Suite, suite_named
 from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict
 
@@ -36,18 +36,6 @@ MARKS = {
     Verdict.UNSUPPORTED: "–",
     Verdict.ERROR: "!",
 }
-
-
-LEGEND = (
-    ("new", "new data"),
-    ("again", "retransmission"),
-    ("ack", "acknowledged, duplicates ticked"),
-    ("sack", "SACK blocks"),
-    ("window", "window edge"),
-    ("lost", "lost on the link"),
-    ("mark", "evidence"),
-)
-"""CSS class and meaning of what a plot draws."""
 
 
 class RequirementText(TypedDict):
@@ -118,8 +106,10 @@ def render_report(
     """
     run = bundle.run if finished is None else dataclasses.replace(bundle.run, finished=finished)
     timing_error = run.bed.timing_error
+    suite = suite_named(run.suite)
     cases = (
-        (record, read_trace(bundle.captured(record.id), timing_error)) for record in bundle.cases()
+        (record, read_trace(bundle.captured(record.id), timing_error, suite=suite))
+        for record in bundle.cases()
     )
     return render_page(run, result, texts, cases)
 
@@ -139,7 +129,8 @@ def render_page(
         cases: every case with its packets; consumed one at a time, so that a generator keeps
             memory small.
     """
-    views = [_case(index, record, trace) for index, (record, trace) in enumerate(cases, 1)]
+    suite = suite_named(run.suite)
+    views = [_case(index, record, trace, suite) for index, (record, trace) in enumerate(cases, 1)]
     anchors = {view.record.id: view.anchor for view in views}
     requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
@@ -149,6 +140,9 @@ def render_page(
         ways = []
     return _template().render(
         run=run,
+        suite=suite,
+        legend=suite.reporting.legend,
+        counting=suite.reporting.counting,
         verdict=verdict,
         headline=_headline(verdict, requirements),
         summary=summary,
@@ -216,7 +210,7 @@ def _requirement(
     )
 
 
-def _case(index: int, record: CaseRecord, trace: Trace) -> CaseView:
+def _case(index: int, record: CaseRecord, trace: Trace, suite: Suite) -> CaseView:
     targets = set(record.requirements)
     findings = sorted(
         record.findings,
@@ -227,7 +221,7 @@ def _case(index: int, record: CaseRecord, trace: Trace) -> CaseView:
     decisive = open_findings or [item for item in met if item.requirement in targets]
     numbers = list(dict.fromkeys(number for item in decisive for number in item.packets))
     transit = match(trace)
-    rows = ladder(trace, transit, numbers)
+    rows = ladder(trace, transit, numbers, suite)
     return CaseView(
         record=record,
         anchor=f"case-{index}",
@@ -236,7 +230,7 @@ def _case(index: int, record: CaseRecord, trace: Trace) -> CaseView:
         frames=frozenset(row.number for row in rows if row.number),
         open_findings=open_findings,
         met_findings=met,
-        plots=_plots(record, trace, transit, numbers, bool(open_findings)),
+        plots=_plots(suite, record, trace, transit, numbers, bool(open_findings)),
         rows=rows,
         transit_known=transit.known,
     )
@@ -250,9 +244,15 @@ def _purpose(record: CaseRecord) -> str:
 
 
 def _plots(
-    record: CaseRecord, trace: Trace, transit: Transit, numbers: Sequence[int], closely: bool
+    suite: Suite,
+    record: CaseRecord,
+    trace: Trace,
+    transit: Transit,
+    numbers: Sequence[int],
+    closely: bool,
 ) -> list[tuple[str, Markup]]:
-    scene = choose_scene(trace, numbers)
+    reporting = suite.reporting
+    scene = reporting.scene(trace, numbers)
     view = whole_view(scene) if scene else None
     if scene is None or view is None:
         return []
@@ -260,13 +260,15 @@ def _plots(
     # The decisive packet comes first in a finding; the others may be far from it.
     close = close_view(scene, numbers[:1]) if closely else None
     who = "sends" if scene.iut_sends else "receives"
-    title = f"Sequence offsets over time in {record.id}; the implementation {who} the data"
+    title = (
+        f"{reporting.unit.capitalize()} over time in {record.id}; the implementation {who} the data"
+    )
     plots = [
         (
             f"The whole case; the implementation {who} the data.",
             draw(
                 scene, view, label=title, highlighted=circled, lost=transit.lost_forward,
-                frame=close,
+                frame=close, unit=reporting.unit,
             ),
         )
     ]  # fmt: skip
@@ -274,7 +276,7 @@ def _plots(
         around = f"packet {numbers[0]}"
         drawing = draw(
             scene, close, label=f"{title}, near {around}", highlighted=circled,
-            lost=transit.lost_forward,
+            lost=transit.lost_forward, unit=reporting.unit,
         )  # fmt: skip
         plots.append((f"Enlarged: near {around}.", drawing))
     return plots
@@ -292,7 +294,7 @@ def _template() -> Template:
     environment.filters.update(
         thousands=thousands, instant=_instant, duration=_duration, flat=_flat, shown=_shown
     )
-    environment.globals.update(marks=MARKS, legend=LEGEND)
+    environment.globals.update(marks=MARKS)
     for name in ("style.css", "script.js"):
         text = (folder / name).read_text(encoding="utf-8")
         environment.globals[name.replace(".", "_")] = Markup(text)

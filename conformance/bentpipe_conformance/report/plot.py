@@ -90,6 +90,7 @@ def draw(
     highlighted: Sequence[int] = (),
     lost: Collection[int] = (),
     frame: View | None = None,
+    unit: str = "octet offset",
 ) -> Markup:
     """One plot.
 
@@ -100,6 +101,7 @@ def draw(
         highlighted: frame numbers to circle.
         lost: frame numbers of data segments that the link lost.
         frame: another view to outline, for a plot that shows it enlarged.
+        unit: what the vertical axis counts.
     """
     data = [mark for mark in scene.data if view.has(mark)]
     acks = [mark for mark in scene.acks if view.has(mark)]
@@ -107,7 +109,7 @@ def draw(
     parts = [
         f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}"'
         f' data-view="{view.start:.6f} {view.end:.6f} {view.low:.1f} {view.high:.1f}">',
-        *_axes(view),
+        *_axes(view, unit),
         f'<svg x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - TOP - BOTTOM}"'
         f' viewBox="{LEFT} {TOP} {WIDTH - LEFT - RIGHT} {HEIGHT - TOP - BOTTOM}">',
     ]
@@ -226,7 +228,7 @@ def _circles(view: View, marks: Sequence[Mark], numbers: Sequence[int]) -> list[
     return parts
 
 
-def _axes(view: View) -> Iterable[str]:
+def _axes(view: View, unit: str) -> Iterable[str]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     grid, texts = [], []
     for time, text in nice_ticks(view.start, view.end, 8):
@@ -242,7 +244,8 @@ def _axes(view: View) -> Iterable[str]:
     yield from texts
     yield (
         f'<text class="unit" x="{right}" y="{HEIGHT - 6}" text-anchor="end">seconds since the '
-        f'case began</text><text class="unit" x="{LEFT - 62}" y="{HEIGHT - 6}">octet offset</text>'
+        f'case began</text><text class="unit" x="{LEFT - 62}" y="{HEIGHT - 6}">{escape(unit)}'
+        "</text>"
     )
 
 

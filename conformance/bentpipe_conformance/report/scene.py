@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from bentpipe_conformance.analysis.flow import Flow, read_flows
 from bentpipe_conformance.analysis.ranges import Range
-from bentpipe_conformance.trace import Trace
+from bentpipe_conformance.suite import HasPackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,56 +44,17 @@ class Scene:
     others: tuple[tuple[int, float, str], ...]
 
 
-def choose_scene(trace: Trace, wanted: Collection[int] = ()) -> Scene | None:
-    """The busiest connection of a trace, preferring one that has ``wanted`` frame numbers."""
-    flows = [flow for flow in read_flows(trace) if flow.packets]
-    if not flows:
-        return None
+_Flow = TypeVar("_Flow", bound=HasPackets)
+
+
+def choose_scene(
+    flows: Sequence[_Flow], wanted: Collection[int], make: Callable[[_Flow], Scene]
+) -> Scene | None:
+    """The scene of the busiest connection, preferring one that has ``wanted`` frame numbers."""
     numbers = set(wanted)
 
-    def weight(flow: Flow) -> tuple[int, int]:
+    def weight(flow: _Flow) -> tuple[int, int]:
         return sum(packet.number in numbers for packet in flow.packets), len(flow.packets)
 
-    return make_scene(max(flows, key=weight))
-
-
-def make_scene(flow: Flow) -> Scene:
-    """Draw the direction of ``flow`` that carries more data."""
-    others = tuple(
-        (packet.number, packet.time, letters)
-        for packet in flow.packets
-        if packet.tcp and (letters := "".join(c for c in packet.tcp.flag_names if c in "SFR"))
-    )
-    sent = sum(item.payload for item in flow.sent)
-    arrived = sum(item.end - item.start for item in flow.arrivals)
-    if sent >= arrived:
-        data = [
-            Mark(item.packet.number, item.time, item.start, item.end, item.retransmission)
-            for item in flow.sent
-        ]
-        acks = [
-            Mark(
-                item.packet.number, item.time, item.ack, item.ack, duplicate=item.duplicate,
-                blocks=item.blocks + item.invalid_blocks + ((item.dsack,) if item.dsack else ()),
-                edge=item.window_edge,
-            )
-            for item in flow.acks
-        ]  # fmt: skip
-        return Scene(True, tuple(data), tuple(acks), others)
-    highest = 0
-    data = []
-    for arrival in flow.arrivals:
-        number = arrival.packet.number
-        again = arrival.start < highest
-        data.append(Mark(number, arrival.time, arrival.start, arrival.end, again))
-        highest = max(highest, arrival.end)
-    acks = []
-    for reply in flow.replies:
-        repeated = bool(acks) and not reply.payload and acks[-1].end == reply.ack
-        acks.append(
-            Mark(
-                reply.packet.number, reply.time, reply.ack, reply.ack, duplicate=repeated,
-                blocks=reply.blocks, edge=reply.window_edge,
-            )
-        )  # fmt: skip
-    return Scene(False, tuple(data), tuple(acks), others)
+    busy = [flow for flow in flows if flow.packets]
+    return make(max(busy, key=weight)) if busy else None

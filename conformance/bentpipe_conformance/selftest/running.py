@@ -8,31 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from bentpipe_reference.link.profile import load_profiles
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_spec.registry import load_requirements
 
 from bentpipe_conformance.case import Case, load_cases
 from bentpipe_conformance.checking import load_checkers
-from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
+from bentpipe_conformance.lane import Lane
 from bentpipe_conformance.pooling import follow_parent
 from bentpipe_conformance.running import RunSettings, run_case
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
+from bentpipe_conformance.selftest.references import reference_of
+from bentpipe_conformance.suite import suite_named
 from bentpipe_conformance.verdict import Verdict
-
-REFERENCE_ICS: Mapping[str, Any] = {
-    "sack": True,
-    "sack_sender": True,
-    "sack_receiver": True,
-    "dsack": True,
-    "timestamps": True,
-    "window_scale": True,
-    "limited_transmit": True,
-    "fast_retransmit": True,
-    "newreno": True,
-    "congestion_control": "reno",
-    "pacing": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +27,7 @@ class Subject:
 
     Attributes:
         name: the mutant's identifier, or ``reference``.
-        profile: ``hk99`` or ``rfc``.
+        profile: a profile of the suite.
         target: the requirement the mutant breaks; empty for the reference.
     """
 
@@ -72,20 +58,27 @@ class SubjectResult:
 
 def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
     """The true reference in each profile, then every mutant of the suite (or those named)."""
-    prefix = f"{suite.upper()}-"
+    record = suite_named(suite)
     mutants = [
         Subject(item.id, item.profile, item.breaks)
         for item in load_mutants().values()
-        if item.breaks.startswith(prefix) and (not only or item.id in only or item.breaks in only)
+        if item.breaks.startswith(record.prefix)
+        and (not only or item.id in only or item.breaks in only)
     ]
-    return [*(Subject("reference", profile) for profile in REFERENCES), *mutants]
+    return [*(Subject("reference", profile) for profile in record.profiles), *mutants]
 
 
 def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> SubjectResult:
     """Run every case of the subject's profile against it on the simulated GEO link."""
     link = load_profiles()["geo"]
-    settings = RunSettings(subject.profile, REFERENCE_ICS, link.round_trip_s, seed)
-    lane = SimulatedLane(configuration(subject), link, seed)
+    record = suite_named(suite)
+    reference = reference_of(record)
+    settings = RunSettings(
+        subject.profile, reference.ics, link.round_trip_s, seed,
+        suite=record, encapsulation=reference.encapsulation,
+    )  # fmt: skip
+    configure = load_mutants()[subject.name].configure if subject.target else None
+    lane = reference.lane(subject.profile, configure, link, seed)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     for item in load_cases(suite).values():
@@ -94,17 +87,9 @@ def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> Subjec
     return SubjectResult(subject, failed, still_open)
 
 
-def configuration(subject: Subject) -> EndpointConfig:
-    """The subject's configuration."""
-    config = REFERENCES[subject.profile]
-    if not subject.target:
-        return config
-    return load_mutants()[subject.name].configure(config)
-
-
 def _judge_case(
     item: Case,
-    lane: SimulatedLane,
+    lane: Lane,
     settings: RunSettings,
     failed: dict[str, str],
     still_open: dict[str, str],
@@ -148,13 +133,9 @@ def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
     by_target: dict[str, list[str]] = {}
     for item in mutants:
         by_target.setdefault(item.subject.target, []).append(item.subject.name)
-    unbroken = [
-        requirement.id
-        for requirement in load_requirements().values()
-        if requirement.testability == "wire"
-        and requirement.id.startswith(f"{suite.upper()}-")
-        and requirement.id not in by_target
-    ]
+    record = suite_named(suite)
+    judged = [item.id for item in record.requirements().values() if item.testability == "wire"]
+    unbroken = [identifier for identifier in judged if identifier not in by_target]
     return {
         "suite": suite,
         "mutants": len(mutants),
@@ -172,9 +153,7 @@ def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
         ],
         "requirements_without_mutant": unbroken,
         "requirements_without_checker": [
-            requirement.id
-            for requirement in load_requirements().values()
-            if requirement.testability == "wire" and requirement.id not in load_checkers()
+            identifier for identifier in judged if identifier not in load_checkers(record)
         ],
         "table": [
             {"mutant": item.subject.name, "profile": item.subject.profile,

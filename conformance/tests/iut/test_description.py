@@ -106,7 +106,8 @@ def test_mistake_in_a_gateway_gives_one_sentence(
     ("old", "new", "sentence"),
     [
         ('id = "mine"', 'id = "mine"\nsacks = 1', "mine.toml: the file has unknown key 'sacks'; "
-         "allowed are id, name, attach, start, sysctl, services, ics"),
+         "allowed are id, name, suite, attach, start, sysctl, services, "
+         "encapsulation, open, ics"),
         ('id = "mine"', "", "mine.toml: the file lacks 'id'"),
         ('id = "mine"', 'id = "a b"', "mine.toml: the file needs letters, digits and '-' only for "
          "'id', not 'a b'"),
@@ -129,7 +130,7 @@ def test_mistake_in_a_gateway_gives_one_sentence(
          "not a text"),
         ('"{here}/mine"', '"{home}/mine"', "mine.toml: [start] has unknown placeholder {home} in "
          "'command'; allowed are python, here, cache, fd, address, prefix, gateway, mtu, mac, "
-         "gateway_mac"),
+         "gateway_mac, udp_port, protocol"),
         ('"{here}/mine"', '"{cache}/mine"', "mine.toml: [start] needs 'build' and {cache} in "
          "'command' together or not at all"),
         ('"--fd", "{fd}"', '"--fd", "3"', "mine.toml: [start] needs {fd} in 'command': kind 'tun' "

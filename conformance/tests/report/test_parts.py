@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from bentpipe_conformance.lane import Captured
 from bentpipe_conformance.report.ladder import LIMIT, ladder
 from bentpipe_conformance.report.plot import close_view, draw, nice_ticks, whole_view
-from bentpipe_conformance.report.scene import choose_scene
 from bentpipe_conformance.report.transit import match
+from bentpipe_conformance.suite import SNR
 from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.wire import Tcp, build
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.report.scene import Scene
+
+
+def scene_of(trace: Trace) -> Scene | None:
+    return SNR.reporting.scene(trace, ())
 
 
 def packet(seq: int, size: int = 10, back: bool = False) -> bytes:
@@ -92,7 +99,7 @@ def traces(sample: Any) -> dict[str, Trace]:
 def test_scene_shows_the_direction_of_the_data(
     sample: Any, name: str, sends: bool, segments: int
 ) -> None:
-    scene = choose_scene(traces(sample)[name])
+    scene = scene_of(traces(sample)[name])
     assert scene is not None
     assert scene.iut_sends is sends
     assert len({mark.start for mark in scene.data}) == segments
@@ -103,7 +110,7 @@ def test_scene_shows_the_direction_of_the_data(
 
 def test_lost_segments_of_the_sample_are_found(sample: Any) -> None:
     trace = traces(sample)["fast-retransmit"]
-    scene = choose_scene(trace)
+    scene = scene_of(trace)
     assert scene is not None
     lost = match(trace).lost_forward
     assert [m.start // 1448 for m in scene.data if m.number in lost] == [25, 30, 31, 70]
@@ -111,7 +118,7 @@ def test_lost_segments_of_the_sample_are_found(sample: Any) -> None:
 
 def test_plot_shows_each_kind_of_mark(sample: Any) -> None:
     trace = traces(sample)["recovery"]
-    scene = choose_scene(trace)
+    scene = scene_of(trace)
     assert scene is not None
     view = whole_view(scene)
     close = close_view(scene, (84,))
@@ -130,7 +137,7 @@ def test_plot_shows_each_kind_of_mark(sample: Any) -> None:
 
 
 def test_higher_offset_is_drawn_higher_and_later_further_right(sample: Any) -> None:
-    scene = choose_scene(traces(sample)["recovery"])
+    scene = scene_of(traces(sample)["recovery"])
     assert scene is not None
     view = whole_view(scene)
     assert view is not None
@@ -140,15 +147,15 @@ def test_higher_offset_is_drawn_higher_and_later_further_right(sample: Any) -> N
 
 
 def test_enlargement_of_the_whole_is_left_out(sample: Any) -> None:
-    scene = choose_scene(traces(sample)["timeout"])
+    scene = scene_of(traces(sample)["timeout"])
     assert scene is not None
     assert close_view(scene, (3,)) is None
     assert close_view(scene, (999,)) is None
 
 
 def test_trace_without_connection_has_no_scene() -> None:
-    assert choose_scene(read_trace([])) is None
-    assert choose_scene(read_trace([Captured(0.0, "iut", True, b"junk")])) is None
+    assert scene_of(read_trace([])) is None
+    assert scene_of(read_trace([Captured(0.0, "iut", True, b"junk")])) is None
 
 
 def test_ladder_shows_the_surroundings_and_counts_the_rest(sample: Any) -> None:

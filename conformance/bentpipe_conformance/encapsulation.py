@@ -1,0 +1,34 @@
+"""How packets of a protocol without a place in kernels travel in IPv4 (STP/1, section 3.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Kind = Literal["udp", "ip"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+DEFAULT_UDP_PORT = 9899
+"""UDP port of an implementation whose description names none."""
+
+EXPERIMENTAL = (253, 254)
+"""IP protocol numbers for experiments (RFC 3692); STP has none of its own (STP-PF-015)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encapsulation:
+    """What is around every packet.
+
+    Attributes:
+        kind: ``udp`` (the whole payload of a datagram) or ``ip`` (directly in IPv4).
+        port: the implementation's UDP port, for ``udp``.
+        protocol: the IP protocol number, for ``ip``.
+    """
+
+    kind: Kind = "udp"
+    port: int = DEFAULT_UDP_PORT
+    protocol: int = EXPERIMENTAL[0]
+
+
+IN_UDP = Encapsulation()
+IN_IP = Encapsulation("ip")

@@ -1,0 +1,1 @@
+"""The checkers of STP/1, one per requirement."""

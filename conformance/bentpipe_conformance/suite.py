@@ -1,0 +1,235 @@
+"""The suites: one engine, one record per protocol.
+
+Everything that runs, judges, stores and reports cases asks the suite's record for what depends on
+the protocol. A record is cheap; the modules it names are imported when they are first used, so
+that a worker inside User-Mode Linux loads one protocol only and no report.
+
+A suite's package (``bentpipe_conformance.snr``, ``bentpipe_conformance.stp``) has three modules:
+
+``driving``
+    ``DRIVING``, a :class:`Driving`: the scripted peer and the nonsense probe;
+``judging``
+    ``JUDGING``, a :class:`Judging`: packets, connections and what checkers are given;
+``reporting``
+    ``REPORTING``, a :class:`Reporting`: rows of a ladder and a sequence plot.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bentpipe_spec.registry import Requirement, load_requirements
+
+from bentpipe_conformance.finding import Finding
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.checking import Context
+    from bentpipe_conformance.lane import Lane
+    from bentpipe_conformance.probing import Probe
+    from bentpipe_conformance.report.scene import Scene
+    from bentpipe_conformance.running import RunSettings
+    from bentpipe_conformance.scripting import ScriptedPeer
+    from bentpipe_conformance.trace import Packet, Trace
+
+
+class UnknownSuite(ValueError):
+    """There is no suite of that name; the message says which there are."""
+
+
+class HasPackets(Protocol):
+    """A connection replayed from the implementation's side, of whatever protocol."""
+
+    @property
+    def packets(self) -> Sequence[Packet]:
+        """Its packets at the implementation's side."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """What drives an implementation.
+
+    Attributes:
+        peer: the tester on a lane during one case, given the tester's address and a seed.
+        probe: the nonsense probe, see :mod:`bentpipe_conformance.probing`.
+    """
+
+    peer: Callable[[Lane, str, RunSettings, int], ScriptedPeer]
+    probe: Callable[[Lane, RunSettings], Probe]
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What turns octets into what checkers are given.
+
+    Attributes:
+        dissect: the packet of this protocol in an IPv4 packet; None when there is none.
+        trusting: such a packet with its checksum taken for right.
+        read_flows: the connections of a trace.
+        prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
+        refused: a finding when the handshake belies the conformance statement, else None.
+        observed: the conformance statement that the handshakes of a foreign capture suggest.
+        payload: the sender of such a packet and its octets of user data.
+    """
+
+    dissect: Callable[[bytes], Any]
+    trusting: Callable[[Any], Any]
+    read_flows: Callable[[Trace], Sequence[Any]]
+    prepare: Callable[[Any], Any]
+    refused: Callable[[Any, Context], Finding | None]
+    observed: Callable[[Sequence[Any]], dict[str, Any]]
+    payload: Callable[[Any], tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """What the report shows of a trace.
+
+    Attributes:
+        describe: per frame number at the implementation's side, what to say of a packet and what
+            is remarkable about it; packets outside any connection may be missing.
+        plain: the same for a packet by itself.
+        scene: what to plot, preferring the connection that has the given frame numbers; None when
+            there is nothing to plot.
+        legend: CSS class and meaning of what a plot draws.
+        unit: what the vertical axis counts.
+        counting: how the report's numbers count, a clause for its last sentence.
+    """
+
+    describe: Callable[[Trace], Mapping[int, tuple[str, tuple[str, ...]]]]
+    plain: Callable[[Packet], tuple[str, tuple[str, ...]]]
+    scene: Callable[[Trace, Collection[int]], Scene | None]
+    legend: Sequence[tuple[str, str]]
+    unit: str
+    counting: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One protocol's suite.
+
+    Attributes:
+        name: short name, also the first part of its cases' identifiers.
+        title: for people.
+        protocol: the protocol judged, as a sentence calls it.
+        profiles: its requirement profiles, the default one first.
+        proforma: file of the conformance statement proforma in ``bentpipe_spec/ics``.
+        package: where ``driving``, ``judging`` and ``reporting`` are.
+        checkers: package of its checkers.
+    """
+
+    name: str
+    title: str
+    protocol: str
+    profiles: tuple[str, ...]
+    proforma: str
+    package: str
+    checkers: str
+
+    @property
+    def prefix(self) -> str:
+        """What the identifiers of its requirements begin with."""
+        return f"{self.name.upper()}-"
+
+    @property
+    def default_profile(self) -> str:
+        """The profile taken when none is asked for."""
+        return self.profiles[0]
+
+    @property
+    def cases(self) -> str:
+        """Package of its cases."""
+        return f"bentpipe_conformance.suites.{self.name}"
+
+    @property
+    def driving(self) -> Driving:
+        """The peer and the probe."""
+        found: Driving = importlib.import_module(f"{self.package}.driving").DRIVING
+        return found
+
+    @property
+    def judging(self) -> Judging:
+        """Packets, connections and what checkers are given."""
+        found: Judging = importlib.import_module(f"{self.package}.judging").JUDGING
+        return found
+
+    @property
+    def reporting(self) -> Reporting:
+        """Ladders and plots."""
+        found: Reporting = importlib.import_module(f"{self.package}.reporting").REPORTING
+        return found
+
+    def profile(self, asked: str | None) -> str:
+        """The profile asked for, or the default.
+
+        Raises:
+            ValueError: the suite has no such profile.
+        """
+        if asked is None:
+            return self.default_profile
+        if asked not in self.profiles:
+            raise ValueError(
+                f"the suite {self.name} has no profile {asked!r}; it has {', '.join(self.profiles)}"
+            )
+        return asked
+
+    def requirements(self) -> Mapping[str, Requirement]:
+        """Its requirements by identifier, those shown by models alone included."""
+        return _requirements(self.prefix)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def _requirements(prefix: str) -> Mapping[str, Requirement]:
+    return {name: item for name, item in load_requirements().items() if name.startswith(prefix)}
+
+
+SNR = Suite(
+    name="snr",
+    title="TCP loss recovery (SACK-NewReno)",
+    protocol="TCP",
+    profiles=("rfc", "hk99"),
+    proforma="tcp.toml",
+    package="bentpipe_conformance.snr",
+    checkers="bentpipe_conformance.checkers",
+)
+STP = Suite(
+    name="stp",
+    title="Satellite Transport Protocol, version 1",
+    protocol="STP",
+    profiles=("stp1",),
+    proforma="stp.toml",
+    package="bentpipe_conformance.stp",
+    checkers="bentpipe_conformance.stp.checkers",
+)
+SUITES: Mapping[str, Suite] = {item.name: item for item in (SNR, STP)}
+"""Every suite by name."""
+
+PROFILES = tuple(profile for item in SUITES.values() for profile in item.profiles)
+"""Every profile of every suite, for the command line."""
+
+
+def suite_named(name: str) -> Suite:
+    """The suite of a name.
+
+    Raises:
+        UnknownSuite: there is none.
+    """
+    if name not in SUITES:
+        raise UnknownSuite(f"there is no suite {name!r}; there are {', '.join(SUITES)}")
+    return SUITES[name]
+
+
+def suite_of(identifier: str) -> Suite:
+    """The suite of a case's or requirement's identifier (``stp/...``, ``STP-...``).
+
+    Raises:
+        UnknownSuite: it belongs to none.
+    """
+    return suite_named(identifier.replace("/", "-").partition("-")[0].lower())

@@ -1,0 +1,1 @@
+"""The suite of STP/1."""
