@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,11 @@ from bentpipe_conformance.modelling.manifest import (
     record,
 )
 from bentpipe_conformance.modelling.scenarios import scenario
-from bentpipe_conformance.modelling.tool import ToolProblem, find_jar, find_java, read_pin
+from bentpipe_conformance.modelling.tool import ToolProblem, find_tool
 
 _STYLE = {"as expected": "green", "problem": "yellow"}
 _BROKEN = ("mutant", "limit")
+_WIDTH = 120  # columns, from which on there is room to say what was violated
 
 
 @click.command(
@@ -72,10 +76,11 @@ _BROKEN = ("mutant", "limit")
     "this machine's address; --workers are started here, more may join.",
 )
 @click.option("--update-manifest", is_flag=True, help="Record the figures found.")
+@click.option("--fetch", is_flag=True, help="Only find Java and find or fetch the model checker.")
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
     memory: int, out: Path | None, models: Path | None, as_json: bool,
-    host: str | None, update_manifest: bool,
+    host: str | None, update_manifest: bool, fetch: bool,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -90,28 +95,26 @@ def model(
     )  # fmt: skip
     try:
         root = models or model_root()
-        chosen = [
-            (manifest, run)
-            for manifest in _named(name, root)
-            for run in manifest.runs
-            if (run.name == only if only else run.tier == tier)
-            and (mutants or only or run.kind not in _BROKEN)
-        ]
-        if not chosen:
-            raise Failure(f"{name} has no such run in the {tier} tier", USAGE)
+        java, jar = find_tool(root, lambda line: console.print(line))
+        if fetch:
+            raise click.exceptions.Exit(PASSED)
+        chosen = _chosen(name, root, tier, mutants, only)
         if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):
             raise Failure(
                 "--distributed is for one run of the kind check; name it by --only", USAGE
             )
-        jar = find_jar(read_pin(root / "pom.xml"), lambda line: console.print(line))
-        checker = Checker(find_java(), jar, root, limits)
-        results = _checked(checker, chosen, console)
+        with _ended_by_signals():
+            results = _checked(Checker(java, jar, root, limits), chosen, console)
         if update_manifest:
             _record(results)
     except ToolProblem as problem:
         raise Failure(str(problem), OPEN) from problem
+    except KeyboardInterrupt as error:
+        raise Failure("interrupted; nothing is kept or recorded.", 130) from error
     except OSError as error:
-        raise Failure(f"{error.filename}: {error.strerror}; choose another --out", OPEN) from error
+        raise Failure(
+            f"{error.filename}: {error.strerror}; name a folder that can be written to.", OPEN
+        ) from error
     report = _report(results, update_manifest)
     if out is not None:
         _keep(report, results, out, root)
@@ -120,6 +123,36 @@ def model(
     else:
         _print(results, update_manifest)
     raise click.exceptions.Exit(_exit_status(results, update_manifest))
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Within it SIGTERM ends the command as Ctrl-C does, so that no Java outlives it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _chosen(
+    name: str, root: Path, tier: str, mutants: bool, only: str | None
+) -> list[tuple[Manifest, Run]]:
+    chosen = [
+        (manifest, run)
+        for manifest in _named(name, root)
+        for run in manifest.runs
+        if (run.name == only if only else run.tier == tier)
+        and (mutants or only or run.kind not in _BROKEN)
+    ]
+    if not chosen:
+        raise Failure(f"{name} has no such run in the {tier} tier", USAGE)
+    return chosen
 
 
 def _named(name: str, root: Path) -> list[Manifest]:
@@ -216,22 +249,26 @@ def _keep(report: list[dict[str, Any]], results: list[Result], out: Path, root: 
 
 def _print(results: list[Result], updated: bool) -> None:
     console = Console()
+    if not console.is_terminal:  # a file or a pipe has no width
+        console = Console(width=_WIDTH)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("model", "run", "kind", "result"):
         table.add_column(column, no_wrap=True)
     for column in ("distinct", "depth", "s"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("shows", overflow="fold")
+    if console.width >= _WIDTH:
+        table.add_column("shows", overflow="fold", min_width=30)
     for item in results:
         verdict = "recorded" if updated and item.verdict == "drift" else item.verdict
         figures = item.figures
         ids = ", ".join(item.manifest.requirements.get(item.violated, ()))
+        shows = f"{item.violated} violated ({ids or 'as it must'})" if item.violated else ""
         table.add_row(
             item.manifest.name, item.run.name, item.run.kind,
             f"[{_STYLE.get(verdict, 'red')}]{'ok' if verdict == 'as expected' else verdict}[/]",
             f"{figures['distinct']:,}" if "distinct" in figures else "",
             str(figures.get("depth") or ""), str(figures.get("seconds", "")),
-            f"{item.violated} violated ({ids or 'as it must'})" if item.violated else "",
+            *([shows] if console.width >= _WIDTH else []),
         )  # fmt: skip
     console.print(table)
     for item in results:

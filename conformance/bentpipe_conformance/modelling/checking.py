@@ -110,7 +110,7 @@ class Checker:
                 for future in [pool.submit(one, at) for at in small]:
                     future.result()
             except BaseException:
-                self._cancelled.set()
+                self.cancel()
                 pool.shutdown(cancel_futures=True)
                 raise
         for at in range(len(chosen)):
@@ -118,10 +118,18 @@ class Checker:
                 one(at)
         return [results[at] for at in range(len(chosen))]
 
+    def cancel(self) -> None:
+        """Stop what is running; its runs end with ``Cancelled``. May be called from any thread."""
+        self._cancelled.set()
+
     def check(
         self, manifest: Manifest, run: Run, progress: Callable[[Run, tlc.Progress], None]
     ) -> Result:
-        """One run."""
+        """One run.
+
+        Raises:
+            Cancelled: ``cancel`` was called.
+        """
         with ExitStack() as stack:
             if self._limits.directory is not None:
                 directory = self._limits.directory / manifest.name / run.name
@@ -145,7 +153,9 @@ class Checker:
         if limits.host is None:
             return tlc.run(self._java, self._jar, job, report, self._cancelled)
         job = replace(job, workers=limits.workers)
-        return distributed.run(self._java, self._jar, job, limits.host, report, limits.announce)
+        return distributed.run(
+            self._java, self._jar, job, limits.host, report, limits.announce, self._cancelled
+        )
 
     def _job(self, manifest: Manifest, run: Run, config: Configuration, directory: Path) -> tlc.Job:
         module = manifest.folder / run.module

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bentpipe_conformance.modelling import tlc
 from bentpipe_conformance.modelling.tool import ToolProblem
+from bentpipe_conformance.modelling.watching import Watch, kill
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
 _COUNTS = re.compile(
@@ -29,6 +30,7 @@ def run(
     host: str,
     report: Callable[[tlc.Progress], None] = lambda _progress: None,
     announce: Callable[[str], None] = lambda _line: None,
+    cancelled: threading.Event | None = None,
 ) -> tlc.Outcome:
     """Check safety properties with a server and ``job.workers`` local workers of one thread.
 
@@ -41,8 +43,10 @@ def run(
         host: address of this machine at which workers reach the server.
         report: told how far the run is.
         announce: told the command that starts a worker on another machine.
+        cancelled: when set, server and workers are stopped.
 
     Raises:
+        Cancelled: they were stopped.
         ToolProblem: the jar has no distributed mode, or TLC could not finish.
     """
     if not _has_server(jar):
@@ -58,46 +62,39 @@ def run(
     common = [java, f"-Xmx{job.memory_mb}m", f"-Djava.rmi.server.hostname={host}"]
     outcome = tlc.Outcome(log)
     started = time.monotonic()
-    late = threading.Event()
     done = False
-    with ExitStack() as stack:
-        output = stack.enter_context(log.open("w", encoding="utf-8"))
-        server = subprocess.Popen(
-            _server(common, jar, job, scratch), cwd=scratch, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            start_new_session=True,
-        )  # fmt: skip
-        stack.enter_context(server)
-        stack.callback(server.kill)
-
-        def stop() -> None:
-            late.set()
-            server.kill()
-
-        timer = threading.Timer(job.timeout, stop)
-        timer.daemon = True
-        timer.start()
-        stack.callback(timer.cancel)
-        assert server.stdout is not None
-        for line in server.stdout:
-            output.write(line)
-            if "is ready" in line:
-                announce(f"java -cp {jar.name} {_WORKER} {host}")
-                for number in range(job.workers):
-                    _start_worker(stack, common, jar, scratch / f"worker{number}", host)
-            elif found := _COUNTS.search(line):
-                generated, distinct, queue = (int(part.replace(",", "")) for part in found.groups())
-                outcome.generated, outcome.distinct = generated, distinct
-                done = queue == 0
-                report(tlc.Progress(generated, distinct, queue, 0, time.monotonic() - started))
-            elif (error := _ERROR.match(line)) and not outcome.violated:
-                outcome.violated = error[1].strip()
-        server.wait()
-    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        with ExitStack() as stack:
+            output = stack.enter_context(log.open("w", encoding="utf-8"))
+            server = subprocess.Popen(
+                _server(common, jar, job, scratch), cwd=scratch, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                start_new_session=True,
+            )  # fmt: skip
+            stack.enter_context(server)
+            watch = stack.enter_context(Watch(server, job.timeout, cancelled))
+            assert server.stdout is not None
+            for line in server.stdout:
+                output.write(line)
+                if "is ready" in line:
+                    announce(f"java -cp {jar.name} {_WORKER} {host}")
+                    for number in range(job.workers):
+                        _start_worker(stack, common, jar, scratch / f"worker{number}", host)
+                elif found := _COUNTS.search(line):
+                    counts = (int(part.replace(",", "")) for part in found.groups())
+                    outcome.generated, outcome.distinct, queue = counts
+                    done = queue == 0
+                    seconds = time.monotonic() - started
+                    report(tlc.Progress(outcome.generated, outcome.distinct, queue, 0, seconds))
+                elif (error := _ERROR.match(line)) and not outcome.violated:
+                    outcome.violated = error[1].strip()
+            server.wait()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     outcome.seconds = time.monotonic() - started
-    if late.is_set():
+    if watch.late:
         raise ToolProblem(
-            f"{job.module.stem} did not finish within {job.timeout:.0f} s; allow more with "
+            f"{job.module.stem} did not finish within {job.timeout:g} s; allow more with "
             f"--timeout; log: {log}"
         )
     if not done and not outcome.violated:
@@ -131,7 +128,6 @@ def _start_worker(
         [*common, f"-Djava.io.tmpdir={directory.absolute()}", f"-D{_WORKER}.threadCount=1",
          "-cp", str(jar), _WORKER, host],
         cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True,
+        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
-    stack.enter_context(worker)
-    stack.callback(worker.kill)
+    stack.callback(kill, worker)

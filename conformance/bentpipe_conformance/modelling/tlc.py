@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from bentpipe_conformance.modelling.tool import ToolProblem
+from bentpipe_conformance.modelling.watching import Watch
 
 Status = Literal["ok", "violation"]
 
@@ -35,7 +35,6 @@ _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
 )  # fmt: skip
 _SUCCESS = 2193
 _QUOTED = 5000
-_WATCH = 0.2  # seconds between looks at the clock
 _CHATTER = ("Parsing file", "Semantic processing", "Errors:", "Parse Error", "Abort messages:")
 
 
@@ -134,9 +133,10 @@ def run(
         jar: the model checker.
         job: what to run.
         report: told how far the run is, about once a minute of TLC's and at its end.
-        cancelled: when set, TLC is stopped as if its time were over.
+        cancelled: when set, TLC is stopped.
 
     Raises:
+        Cancelled: TLC was stopped.
         ToolProblem: TLC could not finish: broken module or configuration, time, memory.
     """
     config = job.directory / "run.cfg"
@@ -146,41 +146,25 @@ def run(
     config.write_text(job.config, encoding="utf-8")
     log = job.directory / "tlc.log"
     started = time.monotonic()
-    late, done = threading.Event(), threading.Event()
-    with (
-        log.open("w", encoding="utf-8") as output,
-        subprocess.Popen(
-            _command(java, jar, job, config), cwd=scratch, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            start_new_session=True,
-        ) as process,
-    ):  # fmt: skip
-
-        def watch() -> None:
-            while not done.wait(_WATCH):
-                stopped = cancelled is not None and cancelled.is_set()
-                if stopped or time.monotonic() - started > job.timeout:
-                    late.set()
-                    _kill(process)
-                    return
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            assert process.stdout is not None
-            reading = _Reading(Outcome(log), started, report)
-            reading.read(process.stdout, output)
-            process.wait()
-        finally:
-            done.set()
-            watcher.join()
-            _kill(process)
-    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        with log.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                _command(java, jar, job, config), cwd=scratch, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                start_new_session=True,
+            )  # fmt: skip
+            with process, Watch(process, job.timeout, cancelled) as watch:
+                assert process.stdout is not None
+                reading = _Reading(Outcome(log), started, report)
+                reading.read(process.stdout, output)
+                process.wait()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     outcome = reading.outcome
     outcome.seconds = time.monotonic() - started
-    if late.is_set():
+    if watch.late:
         raise ToolProblem(
-            f"{job.module.stem} did not finish within {job.timeout:.0f} s (found "
+            f"{job.module.stem} did not finish within {job.timeout:g} s (found "
             f"{reading.last.distinct:,} distinct states); allow more with --timeout; log: {log}"
         )
     if reading.out_of_memory:
@@ -211,14 +195,6 @@ def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
         "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
         "-config", config.name, str(job.module.absolute()),
     ]  # fmt: skip
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            process.kill()
 
 
 class _Reading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+_JAVA = 11  # the oldest release that the pinned jar runs on
+_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _FETCH_TIMEOUT = 600.0
 _NAMESPACE = {"m": "http://maven.apache.org/POM/4.0.0"}
 
@@ -72,21 +75,52 @@ def cache_directory() -> Path:
     return Path(root).absolute() / "bentpipe" / "tla"
 
 
+def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, Path]:
+    """The Java launcher and the model checker's jar, for the models in ``root``.
+
+    Raises:
+        ToolProblem: one of them is missing, unfit, or cannot be fetched.
+    """
+    java = find_java()
+    return java, find_jar(read_pin(root / "pom.xml"), progress)
+
+
 def find_java() -> str:
     """Path of the Java launcher: ``JAVA_HOME`` first, then ``PATH``.
 
     Raises:
-        ToolProblem: there is none.
+        ToolProblem: there is none, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     found = found or shutil.which("java")
     if found is None:
         raise ToolProblem(
-            "checking models needs Java 11 or newer, and no java is installed: "
-            "apt-get install default-jre-headless"
+            f"the models need Java {_JAVA} or newer, and no java is installed: "
+            "apt-get install default-jre-headless maven"
+        )
+    version = _java_version(found)
+    if version is not None and version < _JAVA:
+        raise ToolProblem(
+            f"the models need Java {_JAVA} or newer, and {found} is Java {version}: "
+            "apt-get install default-jre-headless, or name another one in JAVA_HOME"
         )
     return found
+
+
+def _java_version(java: str) -> int | None:
+    """The feature release a launcher states; None when it states none."""
+    try:
+        told = subprocess.run(
+            [java, "-version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=60.0, check=False,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolProblem(
+            f"{java} does not start; install another Java: apt-get install default-jre-headless"
+        ) from error
+    found = _VERSION.search(told)
+    return int(found[2] if found[1] == "1" else found[1]) if found else None
 
 
 def find_jar(pin: Pin, progress: Callable[[str], None] = lambda _line: None) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from bentpipe_conformance.modelling import tlc
 from bentpipe_conformance.modelling.tool import ToolProblem
+from bentpipe_conformance.modelling.watching import Cancelled
 
 
 def message(code: int, severity: int, text: str) -> str:
@@ -124,7 +125,7 @@ def test_exhausted_memory_explained(job: tlc.Job) -> None:
 def test_run_past_its_time_killed(job: tlc.Job) -> None:
     started = time.monotonic()
     late = tlc.Job(job.module, job.config, (), job.directory, timeout=0.5)
-    with pytest.raises(ToolProblem, match=r"within 0 s \(found 200 distinct states\).*--timeout"):
+    with pytest.raises(ToolProblem, match=r"within 0.5 s \(found 200 distinct states\).*--timeout"):
         run(late, PROGRESS, then=f"echo $$ > '{job.directory}/pid'\nsleep 60")
     assert time.monotonic() - started < 30
     with pytest.raises(ProcessLookupError):
@@ -136,6 +137,6 @@ def test_cancelled_run_killed(job: tlc.Job) -> None:
     cancelled.set()
     started = time.monotonic()
     waiting = java(job.directory, PROGRESS, then="sleep 60")
-    with pytest.raises(ToolProblem):
+    with pytest.raises(Cancelled):
         tlc.run(waiting, Path("x.jar"), job, cancelled=cancelled)
     assert time.monotonic() - started < 10

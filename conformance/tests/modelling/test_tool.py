@@ -64,7 +64,42 @@ def test_without_maven_installation_named(pin: Pin, monkeypatch: pytest.MonkeyPa
 def test_without_java_installation_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(ToolProblem, match=r"apt-get install default-jre-headless"):
+    with pytest.raises(ToolProblem, match=r"Java 11 .*apt-get install default-jre-headless maven"):
+        find_java()
+
+
+@pytest.mark.parametrize(
+    ("told", "old"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', False),
+        ('openjdk version "11.0.2" 2019-01-15', False),
+        ('java version "1.8.0_202"', True),
+        ('java version "9.0.4"', True),
+        ("something else", False),
+    ],
+)
+def test_java_older_than_needed_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, old: bool
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho '{told}' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    if old:
+        with pytest.raises(ToolProblem, match=r"is Java [89]: apt-get install"):
+            find_java()
+    else:
+        assert find_java() == str(java)
+
+
+def test_java_that_does_not_start_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("no program\n", encoding="utf-8")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ToolProblem, match=r"does not start; install another Java"):
         find_java()
 
 
