@@ -9,6 +9,7 @@ from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.check import (
     BedReport,
     checksum,
+    measure,
     percentile,
     ping,
     profile_from_json,
@@ -108,6 +109,18 @@ def test_rate_is_off_is_a_fault_that_names_the_way() -> None:
     faults = replace(GOOD, forward_bit_s=1.2e6).faults()
     assert len(faults) == 1
     assert "to the tester is 1200.0 kb/s instead of 1300.0" in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("busy", "attempts", "fault"), [(0, 1, False), (2, 3, False), (9, 3, True)]
+)
+def test_bed_at_fault_is_measured_again_but_not_for_ever(
+    busy: int, attempts: int, fault: bool
+) -> None:
+    reports = iter([*[replace(GOOD, forward_bit_s=1.25e6)] * busy, GOOD])
+    report = measure(load_profiles()["geo"], lambda _profile: next(reports))
+    assert report.attempts == attempts
+    assert bool(report.faults()) is fault
 
 
 def test_percentile_is_one_of_the_values() -> None:
