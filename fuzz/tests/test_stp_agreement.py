@@ -1,0 +1,451 @@
+"""The three STP codecs, written apart from each other, on vectors and on any packet.
+
+They are the reference's, the tester's and the Scapy layers. Each reads octets into the form that
+the vectors use for ``fields``, or into None for a packet that must be discarded.
+
+``make fuzz-stp`` runs this file with BENTPIPE_STP_PACKETS packets instead of a few hundred.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+import socket
+import struct
+import warnings
+from typing import Any
+
+import pytest
+from bentpipe_conformance.stp import wire
+from bentpipe_fuzz.stp_strategies import hostile_packets, packets
+from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
+from bentpipe_reference.stp.encapsulation import (
+    Datagram,
+    emit_datagram,
+    parse_datagram,
+    pseudo_header,
+)
+from bentpipe_reference.stp.packets import Flags, Packet, Type
+from bentpipe_spec.vectors import DatagramVector, PacketVector, stp_datagrams, stp_packets
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from bentpipe_conformance.scapy_layers import stp as layers
+    from scapy.layers.inet import IP, UDP
+    from scapy.layers.inet6 import IPv6
+    from scapy.packet import Raw
+
+Fields = dict[str, Any] | None
+PORTS = 47000, 47001
+FLAG_NAMES = [flag.name for flag in Flags]
+
+asked = int(os.environ.get("BENTPIPE_STP_PACKETS", "0"))
+FIRST_SEED = int(os.environ.get("BENTPIPE_STP_SEED", "1"))
+ROUND = 20_000 if asked else 300
+"""Packets for each seed: Hypothesis remembers what it has tried, so its memory grows with them."""
+
+ROUNDS = max(1, asked // ROUND)
+
+
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """What carries a packet: addresses are text."""
+
+    carrier: str
+    source: str = "192.0.2.1"
+    destination: str = "198.51.100.2"
+    protocol: int = 0
+
+
+OVER_UDP = Path("udp")
+PATHS = [OVER_UDP, Path("ipv4", protocol=253), Path("ipv4", protocol=254)]
+V6 = Path("ipv6", "2001:db8::1", "2001:db8::2", 253)
+
+
+def path_of(vector: PacketVector) -> Path:
+    if vector.carrier == "udp":
+        return OVER_UDP
+    return Path(vector.carrier, vector.source, vector.destination, vector.protocol)
+
+
+# The reference.
+
+
+def reference_pseudo_header(path: Path) -> bytes:
+    if path.carrier == "udp":
+        return b""
+    source, destination = (
+        ipaddress.ip_address(text).packed for text in (path.source, path.destination)
+    )
+    return pseudo_header(source, destination, path.protocol)
+
+
+def fields_of(packet: Packet) -> dict[str, Any]:
+    fields = {name: getattr(packet, name) for name in packet.__dataclass_fields__ if name != "type"}
+    fields["type"] = packet.type.name
+    fields["flags"] = [flag.name for flag in Flags if packet.flags & flag]
+    if "data" in fields:
+        fields["data"] = fields["data"].hex()
+    if "options" in fields:
+        fields["options"] = [[kind, value.hex()] for kind, value in fields["options"]]
+    if "elements" in fields:
+        fields["elements"] = list(fields["elements"])
+    return fields
+
+
+def read_by_reference(octets: bytes, path: Path) -> Fields:
+    try:
+        return fields_of(decode(octets, reference_pseudo_header(path)))
+    except MalformedPacket:
+        return None
+
+
+# The tester.
+
+SEQUENCE = {
+    "BEGIN": "iss", "BGAK": "iss", "END": "n_r", "SD": "n_s", "SDP": "n_s", "POLL": "n_s",
+    "STAT": "n_r", "USTAT": "n_r",
+}  # fmt: skip
+BODY = {
+    "BEGIN": ["n_mr", "csn", "version", "max_sd"],
+    "BGAK": ["n_mr", "csn", "peer_csn", "n_r", "max_sd"],
+    "END": ["reason", "csn", "peer_csn"],
+    "ENDAK": ["peer_csn"],
+    "BGREJ": ["reason", "peer_csn"],
+    "SD": [],
+    "SDP": ["n_ps", "timestamp"],
+    "POLL": ["n_ps", "timestamp"],
+    "STAT": ["n_mr", "n_ps", "timestamp"],
+    "USTAT": ["n_mr"],
+}
+
+
+def option_field(fields: dict[str, Any]) -> bytes:
+    field = b"" if fields["max_sd"] is None else struct.pack("!BBH", 1, 4, fields["max_sd"])
+    for kind, value in fields["options"]:
+        field += bytes([kind, 2 + len(value) // 2]) + bytes.fromhex(value)
+    return field + bytes(-len(field) % 4)
+
+
+def other_options(field: bytes) -> list[list[Any]]:
+    found: list[list[Any]] = []
+    first = True
+    while field:
+        if field[0] == 0:
+            field = field[1:]
+            continue
+        option, field = field[: field[1]], field[field[1] :]
+        if first and option[:2] == b"\x01\x04":
+            first = False
+            continue
+        found.append([option[0], option[2:].hex()])
+    return found
+
+
+def on_tester_path(path: Path, kind: int = wire.SD) -> wire.Stp:
+    protocol = path.protocol or 17
+    ports = PORTS if protocol == 17 else (0, 0)
+    return wire.Stp(
+        path.source, path.destination, 0, 0, kind,
+        protocol=protocol, udp_sport=ports[0], udp_dport=ports[1],
+    )  # fmt: skip
+
+
+def read_by_tester(octets: bytes, path: Path) -> Fields:
+    datagram = wire.build_datagram(on_tester_path(path), octets)
+    try:
+        seen = wire.dissect(datagram)
+    except wire.MalformedPacket:
+        return None
+    assert seen.octets == octets
+    assert seen.udp_checksum_ok
+    assert seen.fault or wire.octets_of(seen)[10:] == octets[10:]
+    if not seen.wellformed:
+        return None
+    fields: dict[str, Any] = {
+        "type": seen.name, "sport": seen.sport, "dport": seen.dport, "tag": seen.tag,
+        "flags": names_of(seen.flags & ~seen.reserved_flags),
+    }  # fmt: skip
+    if seen.name in SEQUENCE:
+        fields[SEQUENCE[seen.name]] = seen.seq
+    fields.update({name: getattr(seen, name) for name in BODY[seen.name]})
+    if seen.name in ("BEGIN", "BGAK"):
+        fields["options"] = other_options(seen.options)
+    if seen.name in ("BEGIN", "SD", "SDP"):
+        fields["data"] = seen.data.hex()
+    if seen.name in ("STAT", "USTAT"):
+        fields["elements"] = list(seen.elements)
+    return fields
+
+
+def built_by_tester(fields: dict[str, Any], path: Path) -> bytes:
+    name = fields["type"]
+    packet = dataclasses.replace(
+        on_tester_path(path, Type[name]),
+        sport=fields["sport"], dport=fields["dport"], tag=fields["tag"],
+        flags=bits_of(fields["flags"]),
+        seq=fields[SEQUENCE[name]] if name in SEQUENCE else 0,
+        data=bytes.fromhex(fields.get("data", "")),
+        elements=tuple(fields.get("elements", ())),
+        options=option_field(fields) if "options" in fields else b"",
+        **{body: fields[body] for body in BODY[name]},
+    )  # fmt: skip
+    return wire.octets_of(packet)
+
+
+def names_of(flags: int) -> list[str | None]:
+    return [name for bit, name in enumerate(FLAG_NAMES) if flags >> bit & 1]
+
+
+def bits_of(names: list[str]) -> int:
+    return sum(1 << FLAG_NAMES.index(name) for name in names)
+
+
+# Scapy.
+
+NAMED = {"BEGIN": 1, "BGAK": 2, "END": 12, "SD": 1, "SDP": 1}
+
+
+def scapy_layer(octets: bytes, path: Path) -> Any:
+    """The STP layer that Scapy finds in the octets, on what carries them."""
+    if path.carrier == "udp":
+        return layers.STP(octets)
+    if path.carrier == "ipv4":
+        below = IP(src=path.source, dst=path.destination, proto=path.protocol)
+        return IP(bytes(below / Raw(octets)))[layers.STP]
+    below = IPv6(src=path.source, dst=path.destination, nh=path.protocol)
+    return IPv6(bytes(below / Raw(octets)))[layers.STP]
+
+
+def read_by_scapy(octets: bytes, path: Path) -> Fields:
+    if len(octets) < 12:
+        return None
+    seen = scapy_layer(octets, path)
+    if seen.malformed:
+        return None
+    field = seen.chksum
+    seen.chksum = None
+    rebuilt = bytes(seen)
+    assert rebuilt[:8] + rebuilt[10:] == octets[:8] + octets[10:]
+    # One's complement has two zeros.
+    if (seen.__class__(rebuilt).chksum - field) % 0xFFFF:
+        return None
+    name, body = layers.TYPES[seen.type], seen.payload
+    fields: dict[str, Any] = {
+        "type": name, "sport": seen.sport, "dport": seen.dport, "tag": seen.tag,
+        "flags": names_of(int(seen.flags) & NAMED.get(name, 0)),
+    }  # fmt: skip
+    if name in SEQUENCE:
+        fields[SEQUENCE[name]] = seen.seq
+    fields.update({key: getattr(body, key) for key in BODY[name] if key != "max_sd"})
+    if name in ("BEGIN", "BGAK"):
+        read_scapy_options(body, fields)
+    if name == "SD":
+        fields["data"] = bytes(body).hex()
+    elif name in ("BEGIN", "SDP"):
+        fields["data"] = bytes(body.payload).hex()
+    elif name == "STAT":
+        fields["elements"] = [element & 0xFFFFFF for element in body.elements]
+    elif name == "USTAT":
+        fields["elements"] = [body.element_1, body.element_2]
+    return fields
+
+
+def read_scapy_options(body: Any, fields: dict[str, Any]) -> None:
+    fields["max_sd"], fields["options"] = None, []
+    for option in body.options:
+        if isinstance(option, layers.STPMaxSD):
+            if fields["max_sd"] is None:
+                fields["max_sd"] = option.max_sd
+            else:
+                fields["options"].append([1, option.max_sd.to_bytes(2, "big").hex()])
+        elif isinstance(option, layers.STPOption):
+            fields["options"].append([option.kind, option.value.hex()])
+
+
+def built_by_scapy(fields: dict[str, Any], path: Path) -> bytes:
+    name = fields["type"]
+    packet = layers.STP(
+        sport=fields["sport"], dport=fields["dport"], tag=fields["tag"],
+        flags=bits_of(fields["flags"]), type=Type[name].value,
+        seq=fields[SEQUENCE[name]] if name in SEQUENCE else 0,
+    )  # fmt: skip
+    if name != "SD":
+        body = {key: fields[key] for key in BODY[name] if key != "max_sd"}
+        if name == "STAT":
+            body["elements"] = fields["elements"]
+        elif name == "USTAT":
+            body["element_1"], body["element_2"] = fields["elements"]
+        elif name in ("BEGIN", "BGAK"):
+            body["options"] = [
+                layers.STPOption(kind=kind, value=bytes.fromhex(value))
+                for kind, value in fields["options"]
+            ]
+            if fields["max_sd"] is not None:
+                body["options"].insert(0, layers.STPMaxSD(max_sd=fields["max_sd"]))
+        packet /= getattr(layers, f"STP{name.capitalize()}")(**body)
+    if fields.get("data"):
+        packet /= Raw(bytes.fromhex(fields["data"]))
+    if path.carrier == "udp":
+        return bytes(packet)
+    if path.carrier == "ipv4":
+        below = IP(src=path.source, dst=path.destination, proto=path.protocol)
+        return bytes(below / packet)[20:]
+    return bytes(IPv6(src=path.source, dst=path.destination, nh=path.protocol) / packet)[40:]
+
+
+# What holds.
+
+
+def rechecked(octets: bytes, path: Path) -> bytes:
+    """The octets with the checksum that makes them right, if they have room for one."""
+    if len(octets) < 12 or path.carrier == "ipv6":
+        return octets
+    datagram = wire.build_datagram(on_tester_path(path), octets, rechecked=True)
+    return datagram[-len(octets) :]
+
+
+def agree_on_octets(octets: bytes, path: Path) -> Fields:
+    fields = read_by_reference(octets, path)
+    assert read_by_scapy(octets, path) == fields
+    # The tester judges IPv4 only.
+    if path.carrier != "ipv6":
+        assert read_by_tester(octets, path) == fields
+    return fields
+
+
+def agree_on_packet(packet: Packet, path: Path) -> None:
+    octets = encode(packet, reference_pseudo_header(path))
+    fields = fields_of(packet)
+    assert agree_on_octets(octets, path) == fields
+    assert built_by_scapy(fields, path) == octets
+    if path.carrier != "ipv6":
+        assert built_by_tester(fields, path) == octets
+
+
+@pytest.mark.parametrize("vector", stp_packets().values(), ids=lambda vector: vector.name)
+def test_codecs_read_every_vector_as_it_says(vector: PacketVector) -> None:
+    assert agree_on_octets(vector.octets, path_of(vector)) == vector.fields
+
+
+NOT_DETERMINED = {
+    "endak-sequence-not-zero", "bgrej-sequence-not-zero", "checksum-is-zero-sent-as-all-ones",
+}  # fmt: skip
+
+
+def is_canonical(vector: PacketVector) -> bool:
+    """Whether the fields determine the octets: nothing reserved, options in the usual layout."""
+    return (
+        vector.fields is not None
+        and "option-" not in vector.name
+        and not any(requirement == "STP-PF-001" for requirement, _ in vector.defects)
+        and vector.name not in NOT_DETERMINED
+    )
+
+
+@pytest.mark.parametrize(
+    "vector", list(filter(is_canonical, stp_packets().values())), ids=lambda vector: vector.name
+)
+def test_codecs_build_the_octets_of_a_vector_from_its_fields(vector: PacketVector) -> None:
+    path = path_of(vector)
+    assert vector.fields is not None
+    packet = decode(vector.octets, reference_pseudo_header(path))
+    assert encode(packet, reference_pseudo_header(path)) == vector.octets
+    assert built_by_scapy(dict(vector.fields), path) == vector.octets
+    if vector.carrier != "ipv6":
+        assert built_by_tester(dict(vector.fields), path) == vector.octets
+
+
+@pytest.mark.parametrize("vector", stp_datagrams().values(), ids=lambda vector: vector.name)
+def test_codecs_read_every_datagram_as_it_says(vector: DatagramVector) -> None:
+    if vector.malformed:
+        with pytest.raises(MalformedPacket):
+            parse_datagram(vector.octets)
+        try:
+            assert not wire.dissect(vector.octets).udp_checksum_ok
+        except wire.MalformedPacket as error:
+            assert vector.malformed in str(error)  # noqa: PT017
+        return
+    packet = stp_packets()[vector.packet]
+    parsed = parse_datagram(vector.octets)
+    assert parsed.payload == packet.octets
+    assert parsed.pseudo_header == reference_pseudo_header(path_of(packet))
+    assert (parsed.udp_sport, parsed.udp_dport) == (vector.udp_ports or (0, 0))
+    assert vector.octets.startswith(emit_datagram(parsed))
+    seen = wire.dissect(vector.octets)
+    assert seen.octets == packet.octets and seen.wellformed and seen.udp_checksum_ok
+    assert (seen.udp_sport, seen.udp_dport) == (vector.udp_ports or (0, 0))
+    assert vector.octets.startswith(wire.build(seen))
+
+
+def test_datagrams_dissect_in_scapy_once_the_port_is_bound() -> None:
+    layers.bind_udp(PORTS[1])
+    try:
+        for vector in stp_datagrams().values():
+            if not vector.malformed:
+                seen = IP(vector.octets)
+                assert isinstance(seen.payload.payload if UDP in seen else seen.payload, layers.STP)
+                assert not seen[layers.STP].malformed
+    finally:
+        layers.unbind_udp(PORTS[1])
+    assert layers.STP not in IP(stp_datagrams()["sd-in-udp"].octets)
+
+
+campaign = settings(
+    max_examples=ROUND, deadline=None, database=None, derandomize=False,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(FIRST_SEED, FIRST_SEED + ROUNDS))
+def test_codecs_build_and_read_any_packet_alike(number: int) -> None:
+    print(f"seed {number}, {ROUND} packets")
+
+    @seed(number)
+    @campaign
+    @given(packets, st.sampled_from([OVER_UDP, *PATHS] * 3 + [V6]))
+    def alike(packet: Packet, path: Path) -> None:
+        agree_on_packet(packet, path)
+
+    alike()
+
+
+@pytest.mark.parametrize("number", range(FIRST_SEED, FIRST_SEED + max(1, ROUNDS // 10)))
+def test_codecs_agree_on_damaged_packets(number: int) -> None:
+    print(f"seed {number}, {ROUND} octet strings")
+
+    @seed(number)
+    @campaign
+    @given(hostile_packets, st.sampled_from(PATHS))
+    def alike(octets: bytes, path: Path) -> None:
+        agree_on_octets(octets, path)
+        agree_on_octets(rechecked(octets, path), path)
+
+    alike()
+
+
+@pytest.mark.parametrize("protocol", [17, 253, 254])
+def test_datagrams_of_reference_and_tester_are_the_same(protocol: int) -> None:
+    source, destination = (
+        int.from_bytes(socket.inet_aton(text), "big")
+        for text in (OVER_UDP.source, OVER_UDP.destination)
+    )
+    ports = PORTS if protocol == 17 else (0, 0)
+    path = OVER_UDP if protocol == 17 else Path("ipv4", protocol=protocol)
+    below = IP(src=path.source, dst=path.destination, id=0, flags="DF", proto=protocol)
+    if protocol == 17:
+        below /= UDP(sport=PORTS[0], dport=PORTS[1])
+    payloads = [b"", b"x", bytes(range(256)), bytes(1400)]
+    if protocol == 17:
+        # Two octets that make the checksum zero, which UDP sends as all ones.
+        field = emit_datagram(Datagram(source, destination, bytes(2), 17, *ports))[26:28]
+        payloads.append(field)
+    for payload in payloads:
+        octets = emit_datagram(Datagram(source, destination, payload, protocol, *ports))
+        assert octets == wire.build_datagram(on_tester_path(path), payload)
+        assert octets == bytes(below / Raw(payload))
+    if protocol == 17:
+        assert octets[26:28] == b"\xff\xff"
