@@ -24,6 +24,7 @@ from typing import Self
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.supervised import Supervised
+from bentpipe_conformance.bed.xstate import preload
 
 POLL = 0.02
 """Seconds between looks at a running guest's output."""
@@ -159,6 +160,7 @@ class Guest:
                 "PATH": os.environ.get("PATH", os.defpath),
                 "TMPDIR": _memory_directory(memory_mib),
                 "HOME": uml_dir,
+                **preload(),
             },
             cwd="/",
             console=folder / "console",
