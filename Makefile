@@ -7,13 +7,15 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 READY := .venv/.ready
 OUT ?= bentpipe-runs/linux-geo
+PACKETS ?= 1000000
 
-.PHONY: help setup certify test lint bench models stability docs bed clean
+.PHONY: help setup certify test lint bench fuzz-stp models stability docs bed clean
 
 help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
 	@echo "make test      run all tests, linters and type checks"
 	@echo "make bench     print the benchmark ratios"
+	@echo "make fuzz-stp  a million STP packets through three codecs that must agree (long)"
 	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
 	@echo "make stability 20 certifications in a row, quiet and loaded, must agree (long)"
 	@echo "make docs      build the documentation in docs/_build"
@@ -47,6 +49,10 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bentpipe_conformance.benchmarks
+
+fuzz-stp: setup
+	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
+		fuzz/tests/test_stp_agreement.py -k many_packets
 
 models: setup
 	$(BIN)/bentpipe model all --tier pr --mutants

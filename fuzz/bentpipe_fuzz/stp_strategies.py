@@ -63,3 +63,79 @@ packets: st.SearchStrategy[Packet] = st.one_of(
 
 hostile_packets = st.binary(max_size=80) | packets.map(encode).flatmap(damaged)
 """Anything at all, or something that was a packet once; mostly with a wrong checksum."""
+
+
+class _Digits:
+    """A number taken apart into fields: as many choices from one draw."""
+
+    def __init__(self, octets: bytes) -> None:
+        self.rest = int.from_bytes(octets, "big")
+
+    def below(self, bound: int) -> int:
+        self.rest, value = divmod(self.rest, bound)
+        return value
+
+    def field(self, bits: int) -> int:
+        """A third of the fields are at an extreme."""
+        top = 1 << bits
+        if self.below(3):
+            return self.below(top)
+        return (0, 1, top // 2 - 1, top // 2, top - 2, top - 1)[self.below(6)]
+
+    def octets(self, most: int) -> bytes:
+        size = self.below(most + 1)
+        return self.below(1 << 8 * size).to_bytes(size, "big")
+
+    def flags(self, named: int) -> int:
+        return self.below(16) & named
+
+    def max_sd(self) -> int | None:
+        return self.field(16) if self.below(4) else None
+
+    def options(self) -> tuple[tuple[int, bytes], ...]:
+        return tuple((2 + self.below(254), self.octets(9)) for _ in range(self.below(6)))
+
+
+def packet_from(octets: bytes) -> Packet:
+    """The packet that these octets choose; every type and every field can come out."""
+    take = _Digits(octets)
+    kind = take.below(10)
+    ports_and_tag = take.field(16), take.field(16), take.field(16)
+    number, other = take.field(24), take.field(24)
+    if kind == 0:
+        return Begin(
+            *ports_and_tag, take.flags(1), number, other, take.field(32),
+            version=take.below(16) if take.below(4) == 0 else 1,
+            max_sd=take.max_sd(), options=take.options(), data=take.octets(40),
+        )  # fmt: skip
+    if kind == 1:
+        return Bgak(
+            *ports_and_tag, take.flags(2), number, other, take.field(32), take.field(32),
+            take.field(24), max_sd=take.max_sd(), options=take.options(),
+        )  # fmt: skip
+    if kind == 2:
+        return Bgrej(*ports_and_tag, 0, take.field(8), take.field(32))
+    if kind == 3:
+        flags = take.flags(4 | 8)
+        return End(*ports_and_tag, flags, number, take.field(8), take.field(32), take.field(32))
+    if kind == 4:
+        return Endak(*ports_and_tag, 0, take.field(32))
+    if kind == 5:
+        return Sd(*ports_and_tag, take.flags(1), number, take.octets(60))
+    if kind == 6:
+        return Sdp(*ports_and_tag, take.flags(1), number, other, take.field(32), take.octets(60))
+    if kind == 7:
+        return Poll(*ports_and_tag, 0, number, other, take.field(32))
+    if kind == 8:
+        listed = tuple(take.field(24) for _ in range(take.below(13)))
+        return Stat(*ports_and_tag, 0, number, other, take.field(24), take.field(32), listed)
+    return Ustat(*ports_and_tag, 0, number, other, (take.field(24), take.field(24)))
+
+
+BATCH = 20
+"""Packets in one of :data:`quick_batches`."""
+
+quick_batches: st.SearchStrategy[list[Packet]] = st.binary(
+    min_size=128 * BATCH, max_size=128 * BATCH
+).map(lambda octets: [packet_from(octets[at : at + 128]) for at in range(0, len(octets), 128)])
+"""Like :data:`packets`, many from a single draw: for long campaigns. Large data does not occur."""
