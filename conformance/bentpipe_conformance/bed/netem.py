@@ -10,13 +10,22 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import Netlink, attribute
 
 TCA_NETEM_REORDER, TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64 = 3, 6, 8, 10
+TCA_NETEM_PRNG_SEED = 14
+"""Since Linux 6.6; older kernels pass over it and draw numbers of their own."""
 IN_FLIGHT = 100_000
 """Packets the delay line may hold: more than any profile's bandwidth times delay."""
 ETHERNET_HEADER = 14
-DELAY_LINE, BOTTLENECK = 0x10000, 0x20000
+DELAY_LINE, BOTTLENECK, REORDERING = 0x10000, 0x20000, 0x30000
 
 
-def lay_out(netlink: Netlink, name: str, direction: Direction, *, ethernet: bool) -> None:
+def lay_out(
+    netlink: Netlink,
+    name: str,
+    direction: Direction,
+    *,
+    ethernet: bool,
+    seed: int | None = None,
+) -> None:
     """Lay one direction of a link on an interface's way out.
 
     A delay line holds what is in flight, and below it the bottleneck holds what waits for the
@@ -28,6 +37,7 @@ def lay_out(netlink: Netlink, name: str, direction: Direction, *, ethernet: bool
         name: the interface.
         direction: what to lay out.
         ethernet: the interface's packets carry an Ethernet header, which the rate must not count.
+        seed: of what is random, 64 bits; the kernel's own if None.
 
     Raises:
         BedError: netem is missing or cannot do this.
@@ -42,6 +52,7 @@ def lay_out(netlink: Netlink, name: str, direction: Direction, *, ethernet: bool
         limit=IN_FLIGHT,
         loss=direction.loss_probability,
         duplicate=direction.duplicate_probability,
+        seed=seed,
     )
     netlink.add_qdisc(name, "netem", line, DELAY_LINE)
     if direction.rate_bit_s is not None:
@@ -54,6 +65,30 @@ def lay_out(netlink: Netlink, name: str, direction: Direction, *, ethernet: bool
         netlink.add_qdisc(name, "netem", bottleneck, BOTTLENECK, parent=DELAY_LINE | 1)
 
 
+def add_reordering(
+    netlink: Netlink, name: str, direction: Direction, seed: int | None = None
+) -> None:
+    """Let a share of the packets of a direction already laid out take longer, behind its rate.
+
+    For runs whose packets' times nobody judges: what waits here counts against the queue of the
+    bottleneck, and makes no transit time that could be calculated.
+
+    Raises:
+        BedError: the direction has no rate. Without one, packets come here several at a time, and
+            netem would turn the order of those that do not wait.
+    """
+    if direction.rate_bit_s is None:
+        raise BedError("netem reorders only behind a rate; give the direction a rate_bit_s.")
+    # netem's own reordering is that a share of the packets does not wait.
+    waiting = options(
+        limit=IN_FLIGHT,
+        delay_s=direction.reorder_delay_s,
+        at_once=1.0 - direction.reorder_probability,
+        seed=seed,
+    )
+    netlink.add_qdisc(name, "netem", waiting, REORDERING, parent=BOTTLENECK | 1)
+
+
 def options(
     *,
     limit: int,
@@ -62,9 +97,16 @@ def options(
     duplicate: float = 0.0,
     rate_bit_s: float | None = None,
     overhead: int = 0,
+    at_once: float | None = None,
+    seed: int | None = None,
 ) -> bytes:
     """The options of one netem: a fixed structure, then attributes for what it cannot say."""
-    packed = struct.pack("=IIIIII", 0, limit, _share(loss), 0, _share(duplicate), 0)
+    gap = 0 if at_once is None else 1
+    packed = struct.pack("=IIIIII", 0, limit, _share(loss), gap, _share(duplicate), 0)
+    if at_once is not None:
+        packed += attribute(TCA_NETEM_REORDER, struct.pack("=II", _share(at_once), 0))
+    if seed is not None:
+        packed += attribute(TCA_NETEM_PRNG_SEED, struct.pack("=Q", seed))
     packed += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
     if rate_bit_s is not None:
         octets = round(rate_bit_s / 8)

@@ -87,6 +87,25 @@ def test_direction_netem_cannot_do_is_refused(direction: Direction) -> None:
         netem.lay_out(Recorder(), "sat_a", direction, ethernet=False)
 
 
+def test_reordering_waits_behind_the_rate() -> None:
+    recorder = Recorder()
+    way = Direction(1.3e6, 0.3, 50, reorder_probability=0.25, reorder_delay_s=0.03)
+    netem.add_reordering(recorder, "sat_a", way, seed=7)
+    assert recorder.laid == [("sat_a", "netem", netem.REORDERING, netem.BOTTLENECK | 1)]
+    options = recorder.options[0]
+    # A gap of 1, so that every packet is drawn for, and the share that does not wait.
+    assert struct.unpack_from("=I", options, 12)[0] == 1
+    assert struct.unpack_from("=HHII", options, 24) == (12, 3, round(0.75 * 0xFFFFFFFF), 0)
+    assert struct.unpack_from("=HHQ", options, 36) == (12, 14, 7)
+    assert struct.unpack_from("=HHq", options, 48) == (12, 10, 30_000_000)
+
+
+def test_reordering_without_a_rate_is_refused() -> None:
+    way = Direction(delay_s=0.3, reorder_probability=0.25, reorder_delay_s=0.03)
+    with pytest.raises(BedError, match="rate_bit_s"):
+        netem.add_reordering(Recorder(), "sat_a", way)
+
+
 def test_profile_is_described_for_people() -> None:
     text = netem.describe(load_profiles()["geo-asym"])
     assert text == ("to the peer: 300 ms, 1.3 Mb/s, queue 50; back: 300 ms, 0.05 Mb/s, queue 50")
