@@ -51,25 +51,49 @@ def _compared(name: str, repeat: int, work: Callable[[], None]) -> Report:
         for ip, tcp, payload in fields:
             IP(bytes(IP(**ip) / TCP(**tcp) / Raw(payload)))
 
+    return compare(
+        f"{name} and Scapy build and dissect the same {SEGMENTS} segments, half of them with 1460 "
+        "octets of data, half bare acknowledgments with timestamps and three SACK blocks",
+        "segment", SEGMENTS, repeat, work, scapy,
+    )  # fmt: skip
+
+
+def compare(
+    measured: str,
+    unit: str,
+    count: int,
+    repeat: int,
+    ours: Callable[[], None],
+    theirs: Callable[[], None],
+) -> Report:
+    """Two ways to build and dissect the same ``count`` units, in turns.
+
+    Args:
+        measured: what they do.
+        unit: what a unit is called.
+        count: units in one call of ``ours`` or ``theirs``.
+        repeat: how often both are measured.
+        ours: our codec.
+        theirs: Scapy.
+    """
+
     def many() -> None:
         for _ in range(_ROUNDS):
-            work()
+            ours()
 
-    ours, theirs, ratios = [], [], []
+    our_seconds, their_seconds, ratios = [], [], []
     for _ in range(repeat):
-        mine = cpu_seconds(many) / (_ROUNDS * SEGMENTS)
-        other = cpu_seconds(scapy) / SEGMENTS
-        ours.append(mine)
-        theirs.append(other)
+        mine = cpu_seconds(many) / (_ROUNDS * count)
+        other = cpu_seconds(theirs) / count
+        our_seconds.append(mine)
+        their_seconds.append(other)
         ratios.append(other / mine)
     return Report(
-        f"{name} and Scapy build and dissect the same {SEGMENTS} segments, half of them with 1460 "
-        "octets of data, half bare acknowledgments with timestamps and three SACK blocks; CPU "
-        "time, in turns",
+        f"{measured}; CPU time, in turns",
         (
             at_least("times Scapy's rate", median(ratios), TARGET),
-            Figure("microseconds per segment", 1e6 * median(ours)),
-            Figure("microseconds per segment in Scapy", 1e6 * median(theirs)),
+            Figure(f"microseconds per {unit}", 1e6 * median(our_seconds)),
+            Figure(f"microseconds per {unit} in Scapy", 1e6 * median(their_seconds)),
         ),
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.benchmarks import codecs, suites
+from bentpipe_conformance.benchmarks import codecs, stp_codecs, suites
 from bentpipe_conformance.benchmarks.__main__ import BENCHMARKS, main
 from bentpipe_conformance.benchmarks.model import at_least, below, median_of
 from bentpipe_reference.wire import parse_packet
@@ -33,6 +33,12 @@ def test_codecs_are_compared_on_the_same_octets() -> None:
         assert len(built) == len(packet)
 
 
+def test_stp_codecs_are_compared_on_the_same_octets() -> None:
+    for packet in stp_codecs._packets()[:6]:
+        built = bytes(stp_codecs._scapy_packet(stp_codecs._scapy_fields(packet)))
+        assert built == stp_codecs._octets(packet)
+
+
 def test_codec_benchmark_prints_a_ratio_and_the_machine() -> None:
     result = CliRunner().invoke(main, ["--only", "codec", "--repeat", "1", "--json"])
     assert result.exit_code == 0
@@ -41,6 +47,15 @@ def test_codec_benchmark_prints_a_ratio_and_the_machine() -> None:
     assert figures[0]["name"] == "times Scapy's rate"
     assert figures[0]["value"] > 1
     assert int(document["machine"]["cores"]) >= 1
+
+
+@pytest.mark.parametrize("name", ["stp-codec", "stp-tester-codec"])
+def test_stp_codec_benchmark_prints_a_ratio(name: str) -> None:
+    result = CliRunner().invoke(main, ["--only", name, "--repeat", "1", "--json"])
+    assert result.exit_code == 0
+    figures = json.loads(result.stdout)["benchmarks"][name]["figures"]
+    assert figures[0]["name"] == "times Scapy's rate"
+    assert figures[0]["value"] > 1
 
 
 def test_benchmark_without_a_virtual_time_kernel_is_skipped_with_the_reason(
