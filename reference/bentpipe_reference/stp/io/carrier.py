@@ -1,0 +1,95 @@
+"""What carries packets, and how what the kernel says about it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+from bentpipe_reference.stp.io.addresses import SocketAddress
+from bentpipe_reference.stp.io.errors import StpIoError
+
+BATCH = 256
+"""Packets taken in one go, so that a flood cannot keep timers and sending from their turn."""
+
+BUFFER_OCTETS = 8 << 20
+"""Asked for in each direction: a window of 4 MB of user data with the kernel's own overhead."""
+
+LARGEST_PACKET = 9216
+"""Octets read per packet at least: STATs of peers on jumbo frames are longer than our own SDs."""
+
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, PMTUDISC_DO = 10, 23, 2
+
+
+class Carrier(Protocol):
+    """A socket that carries STP packets and never blocks.
+
+    Attributes:
+        address: this end, as the kernel has it.
+        fault: the newest sentence the kernel gave about the path, None while it has none:
+            nobody at the port, no route, or a packet beyond the MTU.
+        refused: whether the other host has said that nobody is at the port.
+        too_long: whether a packet was beyond the MTU, and so can never arrive.
+    """
+
+    address: SocketAddress
+    fault: str | None
+    refused: bool
+    too_long: bool
+
+    def fileno(self) -> int:
+        """For selectors."""
+        ...
+
+    def receive(self) -> list[tuple[bytes, SocketAddress]]:
+        """What has arrived, at most :data:`BATCH` packets; empty when there is no more."""
+        ...
+
+    def send(self, packets: Sequence[tuple[SocketAddress, bytes]]) -> int:
+        """Send packets in order until the kernel's buffer is full; how many it took.
+
+        A packet that the kernel refuses for good counts as taken: the path has lost it, and
+        ``fault`` says why.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the socket."""
+        ...
+
+
+def prepare(handle: socket.socket) -> None:
+    """Large buffers, Don't Fragment (STP-PF-016), no blocking."""
+    handle.setblocking(False)
+    for forced, usual in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
+        # Without CAP_NET_ADMIN the kernel grants what net.core.rmem_max and wmem_max permit.
+        try:
+            handle.setsockopt(socket.SOL_SOCKET, forced, BUFFER_OCTETS)
+        except OSError:
+            handle.setsockopt(socket.SOL_SOCKET, usual, BUFFER_OCTETS)
+    with contextlib.suppress(OSError):
+        if handle.family == socket.AF_INET6:
+            handle.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, PMTUDISC_DO)
+        else:
+            handle.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO)
+
+
+def bind(handle: socket.socket, address: SocketAddress, name: str) -> None:
+    """Bind, or say in one sentence why not.
+
+    Raises:
+        StpIoError: somebody else has the address, it is not of this host, or is forbidden.
+    """
+    try:
+        handle.bind(address)
+    except OSError as error:
+        mends = {
+            errno.EADDRINUSE: "choose another port or stop the program that has it.",
+            errno.EADDRNOTAVAIL: "give an address of this host.",
+            errno.EACCES: "choose a port above 1023 or run as root.",
+        }
+        mend = mends.get(error.errno or 0, "choose another address.")
+        raise StpIoError(f"{name} cannot be listened on ({error.strerror}); {mend}") from None

@@ -1,0 +1,116 @@
+"""A loop of one thread around a pump: sleeps until something arrives or a deadline has come."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from types import FrameType
+
+from bentpipe_reference.stp.io.pump import Pump
+
+LONGEST_SLEEP_S = 3600.0
+
+
+class Loop:
+    """Runs a pump, and whoever else has a file to watch or a time to keep.
+
+    Waits in ``select``, whose timeout is exact to a microsecond where ``epoll`` knows
+    milliseconds. No descriptor may be above 1023, as in any program of few files.
+
+    Args:
+        pump: packets and users.
+        clock: seconds; the machine gets no other time.
+
+    Attributes:
+        interrupted: number of the signal that :meth:`interruptible` caught, None before.
+    """
+
+    def __init__(self, pump: Pump, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pump = pump
+        self.clock = clock
+        self.interrupted: int | None = None
+        self._selector = selectors.SelectSelector()
+        self._alarms: list[tuple[float, int, Callable[[], None]]] = []
+        self._planned = 0
+        self._key = self._selector.register(pump.carrier, selectors.EVENT_READ)
+
+    def watch(self, descriptor: int, action: Callable[[], None]) -> None:
+        """Call ``action`` whenever ``descriptor`` is readable or at its end."""
+        self._selector.register(descriptor, selectors.EVENT_READ, action)
+
+    def unwatch(self, descriptor: int) -> None:
+        """Watch it no longer."""
+        self._selector.unregister(descriptor)
+
+    def call_at(self, moment: float, action: Callable[[], None]) -> None:
+        """Call ``action`` once at ``moment`` on this loop's clock."""
+        self._planned += 1
+        heappush(self._alarms, (moment, self._planned, action))
+
+    def run(self, until: Callable[[], bool]) -> None:
+        """Run until the condition holds, which is looked at after everything that happens."""
+        pump, clock, wait = self.pump, self.clock, self._selector.select
+        pump.flush(clock())
+        while not until():
+            for key, _ in wait(self._timeout()):
+                if key.data is not None:
+                    key.data()
+                else:
+                    pump.take(clock())
+            now = clock()
+            while self._alarms and self._alarms[0][0] <= now:
+                heappop(self._alarms)[2]()
+            pump.flush(now)
+
+    def _timeout(self) -> float:
+        """Seconds to sleep; also asks for writability while the socket's buffer is full."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.pump.blocked else 0)
+        if events != self._key.events:
+            self._key = self._selector.modify(self.pump.carrier, events)
+        deadline = self.pump.deadline()
+        if self._alarms and (deadline is None or self._alarms[0][0] < deadline):
+            deadline = self._alarms[0][0]
+        if deadline is None:
+            return LONGEST_SLEEP_S
+        return min(max(0.0, deadline - self.clock()), LONGEST_SLEEP_S)
+
+    @contextlib.contextmanager
+    def interruptible(self, action: Callable[[int], None]) -> Iterator[None]:
+        """Meanwhile SIGINT and SIGTERM end no packet half-way: ``action`` is called by the loop."""
+        reading, writing = socket.socketpair()
+        reading.setblocking(False)
+        writing.setblocking(False)
+
+        def caught(number: int, frame: FrameType | None) -> None:
+            del frame
+            self.interrupted = number
+
+        def woken() -> None:
+            with contextlib.suppress(BlockingIOError):
+                while reading.recv(64):
+                    pass
+            if self.interrupted is not None:
+                action(self.interrupted)
+
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, caught) for number in signals]
+        wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        self.watch(reading.fileno(), woken)
+        try:
+            yield
+        finally:
+            self.unwatch(reading.fileno())
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in zip(signals, before, strict=True):
+                signal.signal(number, handler)
+            reading.close()
+            writing.close()
+
+    def close(self) -> None:
+        """Close the selector; the carrier is its owner's."""
+        self._selector.close()
