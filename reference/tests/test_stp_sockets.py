@@ -109,7 +109,7 @@ def test_name_that_does_not_exist_the_error_says_so() -> None:
 
 def test_address_in_use_the_error_says_so(server: UdpCarrier) -> None:
     place = Place("127.0.0.1", server.address[1])
-    with pytest.raises(StpIoError, match="already in use.*choose another port"):
+    with pytest.raises(StpIoError, match=r"already in use.*choose another port"):
         UdpCarrier.listening(place)
 
 

@@ -44,7 +44,7 @@ def parse_place(text: str, *, ports: bool) -> Place:
     service_port = _port(service, text, "STP port") if slash else None
     if not ports:
         host = rest.removeprefix("[").removesuffix("]")
-        if not host or ":" in host and not _is_v6(host):
+        if not host or (":" in host and not _is_v6(host)):
             raise ValueError(f"{text!r} is no address; write HOST/STPPORT, without a UDP port.")
         return Place(host, 0, service_port)
     host, colon, port = rest.rpartition(":")
