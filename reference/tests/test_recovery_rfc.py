@@ -232,3 +232,23 @@ def test_duplicates_when_numbers_wrap_start_recovery(script: Any) -> None:
     assert peer.sender.in_recovery
     peer.ack(13)
     assert not peer.sender.in_recovery
+
+
+def test_window_closing_after_timeout_sends_nothing_beyond_it(script: Any) -> None:
+    """What the receiver holds leaves the network but not its window (RFC 9293 3.8.6)."""
+    peer = script(initial=4, window=4096, limited_transmit=False)
+    peer.ack(0, [(2, 3)])
+    peer.ack(0, [(2, 4)])
+    peer.wait(2.0)
+    sent = peer.ack(1, [(2, 4)], window=3 * 1024)
+    assert sent == [1]
+    assert peer.sender.snd_max <= peer.sender.right_edge
+
+
+def test_only_missing_segment_already_repaired_is_not_rescued(script: Any) -> None:
+    """RFC 6675 rule 4 repeats the end of the outstanding data, not a repair on its way."""
+    peer = script(initial=6, window=6016, limited_transmit=False)
+    for number in (2, 3):
+        assert peer.ack(0, [(1, number)]) == []
+    assert peer.ack(0, [(1, 4)]) == [0]
+    assert peer.ack(0, [(1, 6)]) == []

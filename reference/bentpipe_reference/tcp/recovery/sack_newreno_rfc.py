@@ -132,14 +132,18 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         return None if highest is None else self._missing_below(highest)
 
     def rescue_segment(self) -> tuple[int, int] | None:
-        """Rule 4: once per episode, the end of the outstanding data."""
+        """Rule 4: once per episode, the end of the outstanding data.
+
+        A SHOULD. Not followed where the end has arrived and the highest missing range is a repair
+        on its way: repeating that would be spurious.
+        """
         if self.rescue_rxt is not None and self.snd_una <= self.rescue_rxt:
             return None
         last = None
         seq = self.snd_una
         while (hole := self.scoreboard.next_hole(seq, self.snd_max)) is not None:
             last, seq = hole, hole[1]
-        if last is None:
+        if last is None or last[1] <= self.high_rxt:
             return None
         return max(last[0], last[1] - self.smss), last[1]
 
@@ -200,11 +204,16 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             self.output(now)
 
     def outstanding(self) -> int:
-        """After a timeout, what the receiver holds does not occupy the network."""
+        """After a timeout, what the receiver holds does not occupy the network.
+
+        It still takes room in the receiver's window (RFC 9293 section 3.8.6), so it makes room in
+        the congestion window alone.
+        """
         total = super().outstanding()
         if self.after_timeout and self.scoreboard:
             if self.snd_una > self.recover:
                 self.after_timeout = False
             else:
-                total -= self.scoreboard.octets_below(self.snd_nxt)
+                room = max(0, self.snd_wnd - self.cwnd)
+                total -= min(room, self.scoreboard.octets_below(self.snd_nxt))
         return total
