@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 class HasPacket(Protocol):
     """Anything that stands for one captured packet."""
 
-    packet: Packet
+    @property
+    def packet(self) -> Packet:
+        """The packet."""
+        ...
 
 
 Ics = Mapping[str, Any]

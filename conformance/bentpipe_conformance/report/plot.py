@@ -105,6 +105,7 @@ def draw(
     """
     data = [mark for mark in scene.data if view.has(mark)]
     acks = [mark for mark in scene.acks if view.has(mark)]
+    ticks = [mark for mark in scene.ticks if view.has(mark)]
     pen = _Pen(view, coarse=len(data) + len(acks) > 2500)
     parts = [
         f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}"'
@@ -125,11 +126,11 @@ def draw(
         pen.path("window", pen.steps((m.time, m.edge) for m in _widest(scene.acks, view))),
         pen.path("sack", pen.bars((m.time, *block) for m in acks for block in m.blocks)),
         pen.path("ack", pen.steps((m.time, m.end) for m in _reaching(scene.acks, view))),
-        pen.path("dup", pen.ticks((m.time, m.end) for m in acks if m.duplicate)),
+        pen.path("dup", pen.ticks((m.time, m.end) for m in [*acks, *ticks] if m.duplicate)),
         pen.path("new", pen.bars((m.time, m.start, m.end) for m in data if not m.again)),
         pen.path("again", pen.bars((m.time, m.start, m.end) for m in data if m.again)),
         pen.path("lost", pen.crosses((m.time, (m.start + m.end) / 2) for m in lost_marks)),
-        *_circles(view, [*data, *acks], highlighted),
+        *_circles(view, [*data, *acks, *ticks], highlighted),
         "</svg></svg>",
     ]
     return Markup("".join(parts))

@@ -35,13 +35,15 @@ class Scene:
         iut_sends: whether the implementation under test is the sender of the data.
         data: data segments; ``again`` marks retransmissions.
         acks: acknowledgments; ``start`` equals ``end``; ``edge`` is the offered window's edge.
-        others: (number, time, letters) of SYN, FIN and RST segments.
+        others: (number, time, name) of packets that open or end the connection.
+        ticks: requests, such as POLLs, drawn as ticks.
     """
 
     iut_sends: bool
     data: tuple[Mark, ...]
     acks: tuple[Mark, ...]
     others: tuple[tuple[int, float, str], ...]
+    ticks: tuple[Mark, ...] = ()
 
 
 _Flow = TypeVar("_Flow", bound=HasPackets)

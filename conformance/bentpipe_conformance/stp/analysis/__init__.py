@@ -1,0 +1,1 @@
+"""Replaying STP connections from the implementation's side of the link."""

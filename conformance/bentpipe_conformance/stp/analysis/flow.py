@@ -1,0 +1,354 @@
+"""One connection replayed from the implementation's side of the link.
+
+:func:`read_flows` walks the packets captured at the ``iut`` point once and tells for each what the
+implementation (IUT) could know then. It follows the state table (section 9) as far as the packets
+show it; where they do not, the state is None and nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.stp.analysis.events import (
+    Event,
+    Other,
+    PollHeard,
+    PollSent,
+    ReportHeard,
+    ReportSent,
+    SdHeard,
+    SdSent,
+)  # fmt: skip
+from bentpipe_conformance.stp.analysis.incarnations import Incarnation, separate
+from bentpipe_conformance.stp.analysis.receiver import Receiver
+from bentpipe_conformance.stp.analysis.sender import Sender
+from bentpipe_conformance.stp.numbers import near, tag_of
+from bentpipe_conformance.stp.wire import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    C,
+    R,
+    Stp,
+)  # fmt: skip
+from bentpipe_conformance.trace import Packet, Trace
+
+IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4
+"""The states of section 4, with SSCOP's numbers."""
+
+CONFIRMATION_S = 32.0
+"""Life of a connection in state 3 (section 8)."""
+
+RELEASE_S = 31.0
+"""Seconds after the first END with which an END's repetitions are over: 1 + 2 + 4 + 8 + 16, twice
+that with path class vbdc; the state is unknown from the shorter of them on."""
+
+TAGGED = (SD, SDP, POLL, STAT, USTAT)
+"""Types whose tag is checked (section 4)."""
+
+
+@dataclass
+class Flow:
+    """One connection, or packets on ports that never had one.
+
+    Attributes:
+        incarnation: between what, and the CSNs.
+        timing_error: seconds by which recorded times may be wrong.
+        events: everything in order; an SDP gives two events.
+        begins: BEGINs with the connection's CSNs that left or reached the IUT, in order.
+        bgaks: BGAKs that left or reached the IUT, in order.
+        sender: the IUT as a sender; None when its ISS was never seen.
+        receiver: the IUT as a receiver; None when the tester's ISS was never seen.
+        established: when the IUT saw the connection open, None if never.
+        known: whether it opened without asking for confirmation.
+        ended: when the connection ended for the IUT, None if it did not.
+        iut_max_sd, tester_max_sd: announced MaxSD, None when there was none.
+        state: the IUT's state after the last packet, None when unknown.
+        until: the time of the trace's last packet.
+    """
+
+    incarnation: Incarnation
+    timing_error: float
+    events: list[Event] = field(default_factory=list)
+    begins: list[Packet] = field(default_factory=list)
+    bgaks: list[Packet] = field(default_factory=list)
+    sender: Sender | None = None
+    receiver: Receiver | None = None
+    established: float | None = None
+    known: bool = False
+    ended: float | None = None
+    iut_max_sd: int | None = None
+    tester_max_sd: int | None = None
+    state: int | None = IDLE
+    until: float = 0.0
+
+    @property
+    def packets(self) -> list[Packet]:
+        """Its packets at the IUT's side."""
+        return self.incarnation.packets
+
+    @property
+    def iut_csn(self) -> int | None:
+        """The IUT's CSN, None when no packet tells."""
+        return self.incarnation.iut_csn
+
+    @property
+    def tester_csn(self) -> int | None:
+        """The tester's CSN, None when no packet tells."""
+        return self.incarnation.tester_csn
+
+    @property
+    def service(self) -> int:
+        """The IUT's port."""
+        return self.incarnation.ends[4]
+
+    @property
+    def iut_calls(self) -> bool:
+        """Whether the IUT sent the first BEGIN."""
+        return self.incarnation.iut_calls
+
+    @property
+    def sds_sent(self) -> list[SdSent]:
+        """Every SD the IUT sent, in order."""
+        return self.sender.sent if self.sender else []
+
+    @property
+    def polls_sent(self) -> list[PollSent]:
+        """Every POLL and SDP the IUT sent, in order."""
+        return self.sender.polls if self.sender else []
+
+    @property
+    def reports_heard(self) -> list[ReportHeard]:
+        """Every STAT and USTAT that reached the open IUT, and the BGAK that opened it."""
+        return self.sender.reports if self.sender else []
+
+    @property
+    def sds_heard(self) -> list[SdHeard]:
+        """Every SD that reached the IUT, in order."""
+        return self.receiver.sds if self.receiver else []
+
+    @property
+    def polls_heard(self) -> list[PollHeard]:
+        """Every POLL and SDP that reached the IUT, in order."""
+        return self.receiver.polls if self.receiver else []
+
+    @property
+    def reports_sent(self) -> list[ReportSent]:
+        """Every STAT and USTAT the IUT sent, in order."""
+        return self.receiver.reports if self.receiver else []
+
+    @property
+    def others(self) -> list[Other]:
+        """The events of no other kind."""
+        return [event for event in self.events if isinstance(event, Other)]
+
+    def after(self, time: float, within: float) -> list[Packet]:
+        """What left the IUT later than ``time``, up to ``within`` seconds after it."""
+        return [
+            packet for packet in self.packets
+            if packet.outgoing and time <= packet.time <= time + within
+        ]  # fmt: skip
+
+
+def read_flows(trace: Trace) -> list[Flow]:
+    """Every connection of a trace, replayed, in the order of their first packets."""
+    until = max((packet.time for packet in trace.packets), default=0.0)
+    return [_Replay(Flow(item, trace.timing_error, until=until)).run() for item in separate(trace)]
+
+
+class _Replay:
+    """Walks the packets of one connection."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self._since = 0.0
+
+    def run(self) -> Flow:
+        for packet in self.flow.packets:
+            stp = packet.stp
+            assert stp is not None
+            self._forget(packet.time)
+            (self._leaves if packet.outgoing else self._comes)(packet, stp)
+        return self.flow
+
+    def _forget(self, now: float) -> None:
+        """States that end by a timer, whose exact end cannot be seen."""
+        limits = {CALLED: CONFIRMATION_S, RELEASING: RELEASE_S}
+        limit = limits.get(self.flow.state or 0)
+        if limit is not None and now - self._since >= 0.99 * limit - self.flow.timing_error:
+            self.flow.state = None
+
+    def _enter(self, state: int | None, time: float) -> None:
+        flow = self.flow
+        if state == flow.state:
+            return
+        if state == OPEN and flow.established is None:
+            flow.established = time
+            if flow.receiver is not None:
+                flow.receiver.opened(time, known=flow.known)
+        if state in (IDLE, RELEASING) and flow.ended is None:
+            flow.ended = time
+        flow.state = state
+        self._since = time
+
+    def _other(self, packet: Packet, ignored: str = "") -> None:
+        self.flow.events.append(Other(packet, packet.time, self.flow.state, ignored))
+
+    # -- packets from the IUT
+
+    def _leaves(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        if stp.fault:
+            self._other(packet, stp.fault)
+            return
+        sender, receiver = flow.sender, flow.receiver
+        if stp.type in (SD, SDP) and sender is not None:
+            number = sender.number(stp.seq)
+            flow.events.append(sender.sd(packet, stp, number))
+            if stp.type == SDP:
+                flow.events.append(sender.poll(packet, stp, number + 1))
+        elif stp.type == POLL and sender is not None:
+            flow.events.append(sender.poll(packet, stp, sender.number(stp.seq)))
+        elif stp.type in (STAT, USTAT) and receiver is not None:
+            flow.events.append(receiver.report(packet, stp))
+        elif stp.type == BEGIN:
+            self._begin_leaves(packet, stp)
+        elif stp.type == BGAK:
+            self._bgak_leaves(packet, stp)
+        else:
+            self._other(packet)
+            if stp.type == END and not stp.flags & R:
+                self._enter(RELEASING, packet.time)
+
+    def _begin_leaves(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        flow.begins.append(packet)
+        if flow.sender is None:
+            flow.sender = Sender(stp.seq)
+            flow.iut_max_sd = stp.max_sd
+        if stp.data or stp.flags & FIN:
+            flow.events.append(flow.sender.sd(packet, stp, 0))
+        else:
+            self._other(packet)
+        if flow.state == IDLE:
+            self._enter(CALLING, packet.time)
+
+    def _bgak_leaves(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        self._other(packet)
+        flow.bgaks.append(packet)
+        if flow.sender is None:
+            flow.sender = Sender(stp.seq)
+            flow.iut_max_sd = stp.max_sd
+            begin = next((p.stp for p in reversed(flow.begins) if not p.outgoing), None)
+            if begin is not None and begin.n_mr is not None:
+                flow.sender.vt_ms = begin.n_mr
+        if flow.receiver is not None:
+            flow.receiver.credit(stp.n_mr or 0)
+        if flow.state == IDLE:
+            flow.known = not stp.flags & C
+            self._enter(CALLED if stp.flags & C else OPEN, packet.time)
+
+    # -- packets to the IUT
+
+    def _comes(self, packet: Packet, stp: Stp) -> None:
+        if not stp.wellformed:
+            self._other(packet, stp.fault or "its checksum is wrong")
+        elif stp.type == BEGIN:
+            self._begin_comes(packet, stp)
+        elif stp.type == BGAK:
+            self._bgak_comes(packet, stp)
+        elif stp.type in TAGGED:
+            self._tagged_comes(packet, stp)
+        else:
+            self._other(packet)
+            self._ending_comes(packet, stp)
+
+    def _begin_comes(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        mine = stp.csn == flow.tester_csn and stp.version == 1
+        if mine:
+            flow.begins.append(packet)
+        if mine and flow.receiver is None:
+            flow.receiver = Receiver(stp.seq)
+            flow.tester_max_sd = stp.max_sd
+        carries = bool(stp.data or stp.flags & FIN)
+        if mine and carries and flow.receiver is not None and flow.state in (IDLE, CALLED):
+            flow.events.append(flow.receiver.sd(packet, stp, 0, open_=False))
+        else:
+            self._other(packet)
+
+    def _bgak_comes(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        flow.bgaks.append(packet)
+        both = flow.iut_csn is not None and stp.peer_csn == flow.iut_csn
+        both = both and stp.csn == flow.tester_csn
+        if both and flow.state == CALLING and flow.sender is not None:
+            flow.tester_max_sd = stp.max_sd
+            if flow.receiver is None:
+                flow.receiver = Receiver(stp.seq)
+                begin = flow.begins[0].stp
+                flow.receiver.announced = (begin.n_mr if begin else None) or 0
+            flow.events.append(flow.sender.report(packet, stp))
+            self._enter(OPEN, packet.time)
+            return
+        self._other(packet)
+        if both and flow.state == CALLED:
+            if flow.sender is not None:
+                # Whether its credit counts is not said, so the higher one is granted.
+                credit = near(stp.n_mr or 0, flow.sender.iss, flow.sender.vt_ms)
+                flow.sender.vt_ms = max(flow.sender.vt_ms, credit)
+            self._enter(OPEN, packet.time)
+
+    def _tagged_comes(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        receiver, sender = flow.receiver, flow.sender
+        # An answer to the BEGIN may be about to leave, so the call counts from the BEGIN on.
+        pending = flow.state == IDLE and sender is None and receiver is not None
+        if not (pending or flow.state in (CALLED, OPEN)) or receiver is None:
+            self._other(packet)
+            return
+        if flow.tester_csn is not None and stp.tag != tag_of(flow.tester_csn):
+            self._other(packet, f"its tag is {stp.tag}, not {tag_of(flow.tester_csn)}")
+            return
+        open_ = flow.state == OPEN
+        if stp.type in (SD, SDP):
+            number = receiver.number(stp.seq)
+            flow.events.append(receiver.sd(packet, stp, number, open_=open_))
+        if stp.type in (SDP, POLL):
+            flow.events.append(receiver.poll(packet, stp, open_=open_))
+        if stp.type in (STAT, USTAT):
+            if open_ and sender is not None:
+                flow.events.append(sender.report(packet, stp))
+            else:
+                self._other(packet, "a report before the connection is open")
+
+    def _ending_comes(self, packet: Packet, stp: Stp) -> None:
+        flow = self.flow
+        if flow.state in (IDLE, None):
+            return
+        own = flow.iut_csn is not None and stp.peer_csn == flow.iut_csn
+        if (
+            (stp.type == BGREJ and own and flow.state == CALLING)
+            or (stp.type == ENDAK and own and flow.state == RELEASING)
+            or (stp.type == END and is_valid_end(flow, stp))
+        ):
+            self._enter(IDLE, packet.time)
+
+
+def is_valid_end(flow: Flow, stp: Stp) -> bool:
+    """Whether an END is valid for the IUT in the flow's present state (section 5.6)."""
+    own = flow.iut_csn is not None and stp.peer_csn == flow.iut_csn
+    if stp.flags & R:
+        return own and stp.csn == flow.tester_csn
+    if flow.state == CALLING:
+        return own
+    return stp.csn == flow.tester_csn and (own or (flow.state == CALLED and stp.peer_csn == 0))

@@ -1,0 +1,53 @@
+"""What the checkers of several groups ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.wire import Stp
+from bentpipe_conformance.trace import Packet
+
+DUE_S = 0.1
+"""Seconds within which answers are due, where packets enter and leave the IUT (section 8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A bare packet, to be named as evidence."""
+
+    packet: Packet
+
+
+def sent_packets(flow: Flow) -> Iterator[tuple[At, Stp]]:
+    """Everything the IUT sent, malformed or not."""
+    return ((At(packet), packet.stp) for packet in flow.packets if packet.outgoing and packet.stp)
+
+
+def heard_packets(flow: Flow) -> Iterator[tuple[At, Stp]]:
+    """Everything that reached the IUT, malformed or not."""
+    return (
+        (At(packet), packet.stp) for packet in flow.packets if not packet.outgoing and packet.stp
+    )
+
+
+def name(stp: Stp) -> str:
+    """A packet's type with its article."""
+    return f"{'an' if stp.name[0] in 'AEIOU' or stp.name[0] == 'S' else 'a'} {stp.name}"
+
+
+def answers(flow: Flow, at: At, kinds: tuple[int, ...], within: float = DUE_S) -> list[At]:
+    """The IUT's packets of these types from a moment on, in time (and timing error) to be due."""
+    start = at.packet.time
+    found = flow.after(start, within + flow.timing_error)
+    return [
+        At(packet)
+        for packet in found
+        if packet.number > at.packet.number and packet.stp and packet.stp.type in kinds
+    ]
+
+
+def observed_long_enough(flow: Flow, at: At, within: float = DUE_S) -> bool:
+    """Whether the capture of the connection goes on past the time an answer is due."""
+    return flow.until >= at.packet.time + within + flow.timing_error
