@@ -9,11 +9,11 @@ READY := .venv/.ready
 OUT ?= bentpipe-runs/linux-geo
 PACKETS ?= 1000000
 
-.PHONY: help setup certify test lint bench fuzz-stp models stability docs bed clean
+.PHONY: help setup certify test tool lint bench fuzz-stp models stability docs bed clean
 
 help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
-	@echo "make test      run all tests, linters and type checks"
+	@echo "make test      run all tests, linters, type checks and models (needs Java and Maven)"
 	@echo "make bench     print the benchmark ratios"
 	@echo "make fuzz-stp  a million STP packets through three codecs that must agree (long)"
 	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
@@ -37,9 +37,13 @@ bed: setup
 certify: bed
 	$(BIN)/bentpipe certify linux --link geo --out $(OUT) --fresh
 
-test: setup lint
+test: tool lint
 	$(BIN)/bentpipe bed fetch
 	$(BIN)/python -m pytest
+
+# Before the long work: without Java no model can be checked, and the sentence says how to get it.
+tool: setup
+	@$(BIN)/bentpipe model --fetch
 
 lint: setup
 	$(BIN)/ruff check .
@@ -54,7 +58,7 @@ fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
 		fuzz/tests/test_stp_agreement.py -k many_packets
 
-models: setup
+models: tool
 	$(BIN)/bentpipe model all --tier pr --mutants
 
 stability: bed
