@@ -1,0 +1,166 @@
+"""What an STP endpoint is configured to do, with the values of STP/1 section 8."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from bentpipe_reference.stp.encapsulation import OTHER_PROTOCOL, PROTOCOL, UDP
+
+if TYPE_CHECKING:
+    from bentpipe_reference.stp.congestion import Congestion
+    from bentpipe_reference.stp.connection import Connection
+    from bentpipe_reference.stp.csn import CsnGenerator
+    from bentpipe_reference.stp.outgoing import Outgoing
+    from bentpipe_reference.stp.pacing import Pacer
+    from bentpipe_reference.stp.polling import Polling
+    from bentpipe_reference.stp.receiver import Receiver
+    from bentpipe_reference.stp.sender import Sender
+    from bentpipe_reference.stp.without import WithoutConnection
+
+PathClass = Literal["geo", "leo", "vbdc"]
+PATH_CLASSES: tuple[PathClass, ...] = ("geo", "leo", "vbdc")
+
+EARLY_CREDIT = 4
+"""SDs before the first BGAK (STP-CC-002), and the least credit of a BEGIN or BGAK (STP-CC-029)."""
+
+LEAST_MAX_SD = 512
+"""Octets that every endpoint accepts in one SD, and the most in a BEGIN (STP-PF-009, -010)."""
+
+MOST_CREDIT = 1 << 23
+"""SDs (STP-DT-005)."""
+
+MAX_CC = 5
+"""Transmissions of a BEGIN or END (STP-CC-016, STP-CC-026)."""
+
+CONFIRMATION_S = 32.0
+"""Life of a connection in state 3, seconds (STP-SEC-002)."""
+
+NO_RESPONSE_S = 60.0
+"""Until a peer that does not answer is given up, seconds (STP-PL-008)."""
+
+KEEP_ALIVE_S = 15.0
+"""Between POLLs on an idle connection, seconds (STP-PL-010)."""
+
+CHALLENGE_S = 1.0
+"""Between challenges on one connection, seconds (STP-CC-018, STP-CC-021)."""
+
+REMEMBER_S = 600.0
+"""How long a peer's newest CSN is remembered, seconds (STP-CC-013)."""
+
+_IP_OCTETS, _UDP_OCTETS, _SDP_OCTETS, _STAT_OCTETS = 20, 8, 20, 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StpConfig:
+    """Settings of one endpoint and all its connections. Times are seconds, sizes octets.
+
+    Attributes:
+        path_class: ``geo``, ``leo`` or ``vbdc``: the first waits of section 8.
+        protocol: what carries the packets: 17 for UDP, or IP protocol 253 or 254.
+        udp_port: this endpoint's UDP port, and that of a peer for which none is given.
+        mtu: of the path, IP header included.
+        max_sd: user data accepted in one SD, and sent at most; None for what the MTU allows.
+        credit: SDs that the receiver holds for its user at most.
+        send_buffer: octets written but not yet sent; what is in flight is bounded by the peer's
+            credit.
+        initial_window: in SMSS (STP-CG-001).
+        max_rate: bits per second of IP packets that carry data, None for no limit (STP-CG-009).
+        fifo: the path keeps the order, so that a gap is reported at once (STP-DT-026).
+        keep_alive: poll an idle connection (STP-PL-010).
+        piggyback: send SDPs (STP-PL-005); without, every POLL is a packet of its own.
+        max_stat: elements of a STAT's list; what the MTU allows may be less (STP-PF-012).
+        iss: number of the first SD of every connection, None for random ones.
+        csn: the first CSN, None for a random one.
+        max_connections: held at once; a BEGIN beyond is refused with reason 5.
+        max_pending: connections in state 3, at least 16 (STP-SEC-002).
+        max_unproven: connections opened at once whose peer has not yet answered anything; a
+            known client beyond is asked for confirmation like an unknown one.
+        peers_remembered: peers whose newest CSN is kept.
+        answers_per_second: BGREJs and ENDs without a connection, each (STP-CC-019, STP-CC-020).
+        endpoint classes: replace the parts, for mutants and experiments.
+    """
+
+    path_class: PathClass = "geo"
+    protocol: int = UDP
+    udp_port: int = 7253
+    mtu: int = 1500
+    max_sd: int | None = None
+    credit: int = 2048
+    send_buffer: int = 1 << 18
+    initial_window: int = 4
+    max_rate: float | None = None
+    fifo: bool = True
+    keep_alive: bool = False
+    piggyback: bool = True
+    max_stat: int = 67
+    iss: int | None = None
+    csn: int | None = None
+    max_connections: int = 4096
+    max_pending: int = 64
+    max_unproven: int = 256
+    peers_remembered: int = 4096
+    answers_per_second: float = 10.0
+    connection_class: type[Connection] | None = None
+    outgoing_class: type[Outgoing] | None = None
+    sender_class: type[Sender] | None = None
+    receiver_class: type[Receiver] | None = None
+    congestion_class: type[Congestion] | None = None
+    pacer_class: type[Pacer] | None = None
+    polling_class: type[Polling] | None = None
+    csn_class: type[CsnGenerator] | None = None
+    without_class: type[WithoutConnection] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what would break the protocol.
+
+        Raises:
+            ValueError: a setting is out of its range; the message names it.
+        """
+        checks = (
+            ("path_class", self.path_class in PATH_CLASSES),
+            ("protocol", self.protocol in (UDP, PROTOCOL, OTHER_PROTOCOL)),
+            ("udp_port", 0 < self.udp_port < 1 << 16),
+            ("mtu", 576 <= self.mtu < 1 << 16),
+            ("max_sd", self.max_sd is None or LEAST_MAX_SD <= self.max_sd <= self._largest_sd),
+            ("credit", EARLY_CREDIT <= self.credit <= MOST_CREDIT),
+            ("send_buffer", self.send_buffer > 0),
+            ("initial_window", 1 <= self.initial_window <= 10),
+            ("max_rate", self.max_rate is None or self.max_rate > 0),
+            ("max_stat", self.max_stat >= 3 and self.max_stat % 2 == 1),
+            ("max_pending", self.max_pending >= 16),
+            ("answers_per_second", self.answers_per_second >= 10),
+        )
+        for name, right in checks:
+            if not right:
+                raise ValueError(f"{name} cannot be {getattr(self, name)!r}")
+
+    @property
+    def overhead(self) -> int:
+        """Octets of the headers below STP, IPv4 supposed."""
+        return _IP_OCTETS + (_UDP_OCTETS if self.protocol == UDP else 0)
+
+    @property
+    def _largest_sd(self) -> int:
+        return self.mtu - self.overhead - _SDP_OCTETS
+
+    @property
+    def own_max_sd(self) -> int:
+        """The MaxSD announced (STP-PF-010, STP-PF-016)."""
+        return self.max_sd or self._largest_sd
+
+    @property
+    def list_limit(self) -> int:
+        """MaxSTAT: elements of a STAT that fits into one packet, an odd number (section 8)."""
+        fitting = (self.mtu - self.overhead - _STAT_OCTETS) // 4
+        return min(self.max_stat, fitting - 1 + fitting % 2)
+
+    @property
+    def timer_cc(self) -> float:
+        """First wait for BGAK or ENDAK."""
+        return 3.0 if self.path_class == "vbdc" else 1.0
+
+    @property
+    def initial_interval(self) -> float:
+        """Between POLLs while no round-trip time is known."""
+        return 3.0 if self.path_class == "vbdc" else 1.0

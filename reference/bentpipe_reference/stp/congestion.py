@@ -1,0 +1,107 @@
+"""Congestion control (STP/1 section 7.3)."""
+
+from __future__ import annotations
+
+import math
+
+from bentpipe_reference.stp.config import LEAST_MAX_SD, StpConfig
+
+LOW_WINDOW = 10
+"""Below this many SMSS the last packet of a burst polls (STP-PL-003)."""
+
+
+class Congestion:
+    """cwnd and ssthresh, in octets of user data; an empty SD counts as one octet.
+
+    Attributes:
+        smss: most user data in one SD.
+        cwnd: the congestion window.
+        ssthresh: below it is slow start.
+        reduced_at: serial number of the newest transmission at the last reduction, 0 before one.
+        first_retransmission: the next retransmission need not wait for the window (STP-CG-006).
+    """
+
+    def __init__(self, config: StpConfig) -> None:
+        self._initial = config.initial_window
+        self.smss = LEAST_MAX_SD
+        self.cwnd: float = self.initial_window()
+        self.ssthresh: float = math.inf
+        self.reduced_at = 0
+        self.first_retransmission = False
+        self._acknowledged = 0
+
+    def initial_window(self) -> int:
+        """STP-CG-001."""
+        return self._initial * self.smss
+
+    def learn(self, smss: int) -> None:
+        """The peer's MaxSD is known, so SMSS is; the initial window counts in it."""
+        self.smss = smss
+        self.cwnd = self.initial_window()
+
+    @property
+    def in_slow_start(self) -> bool:
+        """Whether cwnd < ssthresh."""
+        return self.cwnd < self.ssthresh
+
+    @property
+    def low(self) -> bool:
+        """STP-PL-003: whether the window is below ten SMSS."""
+        return self.cwnd < LOW_WINDOW * self.smss
+
+    def room(self, flight: int, size: int) -> bool:
+        """STP-CG-002: whether ``size`` more octets may be in flight."""
+        return flight + size <= self.cwnd
+
+    def uses_window(self, flight: int) -> bool:
+        """STP-CG-010: whether an SD may let the window grow that leaves ``flight`` behind it."""
+        return 2 * flight >= self.cwnd
+
+    def on_arrived(self, octets: int) -> None:
+        """SDs of ``octets`` that count for growth are newly reported as arrived."""
+        if self.in_slow_start:
+            grown = min(self.slow_start_growth(octets), self.ssthresh - self.cwnd)
+            self.cwnd += grown
+            octets -= math.ceil(grown)
+        if octets > 0 and not self.in_slow_start:
+            self._acknowledged += octets
+            while self._acknowledged >= self.cwnd:
+                self._acknowledged -= int(self.cwnd)
+                self.cwnd += self.avoidance_growth()
+
+    def slow_start_growth(self, octets: int) -> float:
+        """STP-CG-003."""
+        return octets
+
+    def avoidance_growth(self) -> float:
+        """STP-CG-004: for each full window that has arrived."""
+        return self.smss
+
+    def is_new_loss(self, serial: int) -> bool:
+        """STP-CG-005: whether the lost transmission was made after the last reduction."""
+        return serial > self.reduced_at
+
+    def on_loss(self, flight: int, serial: int) -> None:
+        """STP-CG-005: halve. ``flight`` was in flight before; ``serial`` is the newest sent."""
+        self.ssthresh = self.reduced(flight)
+        self.cwnd = self.ssthresh
+        self._after_reduction(serial)
+        self.first_retransmission = True
+
+    def on_second_silence(self, flight: int, serial: int) -> None:
+        """STP-CG-007: the path is as good as new."""
+        self.ssthresh = self.reduced(flight)
+        self.cwnd = self.loss_window()
+        self._after_reduction(serial)
+
+    def reduced(self, flight: int) -> float:
+        """Half of ``flight``, at least two SMSS."""
+        return max(flight / 2, 2 * self.smss)
+
+    def loss_window(self) -> int:
+        """STP-CG-007."""
+        return self.smss
+
+    def _after_reduction(self, serial: int) -> None:
+        self.reduced_at = serial
+        self._acknowledged = 0

@@ -1,0 +1,301 @@
+"""Many connections behind one address: demultiplexing, listeners, timers, bounds.
+
+The packet-level core: octets, peer addresses and ``now`` in, octets, peer addresses and events out.
+A step costs as much as the connections that have something to do, however many there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.csn import CsnGenerator, PeerCache
+from bentpipe_reference.stp.events import Events, TraceSink
+from bentpipe_reference.stp.packets import Begin, Packet
+from bentpipe_reference.stp.procedures import Identity
+from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.without import WithoutConnection
+
+Address = tuple[Any, ...]
+"""A peer's address below STP, whatever the driver uses: it is only compared."""
+
+_Key = tuple[Address, int, int]
+_FIRST_EPHEMERAL, _LAST_EPHEMERAL = 49152, 65535
+
+
+class StpEndpoint:
+    """An STP endpoint without sockets.
+
+    Args:
+        config: settings of all connections.
+        seed: seed of CSNs, ISSs and ephemeral ports.
+        pseudo_header: the checksum's pseudo-header towards a peer, the same in both directions;
+            none in UDP.
+        trace: takes the protocol events of all connections, see
+            :mod:`~bentpipe_reference.stp.tracing`.
+
+    Attributes:
+        connections: the live connections, by peer address, peer port and local port.
+        ignored: packets that were malformed (STP-PF-003, STP-PF-007).
+        dropped_pending: connections that made room for another one while pending.
+    """
+
+    def __init__(
+        self,
+        config: StpConfig,
+        seed: int,
+        *,
+        pseudo_header: Callable[[Address], bytes] | None = None,
+        trace: TraceSink | None = None,
+    ) -> None:
+        self.config = config
+        self.connections: dict[_Key, Connection] = {}
+        self.ignored = 0
+        self.dropped_pending = 0
+        self._random = random.Random(seed)
+        self._csns = (config.csn_class or CsnGenerator)(self._random, config.csn)
+        self._peers = PeerCache(config.peers_remembered)
+        self._without = (config.without_class or WithoutConnection)(config, self, self._put)
+        self._pseudo_header = pseudo_header
+        self._trace = trace
+        self._ports: set[int] = set()
+        self._outbox: list[tuple[Address, bytes]] = []
+        self._active: dict[_Key, None] = {}
+        self._eventful: dict[_Key, Connection] = {}
+        self._pending: dict[_Key, None] = {}
+        self._unproven: dict[_Key, None] = {}
+        self._arriving = 0
+        self._alarms: dict[_Key, float] = {}
+        self._timers: list[tuple[float, int, _Key]] = []
+        self._timers_set = 0
+
+    # The user's side
+
+    def listen(self, port: int) -> None:
+        """Accept calls to ``port``."""
+        self._ports.add(port)
+
+    def unlisten(self, port: int) -> None:
+        """Accept no more calls to ``port``; its connections go on."""
+        self._ports.discard(port)
+
+    def connect(self, peer: Address, port: int, local_port: int | None = None) -> Connection:
+        """Call ``port`` of ``peer``; the BEGIN leaves with the next :meth:`transmit`.
+
+        What is written before that travels in the BEGIN, as far as 512 octets go.
+
+        Raises:
+            ValueError: there is a connection from ``local_port`` to there, or no port is free.
+        """
+        if local_port is None:
+            local_port = self._free_port(peer, port)
+        key = (peer, port, local_port)
+        if key in self.connections:
+            raise ValueError(f"there is a connection from port {local_port} to port {port} already")
+        connection = self._make(key)
+        connection.call()
+        self._add(key, connection)
+        return connection
+
+    def take_events(self) -> list[tuple[Connection, Events]]:
+        """What has happened since the last call, one entry for each connection concerned.
+
+        A driver has to call it after every step, or entries of ended connections heap up.
+        """
+        eventful, self._eventful = self._eventful, {}
+        return [(connection, connection.take_events()) for connection in eventful.values()]
+
+    # Packets and time
+
+    def receive(self, octets: bytes, peer: Address, now: float) -> None:
+        """Take one STP packet from ``peer`` at ``now`` seconds; nothing in it can raise."""
+        pseudo = b"" if self._pseudo_header is None else self._pseudo_header(peer)
+        try:
+            packet = decode(octets, pseudo)
+        except MalformedPacket:
+            self.ignored += 1
+            return
+        self.handle(packet, len(octets), peer, now)
+
+    def handle(self, packet: Packet, octets: int, peer: Address, now: float) -> None:
+        """Take a decoded packet of so many octets."""
+        key = (peer, packet.sport, packet.dport)
+        connection = self.connections.get(key)
+        if connection is not None:
+            again = connection.receive(packet, octets, now)
+            if connection.events:
+                self._eventful[key] = connection
+            if connection.state is State.READY and not connection.remembered:
+                self._remember(key, connection, now)
+            if not again:
+                self._active[key] = None
+                return
+            self._forget(key, now)
+        self._arriving = octets
+        self._without.receive(packet, peer, now)
+
+    def advance(self, now: float) -> None:
+        """Run every timer that is due at ``now``."""
+        timers, alarms = self._timers, self._alarms
+        while timers and timers[0][0] <= now:
+            time, _, key = heapq.heappop(timers)
+            if alarms.get(key) != time:
+                continue
+            del alarms[key]
+            connection = self.connections[key]
+            if connection.next_deadline() <= now:
+                connection.advance(now)
+                self._active[key] = None
+            else:
+                self._set_timer(key, connection)
+
+    def transmit(self, now: float) -> list[tuple[Address, bytes]]:
+        """What is to be sent at ``now``, in order: peer addresses and octets."""
+        self.advance(now)
+        while self._active:
+            active, self._active = self._active, {}
+            for key in active:
+                connection = self.connections.get(key)
+                if connection is not None:
+                    self._settle(key, connection, now)
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`transmit` is to be called next, None when nothing is planned.
+
+        A time that has passed means that there is something to send now.
+        """
+        if self._active or self._outbox:
+            return 0.0
+        timers, alarms = self._timers, self._alarms
+        while timers and alarms.get(timers[0][2]) != timers[0][0]:
+            heapq.heappop(timers)
+        return timers[0][0] if timers else None
+
+    # What WithoutConnection asks
+
+    def listens(self, port: int) -> bool:
+        """Whether somebody listens on ``port``."""
+        return port in self._ports
+
+    def is_known(self, peer: Address, begin: Begin, now: float) -> bool:
+        """STP-CC-003; while many connections are not proven, nobody is known (STP-SEC-001)."""
+        if len(self._unproven) >= self.config.max_unproven:
+            return False
+        return self._peers.knows_older(peer, begin.csn, now)
+
+    def has_room(self, *, confirmed: bool) -> bool:
+        """Whether the bound on connections permits one more; pending ones make room themselves."""
+        if confirmed:
+            return len(self.connections) < self.config.max_connections
+        others = len(self.connections) - len(self._pending)
+        return others < self.config.max_connections
+
+    def take_call(self, begin: Begin, peer: Address, now: float, *, confirmed: bool) -> None:
+        """Make a connection of a BEGIN; the oldest pending one gives way (STP-SEC-002)."""
+        key = (peer, begin.sport, begin.dport)
+        connection = self._make(key)
+        if not confirmed:
+            if len(self._pending) >= self.pending_bound():
+                self.dropped_pending += 1
+                self._forget(next(iter(self._pending)), now)
+            self._pending[key] = None
+        self._unproven[key] = None
+        connection.take_call(begin, self._arriving, now, confirmed=confirmed)
+        self._add(key, connection)
+        if confirmed:
+            self._remember(key, connection, now)
+
+    def pending_bound(self) -> int:
+        """STP-SEC-002."""
+        return self.config.max_pending
+
+    # Inside
+
+    def _make(self, key: _Key) -> Connection:
+        peer, peer_port, local_port = key
+        iss = self._csns.iss() if self.config.iss is None else self.config.iss
+        connection = (self.config.connection_class or Connection)(
+            self.config,
+            Identity(peer, peer_port, local_port),
+            self._csns.next(),
+            iss,
+            self._without,
+            self._trace,
+        )
+        connection.touched = self._touch
+        return connection
+
+    def _add(self, key: _Key, connection: Connection) -> None:
+        self.connections[key] = connection
+        self._active[key] = None
+        if connection.events:
+            self._eventful[key] = connection
+
+    def _touch(self, connection: Connection) -> None:
+        identity = connection.identity
+        key = (identity.peer, identity.peer_port, identity.local_port)
+        if self.connections.get(key) is connection:
+            self._active[key] = None
+
+    def _put(self, peer: Address, packet: Packet) -> None:
+        pseudo = b"" if self._pseudo_header is None else self._pseudo_header(peer)
+        self._outbox.append((peer, encode(packet, pseudo)))
+
+    def _settle(self, key: _Key, connection: Connection, now: float) -> None:
+        """Send what a connection has to send, follow its state, set its timer."""
+        peer = key[0]
+        for packet in connection.transmit(now):
+            self._put(peer, packet)
+        state = connection.state
+        if state is not State.INCOMING:
+            self._pending.pop(key, None)
+            if connection.proven:
+                self._unproven.pop(key, None)
+        if connection.events:
+            self._eventful[key] = connection
+        if state is State.IDLE:
+            self._forget(key, now)
+        else:
+            self._set_timer(key, connection)
+
+    def _remember(self, key: _Key, connection: Connection, now: float) -> None:
+        """STP-CC-003: from now on older BEGINs of this peer are not taken at once."""
+        assert connection.peer_csn is not None
+        connection.remembered = True
+        self._peers.confirmed(key[0], connection.peer_csn, now)
+
+    def _forget(self, key: _Key, now: float) -> None:
+        connection = self.connections.pop(key)
+        self._alarms.pop(key, None)
+        self._pending.pop(key, None)
+        self._unproven.pop(key, None)
+        if connection.remembered:
+            self._peers.ended(key[0], now)
+
+    def _set_timer(self, key: _Key, connection: Connection) -> None:
+        deadline = connection.next_deadline()
+        set_to = self._alarms.get(key, math.inf)
+        # A deadline that only moved back is not worth a new entry: the old one finds it out.
+        if deadline >= set_to:
+            return
+        self._alarms[key] = deadline
+        self._timers_set += 1
+        heapq.heappush(self._timers, (deadline, self._timers_set, key))
+        if len(self._timers) > 4 * len(self._alarms) + 64:
+            self._timers = [item for item in self._timers if self._alarms.get(item[2]) == item[0]]
+            heapq.heapify(self._timers)
+
+    def _free_port(self, peer: Address, port: int) -> int:
+        for _ in range(64):
+            local = self._random.randint(_FIRST_EPHEMERAL, _LAST_EPHEMERAL)
+            if (peer, port, local) not in self.connections:
+                return local
+        raise ValueError("no local port is free")

@@ -1,0 +1,61 @@
+"""What a connection tells its user, and what it tells a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntFlag
+from typing import Any
+
+from bentpipe_reference.stp.packets import Reason
+
+TraceSink = Callable[[dict[str, Any]], None]
+"""Takes one protocol event, see :mod:`bentpipe_reference.stp.tracing`."""
+
+
+class Events(IntFlag):
+    """What has happened on a connection since its user last asked."""
+
+    NONE = 0
+    ACCEPTED = 1
+    """A peer's call has been accepted; the connection is new to the user."""
+    OPENED = 2
+    """Our call has been accepted."""
+    READABLE = 4
+    """Data can be read."""
+    WRITABLE = 8
+    """There is room again after a write was not taken whole."""
+    END_OF_STREAM = 16
+    """The peer's FIN has been delivered; no data follows what can be read now (STP-CC-004)."""
+    ENDED = 32
+    """Both streams are through and acknowledged (STP-CC-005)."""
+    FAILED = 64
+    """The connection is over; what was not acknowledged may be lost (STP-CC-006)."""
+
+
+class StreamError(Exception):
+    """The stream takes no more data: its user has closed it, or the connection is over."""
+
+
+_REFUSALS = {
+    Reason.NOT_LISTENING: "nobody listens on the peer's port",
+    Reason.VERSION: "the peer does not support version 1",
+    Reason.RESOURCES: "the peer has no room for another connection",
+}
+_ENDS = {
+    Reason.NONE: "the peer released the connection before both streams were through",
+    Reason.NO_CONNECTION: "the peer no longer knows the connection",
+    Reason.RESOURCES: "the peer ran out of room",
+    Reason.PROTOCOL_ERROR: "the peer ended the connection for a protocol error",
+    Reason.NO_ANSWER: "the peer got no answers and gave up",
+}
+
+
+def refusal_text(reason: int) -> str:
+    """Why a call was refused, from the reason of a BGREJ; others count as 1 (section 3.5)."""
+    return _REFUSALS.get(Reason(reason) if reason <= 7 else Reason.ABORTED, "the peer refused")
+
+
+def abort_text(reason: int) -> str:
+    """Why the peer ended a connection, from the reason of an END."""
+    known = Reason(reason) if reason <= 7 else Reason.ABORTED
+    return _ENDS.get(known, "the peer aborted the connection")

@@ -1,0 +1,151 @@
+"""A host with STP services: IPv4 packets and time in, packets out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bentpipe_reference.stp.codec import MalformedPacket
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.encapsulation import UDP, Datagram, emit_datagram, parse_datagram
+from bentpipe_reference.stp.endpoint import StpEndpoint
+from bentpipe_reference.stp.events import TraceSink
+from bentpipe_reference.stp.services import NAMED, SERVICES, Service
+from bentpipe_reference.wire.segment import address_number
+
+
+class StpHost:
+    """Serves echo (7), discard (9) and chargen (19) over STP, in UDP or directly over IPv4.
+
+    Whatever arrives, a packet is taken, answered or counted in ``ignored``; it never raises.
+
+    Args:
+        address: dotted IPv4 address.
+        config: settings of every connection; its ``protocol`` and ``udp_port`` are the host's.
+        seed: seed of CSNs, ISSs and ephemeral ports.
+        services: port to service, echo, discard and chargen when omitted.
+        trace: takes the protocol events of every connection.
+
+    Attributes:
+        endpoint: the packet-level core.
+        ignored: datagrams that were not intact or not for this host.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        config: StpConfig,
+        seed: int,
+        *,
+        services: Mapping[int, Callable[[], Service]] = SERVICES,
+        trace: TraceSink | None = None,
+    ) -> None:
+        self.address = address_number(address)
+        self.config = config
+        self.ignored = 0
+        directly = config.protocol != UDP
+        self.endpoint = StpEndpoint(
+            config, seed, pseudo_header=self._pseudo_header if directly else None, trace=trace
+        )
+        self._services = services
+        for port in services:
+            self.endpoint.listen(port)
+
+    @property
+    def connections(self) -> Mapping[tuple[tuple[Any, ...], int, int], Connection]:
+        """The live connections, by peer, peer port and local port."""
+        return self.endpoint.connections
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take one IPv4 packet at ``now`` seconds."""
+        try:
+            datagram = parse_datagram(packet)
+        except MalformedPacket:
+            self.ignored += 1
+            return
+        config = self.config
+        wanted = (self.address, config.protocol, config.udp_port if config.protocol == UDP else 0)
+        if (datagram.destination, datagram.protocol, datagram.udp_dport) != wanted:
+            self.ignored += 1
+            return
+        peer = (datagram.source, datagram.udp_sport)
+        self.endpoint.receive(datagram.payload, peer, now)
+        self._serve()
+
+    def advance(self, now: float) -> None:
+        """Run every timer that is due at ``now``."""
+        self.endpoint.advance(now)
+        self._serve()
+
+    def transmit(self, now: float) -> list[bytes]:
+        """IPv4 packets to send at ``now``, in order."""
+        packets = []
+        while True:
+            for peer, octets in self.endpoint.transmit(now):
+                packets.append(self._emit(peer, octets))
+            if not self._serve():
+                return packets
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`advance` must be called next, None when no timer runs."""
+        return self.endpoint.next_deadline()
+
+    def connect(
+        self,
+        remote: str,
+        port: int,
+        service: Service,
+        *,
+        udp_port: int | None = None,
+        local_port: int | None = None,
+    ) -> Connection:
+        """Open a connection to ``remote`` and run ``service`` on it.
+
+        Args:
+            remote: dotted IPv4 address.
+            port: STP port there.
+            service: runs on the connection.
+            udp_port: UDP port there, this host's own when omitted.
+            local_port: our STP port, a free one when omitted.
+        """
+        below = (udp_port or self.config.udp_port) if self.config.protocol == UDP else 0
+        connection = self.endpoint.connect((address_number(remote), below), port, local_port)
+        connection.user = service
+        service.run(connection)
+        return connection
+
+    def open(
+        self,
+        remote: str,
+        port: int,
+        service: str,
+        now: float,  # noqa: ARG002 - the BEGIN leaves with transmit
+        udp_port: int | None = None,
+    ) -> Connection:
+        """Open a connection to ``remote`` and run ``echo``, ``discard`` or ``chargen`` on it.
+
+        Raises:
+            ValueError: there is no such service.
+        """
+        if service not in NAMED:
+            raise ValueError(f"there is no service {service!r}; there are {', '.join(NAMED)}")
+        return self.connect(remote, port, NAMED[service](), udp_port=udp_port)
+
+    def _serve(self) -> bool:
+        """Run the services that have something to do; False when there were none."""
+        eventful = self.endpoint.take_events()
+        for connection, _ in eventful:
+            if connection.user is None:
+                connection.user = self._services[connection.identity.local_port]()
+            connection.user.run(connection)
+        return bool(eventful)
+
+    def _pseudo_header(self, peer: tuple[Any, ...]) -> bytes:
+        # The sum does not depend on which address comes first, so it serves both directions.
+        return Datagram(self.address, peer[0], b"", self.config.protocol).pseudo_header
+
+    def _emit(self, peer: tuple[Any, ...], octets: bytes) -> bytes:
+        protocol = self.config.protocol
+        ports = (self.config.udp_port, peer[1]) if protocol == UDP else (0, 0)
+        return emit_datagram(Datagram(self.address, peer[0], octets, protocol, *ports))

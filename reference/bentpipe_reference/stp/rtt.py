@@ -1,0 +1,36 @@
+"""The round-trip time, measured by POLLs and their first STATs (STP-PL-009)."""
+
+from __future__ import annotations
+
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.rto import RttEstimator
+
+
+class RoundTrip(RttEstimator):
+    """RFC 6298's smoothing with gains 1/8 and 1/4, as TCP's; seconds.
+
+    A measurement runs from a POLL that this endpoint noted to the STAT with its number; the
+    timestamp a peer returns is not trusted with a timer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(EndpointConfig())
+        self._sent: dict[int, float] = {}
+
+    def polled(self, number: int, now: float) -> None:
+        """A POLL with the unwrapped N(PS) ``number`` leaves."""
+        self._sent[number] = now
+
+    def answered(self, number: int, now: float) -> None:
+        """A valid STAT with this N(PS) has arrived; only the first one counts."""
+        sent = self._sent.pop(number, None)
+        if sent is None:
+            return
+        # The sender discards STATs of older POLLs (STP-DT-007), so these will not be measured.
+        self._sent = {later: time for later, time in self._sent.items() if later > number}
+        self.sample(now - sent)
+
+    @property
+    def with_deviation(self) -> float | None:
+        """SRTT + 4 RTTVAR, None before the first measurement."""
+        return None if self.srtt is None else self.srtt + self.K * self.rttvar

@@ -1,0 +1,381 @@
+"""The sending side of one direction: VT variables, SDs kept, reports (STP/1 section 6).
+
+Numbers are kept unwrapped: they begin at the ISS and go on beyond 2^24. Nothing here knows the
+time; when something may be sent is decided by :mod:`~bentpipe_reference.stp.outgoing`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from bentpipe_reference.stp.config import EARLY_CREDIT, LEAST_MAX_SD, MOST_CREDIT, StpConfig
+from bentpipe_reference.stp.congestion import Congestion
+from bentpipe_reference.stp.packets import Stat, Ustat
+from bentpipe_reference.stp.sequence import PACKET_HALF, PACKET_MASK
+
+Source = Callable[[int], bytes]
+"""Gives the next octets of a stream, at most so many; none if there are none now."""
+
+_PULLED_OCTETS = 1 << 14
+"""Taken from a source at once."""
+
+
+class SentSd:
+    """An SD that has been sent and not yet been reported as arrived.
+
+    Attributes:
+        number: its number, unwrapped.
+        data: its user data.
+        fin: 1 if it carries the FIN flag, else 0.
+        size: octets that it counts for in the window.
+        stamp: VT(PS) when it was last transmitted.
+        serial: which transmission of an SD that was, counted over all SDs.
+        times: how often it has been transmitted.
+        queued: whether it awaits retransmission.
+        grows: whether the window may grow when it arrives (STP-CG-010).
+    """
+
+    __slots__ = ("data", "fin", "grows", "number", "queued", "serial", "size", "stamp", "times")
+
+    def __init__(self, number: int, data: bytes, fin: int) -> None:
+        self.number = number
+        self.data = data
+        self.fin = fin
+        self.size = len(data) or 1
+        self.stamp = 0
+        self.serial = 0
+        self.times = 0
+        self.queued = False
+        self.grows = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What a valid STAT or USTAT has told.
+
+    Attributes:
+        n_ps: number of the POLL it answers, None for a USTAT.
+        arrived: octets newly reported as arrived that count for the window's growth.
+        lost: SDs newly queued for retransmission.
+        new_loss: whether one of them calls for a reduction (STP-CG-005).
+        flight: octets in flight before.
+    """
+
+    n_ps: int | None
+    flight: int
+    arrived: int = 0
+    lost: int = 0
+    new_loss: bool = False
+
+
+class Sender:
+    """One stream's sending side.
+
+    Attributes:
+        iss: number of the first SD.
+        vt_s: VT(S), next new number.
+        vt_a: VT(A), lowest number not acknowledged in sequence.
+        vt_ms: VT(MS), first number not permitted.
+        vt_ps: VT(PS), number of the last POLL.
+        vt_pa: VT(PA), number of the newest STAT's POLL.
+        vt_pd: VT(PD), SDs sent since the last POLL.
+        max_sd: most user data in one SD.
+        flight: octets in flight: sent, not reported as arrived, not awaiting retransmission.
+        serial: transmissions of SDs so far.
+        retransmissions: those of them that were not the first of their SD.
+        acknowledged: octets of user data acknowledged in sequence.
+        fin_number: number of the SD with FIN, None before it is sent.
+    """
+
+    def __init__(self, config: StpConfig, iss: int, congestion: Congestion) -> None:
+        self.iss = self.vt_s = self.vt_a = iss
+        self.vt_ms = iss + EARLY_CREDIT
+        self.vt_ps = self.vt_pa = self.vt_pd = 0
+        self.max_sd = LEAST_MAX_SD
+        self.flight = 0
+        self.serial = self.retransmissions = 0
+        self.acknowledged = 0
+        self.fin_number: int | None = None
+        self._congestion = congestion
+        self._capacity = config.send_buffer
+        self._unsent = bytearray()
+        self._closing = False
+        self._empty_due = False
+        self._source: Source | None = None
+        self._numbers: list[int] = []  # of the SDs kept, rising
+        self._kept: dict[int, SentSd] = {}
+        self._queue: list[int] = []
+
+    # The user's side
+
+    @property
+    def room(self) -> int:
+        """Octets that :meth:`write` would take."""
+        return max(0, self._capacity - len(self._unsent))
+
+    @property
+    def unsent(self) -> int:
+        """Octets written and not yet cut into SDs."""
+        return len(self._unsent)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the user has ended the stream."""
+        return self._closing
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Take as much of ``data`` as there is room for; return how much."""
+        taken = min(len(data), self.room)
+        self._unsent += data[:taken]
+        return taken
+
+    def attach(self, source: Source) -> None:
+        """Take data from ``source`` as it can be sent."""
+        self._source = source
+
+    def close(self) -> None:
+        """The stream ends after what has been written."""
+        self._closing = True
+        self._source = None
+
+    def send_empty(self) -> None:
+        """Have an SD without data sent, which makes the peer answer."""
+        self._empty_due = True
+
+    def drop(self) -> None:
+        """Forget all data: the connection is over."""
+        self._unsent = bytearray()
+        self.close()
+        self._empty_due = False
+        self._numbers, self._kept, self._queue = [], {}, []
+        self.flight = 0
+
+    # What could be sent
+
+    @property
+    def unacknowledged(self) -> bool:
+        """STP-DT-004: whether anything is unacknowledged, so that POLLs have to go on."""
+        return self.vt_a != self.vt_s
+
+    @property
+    def has_new(self) -> bool:
+        """Whether there is anything for a new SD: data, or a FIN (STP-CC-024: nothing after it)."""
+        if self.fin_number is not None:
+            return False
+        if self._source is not None and len(self._unsent) < self.max_sd:
+            self._pull(self._source)
+        return bool(self._unsent) or self._closing or self._empty_due
+
+    def _pull(self, source: Source) -> None:
+        # The source may close the stream, and so be let go, before it returns its last octets.
+        self._unsent += source(min(_PULLED_OCTETS, self.room))
+
+    @property
+    def fin_acknowledged(self) -> bool:
+        """Whether everything up to the FIN has been acknowledged."""
+        return self.fin_number is not None and self.vt_a > self.fin_number
+
+    def permitted(self) -> bool:
+        """STP-DT-011 and STP-DT-005: whether the credit permits one more new SD."""
+        return self.vt_s < self.vt_ms and self.vt_s - self.vt_a < MOST_CREDIT
+
+    def next_size(self) -> int:
+        """Octets that the next new SD would count for in the window."""
+        return min(len(self._unsent), self.max_sd) or 1
+
+    def awaiting(self) -> SentSd | None:
+        """STP-DT-009: the lowest SD that awaits retransmission."""
+        queue = self._queue
+        while queue:
+            entry = self._kept.get(queue[0])
+            if entry is not None and entry.queued:
+                return entry
+            heappop(queue)
+        return None
+
+    # Sending
+
+    def take_new(self) -> SentSd:
+        """STP-DT-016: number the next SD and note it as transmitted."""
+        data = bytes(self._unsent[: self.max_sd])
+        del self._unsent[: self.max_sd]
+        fin = int(self._closing and not self._unsent)
+        entry = SentSd(self.vt_s, data, fin)
+        self._empty_due = False
+        if fin:
+            self.fin_number = entry.number
+        self._numbers.append(entry.number)
+        self._kept[entry.number] = entry
+        self.vt_s += 1
+        self._transmitted(entry)
+        return entry
+
+    def retransmit(self, entry: SentSd) -> None:
+        """STP-DT-015: ``entry`` is transmitted again, the same as before."""
+        entry.queued = False
+        self.retransmissions += 1
+        self._transmitted(entry)
+
+    def _transmitted(self, entry: SentSd) -> None:
+        self.serial += 1
+        entry.serial = self.serial
+        entry.stamp = self.stamp()
+        entry.times += 1
+        self.vt_pd += 1
+        self.flight += entry.size
+        entry.grows = self._congestion.uses_window(self.flight)
+
+    def stamp(self) -> int:
+        """Section 6.1: the number of the last POLL sent."""
+        return self.vt_ps
+
+    def take_poll(self) -> int:
+        """STP-PL-006: the number of the POLL that is sent now, unwrapped."""
+        self.vt_ps += 1
+        self.vt_pd = 0
+        return self.vt_ps
+
+    # Reports
+
+    def on_stat(self, stat: Stat) -> Report | None:
+        """Section 6.4. None when the STAT is discarded (STP-DT-007, STP-DT-023).
+
+        The work is bounded by the list and the SDs kept (STP-SEC-004).
+        """
+        n_ps = self.vt_ps - (self.vt_ps - stat.n_ps & PACKET_MASK)
+        if not self.known_poll(n_ps) or not self.fresh(n_ps):
+            return None
+        n_r = self._read_n_r(stat.n_r)
+        elements = None if n_r is None else self.read_list(stat, n_r)
+        if n_r is None or elements is None:
+            return None
+        report = Report(n_ps, self.flight)
+        self.vt_pa = n_ps
+        self.grant(stat.n_mr, n_r)
+        self.acknowledge(n_r, report)
+        if elements:
+            self._work_off(elements, n_ps, report)
+        return report
+
+    def on_ustat(self, ustat: Ustat) -> Report | None:
+        """Section 6.5. None when the USTAT is discarded (STP-DT-023)."""
+        n_r = self._read_n_r(ustat.n_r)
+        elements = None if n_r is None else self.read_list(ustat, n_r)
+        if n_r is None or elements is None:
+            return None
+        report = Report(None, self.flight)
+        self.grant(ustat.n_mr, n_r)
+        self.acknowledge(n_r, report)
+        numbers = self._numbers
+        first = bisect_left(numbers, elements[0])
+        for number in numbers[first : bisect_left(numbers, elements[1], first)]:
+            entry = self._kept[number]
+            if not entry.queued and self.sent_once(entry):
+                self.queue(entry, report)
+        return report
+
+    def known_poll(self, n_ps: int) -> bool:
+        """STP-DT-023: a POLL of that number has been sent (an older one wraps around)."""
+        return n_ps > self.vt_ps - PACKET_HALF
+
+    def fresh(self, n_ps: int) -> bool:
+        """STP-DT-007: a STAT older than the newest one is discarded."""
+        return n_ps >= self.vt_pa
+
+    def _read_n_r(self, field: int) -> int | None:
+        """N(R) unwrapped; None when it is below VT(A) or above VT(S) (STP-DT-023)."""
+        n_r = self.vt_a + (field - self.vt_a & PACKET_MASK)
+        return n_r if n_r <= self.vt_s else None
+
+    def read_list(self, packet: Stat | Ustat, n_r: int) -> list[int] | None:
+        """The list unwrapped; None unless STP-PF-011, STP-PF-013 and STP-DT-023 hold."""
+        fields = packet.elements
+        if not fields:
+            return []
+        if len(fields) == 1:
+            return None
+        elements = []
+        last = n_r - 1
+        for field in fields:
+            number = n_r + (field - n_r & PACKET_MASK)
+            if number <= last:
+                return None
+            elements.append(number)
+            last = number
+        bound_limit = min(self.vt_s, n_r + (packet.n_mr - n_r & PACKET_MASK))
+        return elements if last <= bound_limit else None
+
+    def grant(self, field: int, n_r: int) -> None:
+        """VT(MS) becomes the higher of itself and N(MR) (section 6.4, STP-DT-007)."""
+        credit = field - n_r & PACKET_MASK
+        if credit <= MOST_CREDIT:
+            self.vt_ms = max(self.vt_ms, n_r + credit)
+
+    def acknowledge(self, n_r: int, report: Report) -> None:
+        """Everything below ``n_r`` has arrived (section 6.4)."""
+        if n_r <= self.vt_a:
+            return
+        self.vt_a = n_r
+        numbers = self._numbers
+        count = bisect_left(numbers, n_r)
+        for number in numbers[:count]:
+            self.release(number, report)
+        del numbers[:count]
+
+    def _work_off(self, elements: list[int], n_ps: int, report: Report) -> None:
+        numbers = self._numbers
+        at = bisect_left(numbers, elements[0])
+        released = False
+        for index, edge in enumerate(elements[1:]):
+            end = bisect_left(numbers, edge, at)
+            if index & 1:
+                for number in numbers[at:end]:
+                    self.release(number, report)
+                released = released or at < end
+            else:
+                for number in numbers[at:end]:
+                    entry = self._kept[number]
+                    if not entry.queued and self.predates(entry, n_ps):
+                        self.queue(entry, report)
+            at = end
+        if released:
+            kept = self._kept
+            self._numbers = [number for number in numbers if number in kept]
+
+    def predates(self, entry: SentSd, n_ps: int) -> bool:
+        """STP-DT-003: the last transmission is strictly older than the POLL."""
+        return entry.stamp < n_ps
+
+    def sent_once(self, entry: SentSd) -> bool:
+        """STP-DT-014."""
+        return entry.times == 1
+
+    def release(self, number: int, report: Report) -> None:
+        """STP-DT-010: an SD has arrived and is not kept any longer."""
+        entry = self._kept.pop(number)
+        self.acknowledged += len(entry.data)
+        if not entry.queued:
+            self.flight -= entry.size
+        if entry.grows and self._congestion.is_new_loss(entry.serial):
+            report.arrived += entry.size
+
+    def queue(self, entry: SentSd, report: Report) -> None:
+        """``entry`` is missing and will be sent again."""
+        entry.queued = True
+        self.flight -= entry.size
+        heappush(self._queue, entry.number)
+        report.lost += 1
+        report.new_loss = report.new_loss or self._congestion.is_new_loss(entry.serial)
+
+    # For traces and tests
+
+    def queued(self) -> list[int]:
+        """Numbers that await retransmission, rising."""
+        return [n for n in self._numbers if self._kept[n].queued]
+
+    def kept(self) -> list[tuple[int, int]]:
+        """Numbers still kept, rising, each with its stamp."""
+        return [(n, self._kept[n].stamp) for n in self._numbers]

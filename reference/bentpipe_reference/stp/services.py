@@ -1,0 +1,70 @@
+"""The standard services above STP: echo, discard and chargen (STP/1 section 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.tcp.stream import pattern
+
+ECHO, DISCARD, CHARGEN = 7, 9, 19
+
+
+class Service(Protocol):
+    """An application on one connection, run after everything that it is told of."""
+
+    def run(self, connection: Connection) -> None:
+        """Read, write and close as the service does."""
+        ...
+
+
+class Echo:
+    """Returns what it receives, reading only as fast as it can write; closes after the FIN."""
+
+    def run(self, connection: Connection) -> None:
+        """See :class:`Service`."""
+        while connection.readable and connection.write_room:
+            connection.write(connection.read(connection.write_room))
+        if connection.readable and not connection.is_over:
+            connection.ask_for_room()
+        elif connection.peer_has_closed:
+            connection.close()
+
+
+class Discard:
+    """Reads and forgets; closes after the FIN."""
+
+    def run(self, connection: Connection) -> None:
+        """See :class:`Service`."""
+        connection.read()
+        if connection.peer_has_closed:
+            connection.close()
+
+
+class Chargen:
+    """Sends the pattern of section 11 without end; closes after the peer's FIN."""
+
+    def __init__(self) -> None:
+        self._offset: int | None = None
+
+    def run(self, connection: Connection) -> None:
+        """See :class:`Service`."""
+        connection.read()
+        if connection.peer_has_closed:
+            connection.close()
+        elif self._offset is None and not connection.is_over:
+            self._offset = 0
+            connection.attach(self._next)
+
+    def _next(self, octets: int) -> bytes:
+        data = pattern(self._offset or 0, octets)
+        self._offset = (self._offset or 0) + octets
+        return data
+
+
+SERVICES: Mapping[int, Callable[[], Service]] = {ECHO: Echo, DISCARD: Discard, CHARGEN: Chargen}
+"""What listens on which port."""
+
+NAMED: Mapping[str, Callable[[], Service]] = {"echo": Echo, "discard": Discard, "chargen": Chargen}
+"""The same by name."""

@@ -1,0 +1,156 @@
+"""Protocol events of STP connections as NDJSON, for validation against the models.
+
+One JSON object per line, one per action of ``tla/StpData.tla`` or ``tla/StpConn.tla``, written
+after the step. Times are seconds; numbers of SDs are counted from the ISS of their direction and do
+not wrap; ``end`` names the connection's own CSN, so that two endpoints can write into one trace.
+
+Every event has ``event``, ``time``, ``end``, ``peer_end`` (the peer's CSN, or null) and ``state``.
+Those of data transfer:
+
+``send``          ``n``: a new SD left
+``retransmit``    ``n``: an SD left again
+``poll``          ``n_s``, ``n_ps``: a POLL left (for an SDP after its ``send``)
+``stat``          ``n_r``, ``n_mr``, ``n_ps``, ``elements``, ``valid``: a STAT was worked off
+``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was worked off
+``sd``            ``n``, ``gap`` (a pair or null): an SD arrived
+``poll_arrives``  ``n_s``, ``n_ps``, ``elements``: a POLL arrived and was answered
+
+The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
+``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last two the receiver's ``vr_r``,
+``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded; numbers in a
+report are as the sender reads them.
+
+Those of connections, each with ``vt_a`` and, where there is one, ``vr_r``:
+
+``begin``         a BEGIN left (``first`` tells whether for the first time)
+``receive``       ``packet``: what arrived; ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``,
+                  ``reason`` where it has them; ``row``: the condition of the state table's row
+``release``       an END left
+``outcome``       ``result``: ``success`` or ``failure``, what the user was told
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from bentpipe_reference.stp.packets import Packet
+from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap
+
+if TYPE_CHECKING:
+    from bentpipe_reference.stp.procedures import Procedures
+
+_SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
+_RECEIVER_EVENTS = frozenset({"sd", "poll_arrives"})
+_FIELDS = ("n_r", "csn", "peer_csn", "iss", "flags", "reason")
+
+
+class StpTrace:
+    """Collects events; give its :meth:`add` to an endpoint as ``trace``.
+
+    Attributes:
+        events: the events so far.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take one event."""
+        self.events.append(event)
+
+    def lines(self) -> str:
+        """The trace as NDJSON."""
+        return "".join(f"{json.dumps(event)}\n" for event in self.events)
+
+
+def step_record(
+    connection: Procedures, name: str, now: float, values: dict[str, Any]
+) -> dict[str, Any]:
+    """One event with the variables after it."""
+    record = {
+        "event": name,
+        "time": round(now, 9),
+        "end": connection.csn,
+        "peer_end": connection.peer_csn,
+        "state": int(connection.state),
+    }
+    if name in _SENDER_EVENTS:
+        record |= _relative_to_sender(connection, values)
+        record |= _sender_variables(connection)
+    elif name in _RECEIVER_EVENTS:
+        record |= _relative_to_receiver(connection, values)
+        record |= _receiver_variables(connection)
+    else:
+        record |= values
+        record["vt_a"] = connection.outgoing.sender.vt_a - connection.iss
+        if connection.receiver is not None:
+            record["vr_r"] = connection.receiver.vr_r - connection.receiver.iss
+    return record
+
+
+def packet_values(packet: Packet, row: str) -> dict[str, Any]:
+    """What a ``receive`` event tells of a packet."""
+    values: dict[str, Any] = {"packet": packet.type.name, "row": row}
+    for field in _FIELDS:
+        if hasattr(packet, field):
+            values[field] = int(getattr(packet, field))
+    return values
+
+
+def _relative_to_sender(connection: Procedures, values: dict[str, Any]) -> dict[str, Any]:
+    sender = connection.outgoing.sender
+    relative: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "elements":
+            relative[name] = [unwrap(item, sender.vt_a) - sender.iss for item in value]
+        elif name in ("n_r", "n_mr"):
+            relative[name] = unwrap(value, sender.vt_a) - sender.iss
+        elif name in ("n", "n_s"):
+            relative[name] = value - sender.iss
+        else:
+            relative[name] = value
+    if "n_ps" in relative:
+        relative["n_ps"] = unwrap(relative["n_ps"] & PACKET_MASK, sender.vt_ps)
+    return relative
+
+
+def _relative_to_receiver(connection: Procedures, values: dict[str, Any]) -> dict[str, Any]:
+    receiver = connection.receiver
+    assert receiver is not None
+    relative: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in ("n", "n_s"):
+            relative[name] = unwrap(value, receiver.vr_r) - receiver.iss
+        elif name in ("gap", "elements") and value is not None:
+            relative[name] = [item - receiver.iss for item in value]
+        else:
+            relative[name] = value
+    return relative
+
+
+def _sender_variables(connection: Procedures) -> dict[str, Any]:
+    sender = connection.outgoing.sender
+    iss = sender.iss
+    return {
+        "vt_s": sender.vt_s - iss,
+        "vt_a": sender.vt_a - iss,
+        "vt_ms": sender.vt_ms - iss,
+        "vt_ps": sender.vt_ps,
+        "vt_pa": sender.vt_pa,
+        "vt_pd": sender.vt_pd,
+        "queue": [number - iss for number in sender.queued()],
+        "kept": [[number - iss, stamp] for number, stamp in sender.kept()],
+    }
+
+
+def _receiver_variables(connection: Procedures) -> dict[str, Any]:
+    receiver = connection.receiver
+    assert receiver is not None
+    iss = receiver.iss
+    return {
+        "vr_r": receiver.vr_r - iss,
+        "vr_h": receiver.vr_h - iss,
+        "vr_mr": receiver.vr_mr - iss,
+        "held": [number - iss for number in receiver.held()],
+    }

@@ -1,0 +1,261 @@
+"""A bulk transfer over STP between two endpoints on a link profile, in virtual time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bentpipe_reference.link.profile import LinkProfile
+from bentpipe_reference.link.virtual import LinkCounters, VirtualLink
+from bentpipe_reference.sim import Handle, Simulation
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.endpoint import StpEndpoint
+from bentpipe_reference.stp.events import Events
+from bentpipe_reference.stp.sender import Sender
+from bentpipe_reference.tcp.stream import pattern
+
+PORT = 9
+"""The STP port of the receiving end."""
+
+User = Callable[[Connection, Events, float], None]
+"""Uses a connection, after some events at some time."""
+
+
+class Station:
+    """An endpoint on a simulation: octets from and to a link, timers, and who uses it.
+
+    Args:
+        simulation: the clock and event queue.
+        endpoint: the endpoint.
+        address: its address on the link.
+        user: uses every connection.
+    """
+
+    def __init__(
+        self, simulation: Simulation, endpoint: StpEndpoint, address: tuple[Any, ...], user: User
+    ) -> None:
+        self.endpoint = endpoint
+        self.address = address
+        self.link: VirtualLink[tuple[Station, bytes]] | None = None
+        self.far: Station | None = None
+        self._simulation = simulation
+        self._user = user
+        self._alarm: Handle | None = None
+        self._overhead = endpoint.config.overhead
+
+    def receive(self, octets: bytes) -> None:
+        """A packet has arrived."""
+        assert self.far is not None
+        self.endpoint.receive(octets, self.far.address, self._simulation.now)
+        self.settle()
+
+    def settle(self) -> None:
+        """Serve the user, send what is due and set the alarm."""
+        now, endpoint = self._simulation.now, self.endpoint
+        assert self.link is not None and self.far is not None
+        while True:
+            for connection, events in endpoint.take_events():
+                self._user(connection, events, now)
+            packets = endpoint.transmit(now)
+            for _, octets in packets:
+                self.link.send((self.far, octets), len(octets) + self._overhead)
+            deadline = endpoint.next_deadline()
+            if deadline is None or deadline > now:
+                break
+        alarm = self._alarm
+        if deadline is None:
+            return
+        # A deadline that only moved back is not worth a new alarm: the old one finds it out.
+        if alarm is None or alarm.action is None or deadline < alarm.time:
+            if alarm is not None:
+                alarm.cancel()
+            self._alarm = self._simulation.call_at(deadline, self._wake)
+
+    def _wake(self) -> None:
+        self._alarm = None
+        self.settle()
+
+
+class StpPath:
+    """Two stations and the link between them.
+
+    Args:
+        profile: the link; the near station sends in its forward direction.
+        config: settings of the near endpoint.
+        far_config: those of the far one, the same if omitted.
+        near_user, far_user: use the connections of each.
+        seed: seed of the link's faults and of the endpoints' numbers.
+    """
+
+    def __init__(
+        self,
+        profile: LinkProfile,
+        config: StpConfig,
+        near_user: User,
+        far_user: User,
+        *,
+        far_config: StpConfig | None = None,
+        seed: int = 0,
+        trace: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.simulation = Simulation()
+        self.near = Station(
+            self.simulation, StpEndpoint(config, seed, trace=trace), ("near", 1), near_user
+        )
+        self.far = Station(
+            self.simulation,
+            StpEndpoint(far_config or config, seed + 1, trace=trace),
+            ("far", 1),
+            far_user,
+        )
+        self.forward = VirtualLink(self.simulation, profile.forward, _deliver, 2 * seed)
+        self.return_ = VirtualLink(self.simulation, profile.return_, _deliver, 2 * seed + 1)
+        self.near.link, self.near.far = self.forward, self.far
+        self.far.link, self.far.far = self.return_, self.near
+        self.far.endpoint.listen(PORT)
+
+    def connect(self) -> Connection:
+        """A connection from the near station to the far one; the BEGIN leaves with ``settle``."""
+        return self.near.endpoint.connect(self.far.address, PORT)
+
+
+def _deliver(item: tuple[Station, bytes]) -> None:
+    station, octets = item
+    station.receive(octets)
+
+
+@dataclass(slots=True)
+class StpTransferResult:
+    """What a transfer came to.
+
+    Attributes:
+        octets: octets the receiving user read.
+        intact: whether their SHA-256 is that of what was sent.
+        seconds: from the BEGIN to the last octet read.
+        released: seconds until the sending user was told of success, None if it was not.
+        sent, retransmissions, polls: transmissions of SDs, those of them that were repeated, and
+            POLLs with SDPs.
+        forward: counters of the link that carried the data.
+        return_: counters of the other direction.
+        failure: why the transfer did not complete, None when it did.
+    """
+
+    octets: int
+    intact: bool
+    seconds: float
+    released: float | None
+    sent: int
+    retransmissions: int
+    polls: int
+    forward: LinkCounters
+    return_: LinkCounters
+    failure: str | None = None
+
+    @property
+    def throughput_bit_s(self) -> float:
+        """Application-level throughput, bits per second."""
+        return 8 * self.octets / self.seconds if self.seconds else 0.0
+
+    @property
+    def return_bit_s(self) -> float:
+        """Load of the return direction, bits per second of IP packets."""
+        return 8 * self.return_.offered_octets / self.seconds if self.seconds else 0.0
+
+
+class _Bulk:
+    """Sends the pattern and closes; the far side reads, hashes and closes."""
+
+    def __init__(self, octets: int) -> None:
+        self.octets = octets
+        self.read = 0
+        self.read_at = 0.0
+        self.released: float | None = None
+        self.failure: str | None = None
+        self.sent_digest = hashlib.sha256()
+        self.read_digest = hashlib.sha256()
+        self._offset = 0
+
+    def feed(self, connection: Connection, octets: int) -> bytes:
+        count = min(octets, self.octets - self._offset)
+        data = pattern(self._offset, count)
+        self.sent_digest.update(data)
+        self._offset += count
+        if self._offset == self.octets:
+            connection.close()
+        return data
+
+    def near(self, connection: Connection, events: Events, now: float) -> None:
+        connection.read()
+        if events & Events.ENDED:
+            self.released = now
+        self.failure = self.failure or connection.failure
+
+    def far(self, connection: Connection, _: Events, now: float) -> None:
+        data = connection.read()
+        if data:
+            self.read_digest.update(data)
+            self.read += len(data)
+            self.read_at = now
+        if connection.peer_has_closed:
+            connection.close()
+        self.failure = self.failure or connection.failure
+
+
+def stp_transfer(
+    profile: LinkProfile,
+    config: StpConfig,
+    octets: int,
+    *,
+    far_config: StpConfig | None = None,
+    seed: int = 0,
+    drops: Iterable[int] = (),
+    return_drops: Iterable[int] = (),
+    limit_s: float = 3600.0,
+    trace: Callable[[dict[str, Any]], None] | None = None,
+) -> StpTransferResult:
+    """Send ``octets`` of the test pattern through ``profile``, close, and wait for the release.
+
+    Args:
+        profile: the link; data travels in its forward direction.
+        config: settings of the sending endpoint.
+        octets: length of the stream.
+        far_config: settings of the receiving endpoint, ``config`` when omitted.
+        seed: seed of the link's faults and of the endpoints' numbers.
+        drops: numbers of the forward packets to drop, the BEGIN being 1.
+        return_drops: the same for the return direction, the first BGAK being 1.
+        limit_s: virtual seconds after which the transfer is given up.
+        trace: takes the protocol events of both endpoints.
+    """
+    bulk = _Bulk(octets)
+    path = StpPath(
+        profile, config, bulk.near, bulk.far, far_config=far_config, seed=seed, trace=trace
+    )
+    path.forward.drops.update(drops)
+    path.return_.drops.update(return_drops)
+    connection = path.connect()
+    connection.attach(partial(bulk.feed, connection))
+    path.near.settle()
+    simulation = path.simulation
+    while bulk.failure is None and bulk.released is None:
+        following = simulation.next_time()
+        if following is None or following > limit_s:
+            bulk.failure = f"not finished within {limit_s:g} s"
+            break
+        simulation.step()
+    sender: Sender = connection.outgoing.sender
+    return StpTransferResult(
+        octets=bulk.read,
+        intact=bulk.read == octets and bulk.sent_digest.digest() == bulk.read_digest.digest(),
+        seconds=bulk.read_at,
+        released=bulk.released,
+        sent=sender.serial,
+        retransmissions=sender.retransmissions,
+        polls=sender.vt_ps,
+        forward=path.forward.counters,
+        return_=path.return_.counters,
+        failure=bulk.failure,
+    )
