@@ -147,7 +147,7 @@ def test_options_that_do_not_fit_are_refused() -> None:
     st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=60),
     st.sampled_from([17, 253, 254]), st.integers(0, 65535),
 )  # fmt: skip
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=200, derandomize=True, deadline=None)
 def test_emitted_datagram_is_parsed_unchanged(
     source: int, destination: int, payload: bytes, protocol: int, port: int
 ) -> None:
@@ -164,7 +164,7 @@ def test_emitted_datagram_is_parsed_unchanged(
 
 
 @given(st.binary(max_size=60), st.integers(20, 60), st.data())
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=300, derandomize=True, deadline=None)
 def test_damaged_datagram_is_parsed_or_refused(
     octets: bytes, size: int, more: st.DataObject
 ) -> None:
