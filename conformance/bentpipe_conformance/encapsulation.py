@@ -8,7 +8,7 @@ from typing import Literal, get_args
 Kind = Literal["udp", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-DEFAULT_UDP_PORT = 9899
+DEFAULT_UDP_PORT = 7253
 """UDP port of an implementation whose description names none."""
 
 EXPERIMENTAL = (253, 254)

@@ -61,8 +61,8 @@ class Opening:
     """How an implementation is made to open a connection (the adapter command).
 
     Attributes:
-        line: a line for its standard input, with ``{tester}``, ``{port}``, ``{service}``,
-            ``{udp_port}`` and ``{protocol}`` to be filled in; empty for a command.
+        line: a line for its standard input, with ``{tester}``, ``{udp_port}``, ``{port}`` and
+            ``{octets}`` to be filled in; empty for a command.
         command: words of a command with the same placeholders; empty for a line. Neither: the
             lane asks the implementation itself.
     """
@@ -87,18 +87,16 @@ class OpenRequest:
 
     Attributes:
         tester: the tester's IPv4 address.
-        port: the tester's port in the protocol under test.
-        service: what the implementation does on the connection: ``echo`` (return what it
-            receives), ``discard`` or ``chargen``.
-        udp_port: the tester's UDP port, where the protocol travels in UDP.
-        protocol: the IP protocol number, where it travels directly in IP.
+        port: the tester's port in the protocol under test: 9 (discard: the implementation sends)
+            or 19 (chargen: the implementation receives, until the tester closes).
+        octets: how much to send at least, to port 9.
+        udp_port: the tester's UDP port, 0 where the protocol travels directly in IP.
     """
 
     tester: str
     port: int
-    service: str
+    octets: int
     udp_port: int = 0
-    protocol: int = 0
 
 
 class Lane(Protocol):

@@ -31,7 +31,7 @@ A description has these tables; ``iuts/README.md`` shows whole ones.
 ``[services]``
     The ports of ``echo``, ``discard`` and ``chargen`` where they are not 7, 9 and 19.
 ``[encapsulation]``
-    For STP, how its packets travel: ``kind`` ``udp`` (default) to ``port`` (9899; ``{udp_port}`` in
+    For STP, how its packets travel: ``kind`` ``udp`` (default) to ``port`` (7253; ``{udp_port}`` in
     the command), or ``ip`` with ``protocol`` (253; ``{protocol}`` in the command).
 ``[open]``
     How to make it open a connection, with the placeholders of :data:`OPEN_PLACEHOLDERS`: a
@@ -71,10 +71,9 @@ directory of what ``build`` made, the descriptor of the TUN or TAP, the implemen
 and its prefix length, the next hop's address, the largest packet in octets, for a TAP the two
 Ethernet addresses, and for STP its UDP port or IP protocol number."""
 
-OPEN_PLACEHOLDERS = ("python", "here", "tester", "port", "service", "udp_port", "protocol")
-"""What ``[open]`` may name: the interpreter, the description's directory, the tester's address and
-port, what to serve on the connection (``echo``, ``discard`` or ``chargen``), and the tester's UDP
-port or the IP protocol number."""
+OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "octets")
+"""What ``[open]`` may name: the interpreter, the description's directory, the tester's address, UDP
+port and STP port (9: send to it; 19: receive from it), and how many octets to send to port 9."""
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
 """Where the tester's addresses are in every bed."""

@@ -5,7 +5,6 @@ The only place of this room that sees the reference's protocol code.
 
 from __future__ import annotations
 
-import importlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from bentpipe_reference.sim import Handle, Simulation
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.host import TcpHost
 
+from bentpipe_conformance.encapsulation import DEFAULT_UDP_PORT
 from bentpipe_conformance.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
 from bentpipe_conformance.suite import SNR, Suite
 
@@ -120,7 +120,11 @@ class SimulatedLane:
         opener = getattr(self._host, "open", None)
         if opener is None:
             raise LaneError("the reference of this suite cannot be made to open a connection")
-        self._drive(lambda now: opener(request.tester, request.port, request.service, now))
+        # The tester discards at port 9 and generates at port 19; the caller does the reverse.
+        service = {9: "chargen", 19: "discard"}[request.port]
+        self._drive(
+            lambda now: opener(request.tester, request.port, service, now, request.udp_port)
+        )
 
     def _drive(self, step: Callable[[float], object]) -> None:
         """Let the host take a step, then carry what it sends."""
@@ -211,6 +215,11 @@ def stp_lane(
     """
     if profile != "stp1":
         raise LaneError(f"the STP reference has no profile {profile!r}; it has stp1")
-    host = importlib.import_module("bentpipe_reference.stp.host")
-    config = host.HostConfig()
-    return SimulatedLane(configure(config) if configure else config, link, seed, host.StpHost)
+    # Here, so that judging TCP does not load it.
+    from bentpipe_reference.stp.config import StpConfig
+    from bentpipe_reference.stp.host import StpHost
+
+    config = StpConfig(udp_port=DEFAULT_UDP_PORT)
+    if configure is not None:
+        config = configure(config)
+    return SimulatedLane(config, link, seed, getattr(config, "host_class", StpHost))

@@ -34,7 +34,7 @@ from bentpipe_conformance.stp.wire import (
     Stp,
     build,
     build_datagram,
-)  # fmt: skip
+)
 from bentpipe_conformance.suite import STP
 from bentpipe_conformance.trace import Trace, read_trace
 from bentpipe_conformance.verdict import Verdict

@@ -30,7 +30,7 @@ from bentpipe_conformance.stp.wire import (
     C,
     R,
     Stp,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from bentpipe_conformance.stp.peer import Peer

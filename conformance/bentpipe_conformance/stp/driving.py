@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.lane import Lane
-from bentpipe_conformance.probing import ECHO_TEXT, UNUSED_PORT, Probe, examine
+from bentpipe_conformance.probing import ECHO_TEXT, Probe, examine
 from bentpipe_conformance.running import RunSettings
 from bentpipe_conformance.scripting import NotReached
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import chargen
-from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.peer import UNUSED_PORT, Peer
 from bentpipe_conformance.suite import Driving
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from bentpipe_conformance.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
 from bentpipe_conformance.lane import OpenRequest, Port
@@ -23,19 +23,29 @@ from bentpipe_conformance.stp.connection import (
     losing,
     pattern,
     withholding,
-)  # fmt: skip
+)
 from bentpipe_conformance.stp.wire import (
     BEGIN,
+    ENDAK,
     UDP,
     C,
     MalformedPacket,
     Stp,
     build,
     dissect,
-)  # fmt: skip
+)
+
+UNUSED_PORT = 47
+"""An STP port that no upper tester serves."""
 
 Opener = Callable[[OpenRequest], None]
 """Has the implementation open a connection."""
+
+
+Role = Literal["send", "receive"]
+
+ROLES: Mapping[Role, int] = {"send": 9, "receive": 19}
+"""The tester's port that the IUT calls for a role: discard and chargen."""
 
 
 class Peer:
@@ -175,11 +185,16 @@ class Peer:
         self._every.append(connection)
         return connection
 
-    def summon(self, service: str = "discard", *, within: float | None = None) -> Connection:
+    def summon(
+        self, role: Role = "receive", *, octets: int = 100_000, within: float | None = None
+    ) -> Connection:
         """Have the IUT open a connection and wait for its BEGIN, which is not answered yet.
 
+        Answer it with :meth:`Connection.confirm`, a BGAK, or with anything else.
+
         Args:
-            service: what the IUT does on the connection.
+            role: what the IUT does: ``send`` (it calls port 9) or ``receive`` (it calls port 19).
+            octets: how much it sends at least, if it sends.
             within: seconds to wait for the BEGIN.
 
         Raises:
@@ -188,12 +203,10 @@ class Peer:
         """
         if self._opener is None:
             raise NotReached("this lane cannot make the implementation open a connection")
-        self._next_port += 1
-        own = self._next_port
+        own = ROLES[role]
         before = len(self.strays)
-        self._opener(
-            OpenRequest(self.address, own, service, self.udp_port, self._encapsulation.protocol)
-        )
+        udp_port = self.udp_port if self._encapsulation.kind == "udp" else 0
+        self._opener(OpenRequest(self.address, own, octets, udp_port))
         patience = 2 * self.rtt + PATIENCE_S if within is None else within
         deadline = self.now() + patience
         while True:
@@ -241,11 +254,17 @@ class Peer:
             pass
 
     def finish(self) -> None:
-        """Abort every connection still open, so that the IUT carries nothing into the next case."""
+        """Abort every connection still open, so that the IUT carries nothing into the next case.
+
+        In any case a last packet leaves, an ENDAK that everybody discards if there is nothing to
+        abort: the record shows by it how long the tester waited for what never came.
+        """
         self._later.clear()
-        for connection in self._every:
-            if connection.opening is not None:
-                connection.abort()
+        open_ = [item for item in self._every if item.opening is not None and not item.closed]
+        for connection in open_:
+            connection.abort()
+        if not open_:
+            self.prepare(UNUSED_PORT).send(ENDAK)
 
 
 __all__ = [

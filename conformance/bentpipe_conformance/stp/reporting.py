@@ -15,7 +15,7 @@ from bentpipe_conformance.stp.analysis.events import (
     ReportSent,
     SdHeard,
     SdSent,
-)  # fmt: skip
+)
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
 from bentpipe_conformance.suite import Reporting

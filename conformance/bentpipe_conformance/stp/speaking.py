@@ -26,7 +26,7 @@ from bentpipe_conformance.stp.wire import (
     C,
     Stp,
     build,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from bentpipe_conformance.stp.peer import Peer
@@ -173,11 +173,11 @@ class Speaker:
             self.sent[0] = data, fin
             self.vt_s = 1
             self._offset = len(data)
-        self.send(BEGIN, data=data, flags=FIN if fin else 0, **fields)
+        self.send(BEGIN, **{"data": data, "flags": FIN if fin else 0, **fields})
 
     def confirm(self, *, challenge: bool = False, **fields: Any) -> None:
         """Send a BGAK with both CSNs, with the C flag when it is a ``challenge``."""
-        self.send(BGAK, flags=C if challenge else 0, **fields)
+        self.send(BGAK, **{"flags": C if challenge else 0, **fields})
 
     def sd(
         self,

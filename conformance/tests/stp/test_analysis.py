@@ -16,7 +16,7 @@ from bentpipe_conformance.stp.wire import (
     USTAT,
     A,
     C,
-)  # fmt: skip
+)
 
 
 def figure_8() -> StpStory:

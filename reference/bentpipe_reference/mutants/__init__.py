@@ -12,6 +12,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.sender import Sender
@@ -26,13 +27,13 @@ class Mutant:
         breaks: the requirement whose checker must notice.
         title: the defect in one sentence.
         configure: turns the configuration of the true reference into the mutant's.
-        profile: the profile whose reference it mutates, ``hk99`` or ``rfc``.
+        profile: the profile whose reference it mutates, ``hk99``, ``rfc`` or ``stp1``.
     """
 
     id: str
     breaks: str
     title: str
-    configure: Callable[[EndpointConfig], EndpointConfig]
+    configure: Callable[[Any], Any]
     profile: str = "rfc"
 
 

@@ -18,7 +18,7 @@ from bentpipe_conformance.stp.analysis.events import (
     ReportSent,
     SdHeard,
     SdSent,
-)  # fmt: skip
+)
 from bentpipe_conformance.stp.analysis.incarnations import Incarnation, separate
 from bentpipe_conformance.stp.analysis.receiver import Receiver
 from bentpipe_conformance.stp.analysis.sender import Sender
@@ -38,7 +38,7 @@ from bentpipe_conformance.stp.wire import (
     C,
     R,
     Stp,
-)  # fmt: skip
+)
 from bentpipe_conformance.trace import Packet, Trace
 
 IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4

@@ -9,7 +9,7 @@ from bentpipe_conformance.stp.analysis.events import (
     PollHeard,
     ReportSent,
     SdHeard,
-)  # fmt: skip
+)
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT, near
 from bentpipe_conformance.stp.reception import Reception
 from bentpipe_conformance.stp.wire import FIN, SDP, STAT, Stp

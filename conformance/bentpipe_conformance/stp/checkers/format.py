@@ -16,7 +16,7 @@ from bentpipe_conformance.stp.checkers.common import (
     name,
     observed_long_enough,
     sent_packets,
-)  # fmt: skip
+)
 from bentpipe_conformance.stp.numbers import LEAST_MAX_SD, near, tag_of
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -31,7 +31,7 @@ from bentpipe_conformance.stp.wire import (
     USTAT,
     R,
     Stp,
-)  # fmt: skip
+)
 
 LARGEST_PACKET = 1500 - 20
 """Octets of an STP packet over IPv4 on the suite's links, whose MTU is 1,500; UDP takes 8 more."""
@@ -106,7 +106,7 @@ def _discarded(flow: Flow, context: Context, event: Other, what: str) -> Iterato
     knowing = _report_that_knows(flow, event)
     if knowing is not None:
         yield context.violated(f"{what} was taken in, as a later report shows", at, knowing)
-    elif not others and any(p.outgoing and p.time > event.time + DUE_S for p in flow.packets):
+    elif not others and observed_long_enough(flow, at):
         yield context.holds(f"{what} was neither answered nor taken in", at)
 
 
