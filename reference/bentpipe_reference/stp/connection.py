@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from bentpipe_reference.stp.conditions import TAG_MASK
 from bentpipe_reference.stp.events import Events, StreamError
 from bentpipe_reference.stp.packets import Begin, Bgak, Flags, Packet, Reason
-from bentpipe_reference.stp.procedures import TAG_MASK, Procedures
+from bentpipe_reference.stp.procedures import Procedures
 from bentpipe_reference.stp.sender import Source
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import CELLS, TAGGED, Row, State

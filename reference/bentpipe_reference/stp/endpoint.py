@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
+from bentpipe_reference.stp.conditions import Identity
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.csn import CsnGenerator, PeerCache
 from bentpipe_reference.stp.events import Events, TraceSink
 from bentpipe_reference.stp.packets import Begin, Packet
-from bentpipe_reference.stp.procedures import Identity
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.without import WithoutConnection
 

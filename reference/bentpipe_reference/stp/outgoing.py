@@ -104,12 +104,13 @@ class Outgoing:
 
     def _may_repeat(self, entry: SentSd, now: float, affords: Affords) -> bool:
         congestion = self.congestion
-        if not congestion.first_retransmission:
-            if not congestion.room(self.sender.flight, entry.size):
-                return False
-            if not self.pacer.ready(now):
-                self._paced = True
-                return False
+        if not congestion.first_retransmission and not congestion.room(
+            self.sender.flight, entry.size
+        ):
+            return False
+        if not self.pacer.ready(now):
+            self._paced = True
+            return False
         return self._within(affords, 12 + len(entry.data))
 
     def _repeat(self, entry: SentSd, now: float, put: Callable[[Packet], None]) -> None:

@@ -226,7 +226,13 @@ class Sender:
         entry.times += 1
         self.vt_pd += 1
         self.flight += entry.size
-        entry.grows = self._congestion.uses_window(self.flight)
+        entry.grows = self._congestion.uses_window(self.flight) or self.waits_for_window()
+
+    def waits_for_window(self) -> bool:
+        """Whether there is more to send than the window and the pacing let go (STP-CG-010)."""
+        waiting = len(self._unsent) + self.flight
+        enough = self._source is not None or waiting >= self._congestion.cwnd
+        return enough and self.permitted()
 
     def stamp(self) -> int:
         """Section 6.1: the number of the last POLL sent."""

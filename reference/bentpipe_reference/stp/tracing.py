@@ -38,7 +38,7 @@ from bentpipe_reference.stp.packets import Packet
 from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap
 
 if TYPE_CHECKING:
-    from bentpipe_reference.stp.procedures import Procedures
+    from bentpipe_reference.stp.conditions import Conditions
 
 _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
 _RECEIVER_EVENTS = frozenset({"sd", "poll_arrives"})
@@ -65,7 +65,7 @@ class StpTrace:
 
 
 def step_record(
-    connection: Procedures, name: str, now: float, values: dict[str, Any]
+    connection: Conditions, name: str, now: float, values: dict[str, Any]
 ) -> dict[str, Any]:
     """One event with the variables after it."""
     record = {
@@ -98,7 +98,7 @@ def packet_values(packet: Packet, row: str) -> dict[str, Any]:
     return values
 
 
-def _relative_to_sender(connection: Procedures, values: dict[str, Any]) -> dict[str, Any]:
+def _relative_to_sender(connection: Conditions, values: dict[str, Any]) -> dict[str, Any]:
     sender = connection.outgoing.sender
     relative: dict[str, Any] = {}
     for name, value in values.items():
@@ -115,7 +115,7 @@ def _relative_to_sender(connection: Procedures, values: dict[str, Any]) -> dict[
     return relative
 
 
-def _relative_to_receiver(connection: Procedures, values: dict[str, Any]) -> dict[str, Any]:
+def _relative_to_receiver(connection: Conditions, values: dict[str, Any]) -> dict[str, Any]:
     receiver = connection.receiver
     assert receiver is not None
     relative: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def _relative_to_receiver(connection: Procedures, values: dict[str, Any]) -> dic
     return relative
 
 
-def _sender_variables(connection: Procedures) -> dict[str, Any]:
+def _sender_variables(connection: Conditions) -> dict[str, Any]:
     sender = connection.outgoing.sender
     iss = sender.iss
     return {
@@ -144,7 +144,7 @@ def _sender_variables(connection: Procedures) -> dict[str, Any]:
     }
 
 
-def _receiver_variables(connection: Procedures) -> dict[str, Any]:
+def _receiver_variables(connection: Conditions) -> dict[str, Any]:
     receiver = connection.receiver
     assert receiver is not None
     iss = receiver.iss
