@@ -61,8 +61,8 @@ class Opening:
     """How an implementation is made to open a connection (the adapter command).
 
     Attributes:
-        line: a line for its standard input, with ``{tester}``, ``{udp_port}``, ``{port}`` and
-            ``{octets}`` to be filled in; empty for a command.
+        line: a line for its standard input, with ``{tester}``, ``{udp_port}``, ``{port}``,
+            ``{service}`` and ``{octets}`` to be filled in; empty for a command.
         command: words of a command with the same placeholders; empty for a line. Neither: the
             lane asks the implementation itself.
     """
@@ -97,6 +97,11 @@ class OpenRequest:
     port: int
     octets: int
     udp_port: int = 0
+
+    @property
+    def service(self) -> str:
+        """What the implementation does on the connection: ``chargen`` (send) or ``discard``."""
+        return {9: "chargen", 19: "discard"}[self.port]
 
 
 class Lane(Protocol):

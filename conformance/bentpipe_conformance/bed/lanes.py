@@ -311,7 +311,7 @@ class KernelLane:
                 "The implementation cannot be made to open a connection; add [open] to its TOML "
                 "file, or declare active_open = false."
             )
-        values = {**asdict(request), "python": sys.executable}
+        values = {**asdict(request), "service": request.service, "python": sys.executable}
         opening = self._opening.filled(values)
         if opening.line:
             assert self._process is not None

@@ -71,9 +71,10 @@ directory of what ``build`` made, the descriptor of the TUN or TAP, the implemen
 and its prefix length, the next hop's address, the largest packet in octets, for a TAP the two
 Ethernet addresses, and for STP its UDP port or IP protocol number."""
 
-OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "octets")
+OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "service", "octets")
 """What ``[open]`` may name: the interpreter, the description's directory, the tester's address, UDP
-port and STP port (9: send to it; 19: receive from it), and how many octets to send to port 9."""
+port and STP port (9: send to it; 19: receive from it), the same as what the implementation does
+(``chargen`` or ``discard``), and how many octets to send to port 9."""
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
 """Where the tester's addresses are in every bed."""

@@ -120,10 +120,8 @@ class SimulatedLane:
         opener = getattr(self._host, "open", None)
         if opener is None:
             raise LaneError("the reference of this suite cannot be made to open a connection")
-        # The tester discards at port 9 and generates at port 19; the caller does the reverse.
-        service = {9: "chargen", 19: "discard"}[request.port]
         self._drive(
-            lambda now: opener(request.tester, request.port, service, now, request.udp_port)
+            lambda now: opener(request.tester, request.port, request.service, now, request.udp_port)
         )
 
     def _drive(self, step: Callable[[float], object]) -> None:

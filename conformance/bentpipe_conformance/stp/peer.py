@@ -213,10 +213,13 @@ class Peer:
             for place in range(before, len(self.strays)):
                 time, packet = self.strays[place]
                 if isinstance(packet, Stp) and packet.type == BEGIN and packet.dport == own:
-                    del self.strays[place]
                     connection = self.prepare(packet.sport, source_port=own)
                     connection.accept(time, packet)
                     connection.inbox.clear()
+                    # SDs may have followed the BEGIN before the connection was here to take them.
+                    later, self.strays[place:] = self.strays[place + 1 :], []
+                    for item in later:
+                        self._take(*item)
                     return connection
             if not self.pump(deadline):
                 raise NotReached(f"no BEGIN from the implementation within {patience:.1f} s")
@@ -237,9 +240,13 @@ class Peer:
 
     def _sort(self, time: float, octets: bytes) -> None:
         try:
-            packet = dissect(octets)
+            self._take(time, dissect(octets))
         except MalformedPacket:
             self.strays.append((time, octets))
+
+    def _take(self, time: float, packet: Stp | bytes) -> None:
+        if isinstance(packet, bytes):
+            self.strays.append((time, packet))
             return
         connection = self._connections.get((packet.dport, packet.sport))
         if connection is None or packet.src != self.iut_address:

@@ -139,3 +139,13 @@ def test_idle_begin_without_max_sd(peer: Peer) -> None:
     connection = peer.connect("chargen", max_sd=None)
     connection.receive(10)
     connection.abort()
+
+
+@case("STP-PF-009", "STP-PF-010", needs=("active_open",))
+def test_calling_early_data(peer: Peer) -> None:
+    """A BEGIN announces MaxSD; until the BGAK no packet carries more than 512 octets."""
+    connection = peer.summon("send")
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.receive(10)
+    connection.abort()
