@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 Progress = Callable[[str], None]
@@ -315,7 +316,7 @@ def _compile_smoltcp(sources: Path, output: Path, shop: _Shop) -> None:
     shutil.copy(shop.scratch / "target" / "release" / "smoltcp-responder", output)
 
 
-# gVisor: a Go module, pinned by go.sum.
+# gVisor: a Go module, pinned by go.sum. stp-go: Go's standard library is all it needs.
 
 _GO = (1, 23)
 
@@ -324,21 +325,21 @@ def _go() -> str:
     return _program("go", "/usr/local/go/bin", "~/go/bin") or "go"
 
 
-def _gvisor_toolchain() -> str:
+def _go_toolchain(title: str) -> str:
     go = _said([_go(), "version"])
     if not _at_least(go, _GO):
         raise IutUnavailable(
-            f"gVisor netstack needs Go {_GO[0]}.{_GO[1]} or newer and this machine has "
+            f"{title} needs Go {_GO[0]}.{_GO[1]} or newer and this machine has "
             f"{go or 'none'}: apt-get install golang, or a newer one where that is older."
         )
     return go
 
 
-def _compile_gvisor(sources: Path, output: Path, shop: _Shop) -> None:
+def _compile_go(program: str, sources: Path, output: Path, shop: _Shop) -> None:
     shop.run(
         [
             _go(), "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
-            "-o", output / "gvisor-responder", ".",
+            "-o", output / program, ".",
         ],
         cwd=sources,
         # The machine's own toolchain, and a static program.
@@ -347,8 +348,13 @@ def _compile_gvisor(sources: Path, output: Path, shop: _Shop) -> None:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "gvisor": Recipe("gVisor netstack", _gvisor_toolchain, _compile_gvisor),
+    "gvisor": Recipe(
+        "gVisor netstack",
+        partial(_go_toolchain, "gVisor netstack"),
+        partial(_compile_go, "gvisor-responder"),
+    ),
     "lwip": Recipe("lwIP", _lwip_toolchain, _compile_lwip),
     "smoltcp": Recipe("smoltcp", _smoltcp_toolchain, _compile_smoltcp),
+    "stp-go": Recipe("stp-go", partial(_go_toolchain, "stp-go"), partial(_compile_go, "stp-go")),
 }
 """What can be built, by the name a description uses."""

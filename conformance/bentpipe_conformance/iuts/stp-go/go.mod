@@ -1,0 +1,3 @@
+module bentpipe/stp-go
+
+go 1.23

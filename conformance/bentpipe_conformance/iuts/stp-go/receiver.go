@@ -1,0 +1,129 @@
+package main
+
+// arrival is one SD that has come and is not yet with the user.
+type arrival struct {
+	data []byte
+	fin  bool
+	held bool
+}
+
+// receiver is the receiving half of one direction (STP/1 sections 6.2, 6.3 and 6.6). It holds at
+// most window SDs, whatever arrives.
+type receiver struct {
+	vrR, vrH, vrMR uint32
+	window         int
+
+	ring []arrival // the SD numbered vrR+i is at (head+i) mod window
+	head int
+
+	queue    [][]byte // delivered in order, not yet taken by the user
+	fin      uint32   // number of the SD with the FIN
+	finKnown bool
+	finished bool // the FIN and all before it have been delivered
+
+	lastPS, lastTimestamp uint32 // of the newest POLL answered
+	lastMR                uint32 // the credit that the last report showed
+}
+
+func (r *receiver) start(iss uint32, window int) {
+	*r = receiver{vrR: iss, vrH: iss, window: window, ring: make([]arrival, window)}
+	r.vrMR = seqAdd(iss, window)
+	r.lastMR = r.vrMR
+}
+
+// take receives an SD. If it opens a gap, [from, n) is what a USTAT has to report (STP-DT-001).
+func (r *receiver) take(n uint32, data []byte, fin bool) (from uint32, gap bool) {
+	offset := seqDist(r.vrR, n)
+	if offset >= seqDist(r.vrR, r.vrMR) || r.finished || r.finKnown && seqBelow(r.fin, n) {
+		return 0, false
+	}
+	place := &r.ring[(r.head+offset)%r.window]
+	if place.held {
+		return 0, false
+	}
+	from, gap = r.vrH, seqBelow(r.vrH, n)
+	*place = arrival{append([]byte(nil), data...), fin, true}
+	if fin {
+		r.fin, r.finKnown = n, true
+	}
+	r.vrH = seqHigher(r.vrH, seqAdd(n, 1))
+	r.deliver()
+	return from, gap
+}
+
+func (r *receiver) deliver() {
+	for next := &r.ring[r.head]; next.held && !r.finished; next = &r.ring[r.head] {
+		if len(next.data) > 0 {
+			r.queue = append(r.queue, next.data)
+		}
+		r.finished = next.fin
+		*next = arrival{}
+		r.head = (r.head + 1) % r.window
+		r.vrR = seqAdd(r.vrR, 1)
+	}
+	r.giveCredit()
+}
+
+func (r *receiver) giveCredit() {
+	r.vrMR = seqHigher(r.vrMR, seqAdd(r.vrR, r.window-len(r.queue)))
+}
+
+// read takes the next octets in order, nil if there are none yet.
+func (r *receiver) read() []byte {
+	if len(r.queue) == 0 {
+		return nil
+	}
+	data := r.queue[0]
+	r.queue[0] = nil
+	r.queue = r.queue[1:]
+	r.giveCredit()
+	return data
+}
+
+// ended tells whether the user has taken everything up to the peer's FIN (STP-CC-004).
+func (r *receiver) ended() bool { return r.finished && len(r.queue) == 0 }
+
+// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008).
+func (r *receiver) polled(nS, nPS, timestamp uint32) {
+	if seqBelow(r.vrH, nS) && seqWithin(r.vrH, nS, r.vrMR) {
+		r.vrH = nS
+	}
+	if !seqBelow(nPS, r.lastPS) {
+		r.lastPS, r.lastTimestamp = nPS, timestamp
+	}
+}
+
+// list is the uncut list of a STAT (section 3.6).
+func (r *receiver) list() []uint32 {
+	span := seqDist(r.vrR, r.vrH)
+	if span == 0 {
+		return nil
+	}
+	var list []uint32
+	held := true
+	for offset := 0; offset < span; offset++ {
+		if now := r.ring[(r.head+offset)%r.window].held; now != held {
+			list = append(list, seqAdd(r.vrR, offset))
+			held = now
+		}
+	}
+	return append(list, r.vrH)
+}
+
+// cut splits a list into those of several STATs (STP-PF-012).
+func cut(list []uint32, most int) [][]uint32 {
+	var pieces [][]uint32
+	for len(list) > most {
+		pieces = append(pieces, list[:most])
+		list = list[most-1:]
+	}
+	return append(pieces, list)
+}
+
+// reopened tells whether a closed window must be announced as open now (STP-DT-024).
+func (r *receiver) reopened() bool {
+	if seqBelow(r.vrH, r.lastMR) || r.finished {
+		return false
+	}
+	return seqDist(r.vrH, r.vrMR) >= max(1, min(16, r.window/2))
+}

@@ -1,0 +1,245 @@
+package main
+
+// handle looks a packet up in the state table of STP/1 section 9; one that belongs to no connection
+// is the endpoint's (endpoint.unconnected).
+func (c *conn) handle(now instant, p *packet) {
+	switch p.kind {
+	case typeSD, typeSDP, typePOLL, typeSTAT, typeUSTAT:
+		// These carry no CSN but the tag (section 4).
+		if c.state != calling && p.tag != uint16(c.peerCSN) {
+			return
+		}
+	case typeBEGIN:
+		if p.version != version {
+			c.ep.refuse(c.key, p.csn, reasonVersion)
+			return
+		}
+	}
+	c.heard = now
+	switch c.state {
+	case calling:
+		c.whileCalling(now, p)
+	case called:
+		c.whileCalled(now, p)
+	case ready:
+		c.whileReady(now, p)
+	case releasing:
+		c.whileReleasing(now, p)
+	}
+}
+
+// validEND is section 5.6 for an END with or without R flag.
+func (c *conn) validEND(p *packet) bool {
+	switch {
+	case !c.peerKnown:
+		return p.flags&flagR == 0 && p.peerCSN == c.csn
+	case p.csn != c.peerCSN:
+		return false
+	case c.state == called && p.flags&flagR == 0 && p.peerCSN == 0:
+		return true
+	}
+	return p.peerCSN == c.csn
+}
+
+func (c *conn) whileCalling(now instant, p *packet) {
+	switch p.kind {
+	case typeBEGIN:
+		// Both have called. Its data counts once a BGAK has proven the peer's CSN.
+		c.beginning = *p
+		c.beginning.data = append([]byte(nil), p.data...)
+		c.beginning.list = nil
+		c.sendBGAK(flagC, p.csn, p.sequence, seqAdd(p.sequence, c.ep.cfg.credit))
+	case typeBGAK:
+		if p.peerCSN != c.csn {
+			c.ep.unknown(now, c.key, p)
+		} else if seqWithin(c.iss, p.nR, c.snd.vtS) {
+			c.accepted(now, p)
+		}
+	case typeBGREJ:
+		if p.peerCSN == c.csn {
+			c.end(errRefused)
+		}
+	case typeEND:
+		if p.flags&flagR == 0 && c.validEND(p) {
+			c.ep.acknowledgeEND(c.key, p)
+			c.end(errAborted)
+		}
+	}
+}
+
+// accepted is the BGAK that a caller has waited for.
+func (c *conn) accepted(now instant, p *packet) {
+	c.state, c.ccAt = ready, never
+	c.peerCSN, c.peerKnown, c.peerISS, c.peerMaxSD = p.csn, true, p.sequence, p.maxSD
+	c.repeated = packet{}
+	c.snd.setSMSS(c.smss())
+	c.snd.acknowledged(p.nR, p.nMR)
+	c.snd.silentFrom, c.snd.unanswered = never, never
+	c.snd.ask = c.snd.unacknowledged() // early data may be lost or held
+	if b := &c.beginning; b.kind == typeBEGIN && b.csn == p.csn && b.sequence == p.sequence &&
+		(len(b.data) > 0 || b.flags&flagFIN != 0) {
+		c.hold(b)
+	}
+	c.beginning = packet{}
+	c.startReceiver()
+	c.ep.remember(now, c.key.peer, c.peerCSN)
+	// A listener that knows this endpoint does not ask, and may still send next to nothing until it
+	// hears from here (STP-SEC-001). If it has all the data, that would be never.
+	if p.flags&flagC != 0 || !c.snd.unacknowledged() && !c.snd.waiting() {
+		c.accept(0)
+	}
+}
+
+func (c *conn) whileCalled(now instant, p *packet) {
+	switch p.kind {
+	case typeBEGIN:
+		if p.csn == c.peerCSN {
+			c.ask()
+		} else if csnNewer(p.csn, c.peerCSN) {
+			c.end(errSuperseded)
+			c.ep.replace(now, c, p)
+		}
+	case typeBGAK:
+		if p.csn == c.peerCSN && p.peerCSN == c.csn && p.nR == c.iss {
+			c.proven = true
+			if p.maxSD != 0 {
+				c.peerMaxSD = p.maxSD
+			}
+			c.open(now)
+			c.snd.vtMS = seqHigher(c.snd.vtMS, p.nMR)
+			if p.flags&flagC != 0 {
+				c.accept(0)
+			}
+		}
+	case typeEND:
+		if c.validEND(p) {
+			if p.flags&flagR == 0 {
+				c.ep.acknowledgeEND(c.key, p)
+			}
+			c.end(errAborted)
+		}
+	case typeSD:
+		c.hold(p)
+	case typeSDP:
+		c.hold(p)
+		c.ask()
+	case typePOLL:
+		c.ask()
+	}
+}
+
+func (c *conn) whileReady(now instant, p *packet) {
+	switch p.kind {
+	case typeBEGIN:
+		if p.csn == c.peerCSN {
+			c.accept(0)
+		} else {
+			c.challenge(now)
+		}
+	case typeBGAK:
+		switch {
+		case p.peerCSN != c.csn:
+		case p.csn == c.peerCSN:
+			c.proven = true
+			if p.flags&flagC != 0 {
+				c.accept(0)
+			}
+		case csnNewer(p.csn, c.peerCSN):
+			c.emit(&packet{
+				kind: typeEND, flags: flagA, reason: reasonUnknown, sequence: c.rcv.vrR,
+				csn: c.csn, peerCSN: p.csn,
+			})
+			c.end(errRestarted)
+		}
+	case typeEND:
+		c.endWhileReady(now, p)
+	case typeSD:
+		c.take(p.sequence, p.data, p.flags&flagFIN != 0)
+	case typeSDP:
+		c.take(p.sequence, p.data, p.flags&flagFIN != 0)
+		c.answerPOLL(seqAdd(p.sequence, 1), p)
+	case typePOLL:
+		c.answerPOLL(p.sequence, p)
+	case typeSTAT:
+		if c.snd.stat(now, p) {
+			c.proven = true
+		}
+	case typeUSTAT:
+		c.snd.ustat(p)
+	}
+}
+
+func (c *conn) endWhileReady(now instant, p *packet) {
+	switch {
+	case p.flags&flagR != 0:
+		if c.validEND(p) {
+			c.end(errForgotten)
+		} else if p.csn == 0 && p.peerCSN == c.csn&0xFFFF {
+			c.challenge(now)
+		}
+		return
+	case !c.validEND(p):
+		return
+	}
+	c.ep.acknowledgeEND(c.key, p)
+	switch {
+	case p.flags&flagA != 0:
+		c.end(errAborted)
+	case c.snd.finSent && p.sequence == seqAdd(c.snd.fin, 1) && c.rcv.finished:
+		c.end(nil)
+	default:
+		c.end(errPremature)
+	}
+}
+
+func (c *conn) whileReleasing(now instant, p *packet) {
+	switch p.kind {
+	case typeBEGIN:
+		if c.peerKnown && csnNewer(p.csn, c.peerCSN) {
+			c.end(nil)
+			c.ep.replace(now, c, p)
+		}
+	case typeEND:
+		if c.validEND(p) {
+			if p.flags&flagR == 0 {
+				c.ep.acknowledgeEND(c.key, p)
+			}
+			c.end(nil)
+		}
+	case typeENDAK:
+		if p.peerCSN == c.csn {
+			c.end(nil)
+		}
+	}
+}
+
+// take receives an SD and reports the gap that it opens (section 6.2).
+func (c *conn) take(n uint32, data []byte, fin bool) {
+	if len(data) > c.ep.cfg.maxSD {
+		return // more than this endpoint has said it accepts
+	}
+	from, gap := c.rcv.take(n, data, fin)
+	if gap {
+		c.emit(&packet{
+			kind: typeUSTAT, sequence: c.rcv.vrR, nMR: c.rcv.vrMR, list: []uint32{from, n},
+		})
+		c.rcv.lastMR = c.rcv.vrMR
+	}
+}
+
+// answerPOLL sends the STAT that a POLL, or the POLL of an SDP, asks for (section 6.3).
+func (c *conn) answerPOLL(nS uint32, p *packet) {
+	c.supply() // the credit should count what the user takes at once
+	c.rcv.polled(nS, p.nPS, p.timestamp)
+	c.sendSTATs(p.nPS, p.timestamp)
+}
+
+func (c *conn) sendSTATs(nPS, timestamp uint32) {
+	for _, piece := range cut(c.rcv.list(), c.ep.cfg.maxSTAT) {
+		c.emit(&packet{
+			kind: typeSTAT, sequence: c.rcv.vrR, nMR: c.rcv.vrMR, nPS: nPS, timestamp: timestamp,
+			list: piece,
+		})
+	}
+	c.rcv.lastMR = c.rcv.vrMR
+}
