@@ -123,6 +123,7 @@ class Conditions:
         self._early: dict[int, tuple[bytes, int]] = {}
         self._challenged_at = -math.inf
         self._confirm_until = math.inf
+        self._asked_at: float | None = None  # BEGIN or BGAK sent once, not yet answered
         self._release: End | None = None
         self._transmissions = 0
         self._timer_cc = math.inf

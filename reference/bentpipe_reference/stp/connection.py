@@ -229,6 +229,7 @@ class Connection(Procedures):
             self._note_outcome(False, now)
             return
         self.put(self._begin)
+        self._asked_at = now if self._transmissions == 0 else None
         self._arm_timer_cc(now)
         self._note("begin", now, {"first": self._transmissions == 1})
 

@@ -32,6 +32,7 @@ class Outgoing:
         sender, congestion, rtt, pacer, polling: the parts.
         on_step: told of every step when set.
         asks_at_once: a POLL is due now, whatever the timer says.
+        unheard: POLLs go on until a STAT arrives, even with nothing to send (STP-CC-030).
     """
 
     def __init__(self, config: StpConfig, iss: int, ports: tuple[int, int], tag: int) -> None:
@@ -42,6 +43,7 @@ class Outgoing:
         self.polling = (config.polling_class or Polling)(config, self.congestion, self.rtt)
         self.on_step: Note | None = None
         self.asks_at_once = False
+        self.unheard = False
         self._config = config
         self._header = (*ports, tag)
         self._paced = False  # an SD waits for the pacing
@@ -88,7 +90,7 @@ class Outgoing:
         polling.require(self.need(), now)
         due = polling.due(now)
         self._riding = due and self.rides_soon(now)
-        # What STP-SEC-001 keeps back waits for a STAT, so one is asked for.
+        # STP-SEC-001: data that waits for the address to be proven asks for a STAT.
         unproven = self._unaffordable and not polling.unanswered
         if asks or self.asks_at_once or unproven or (due and not self._riding):
             self._send_poll(now, put, affords)
@@ -96,7 +98,7 @@ class Outgoing:
     def need(self) -> Need:
         """Section 7.1: why the timer for POLLs has to run."""
         sender = self.sender
-        if sender.unacknowledged:
+        if sender.unacknowledged or self.unheard:
             return Need.DATA
         if sender.has_new and not self._paced:
             return Need.PROBE
@@ -111,7 +113,7 @@ class Outgoing:
         if not self.pacer.ready(now):
             self._paced = True
             return False
-        return self._within(affords, 12 + len(entry.data))
+        return self._within(affords, len(entry.data))
 
     def _repeat(self, entry: SentSd, now: float, put: Callable[[Packet], None]) -> None:
         self.congestion.first_retransmission = False
@@ -129,11 +131,11 @@ class Outgoing:
         if not self.pacer.ready(now):
             self._paced = True
             return False
-        return self._within(affords, 20 + size)
+        return self._within(affords, size)
 
-    def _within(self, affords: Affords, octets: int) -> bool:
-        """STP-SEC-001."""
-        affordable = affords(octets)
+    def _within(self, affords: Affords, size: int) -> bool:
+        """STP-SEC-001: an SD that leaves no octets for a POLL would have to wait for ever."""
+        affordable = affords(12 + size + 20)
         self._unaffordable = not affordable
         return affordable
 
@@ -208,6 +210,7 @@ class Outgoing:
         report = sender.on_stat(stat)
         if report is not None:
             n_ps = report.n_ps or 0
+            self.unheard = False
             self.rtt.answered(n_ps, now)
             self.polling.answered(now, outstanding=sender.vt_ps > n_ps)
             self._react(report)

@@ -11,6 +11,9 @@ from bentpipe_reference.stp.rtt import RoundTrip
 TICK_S = 0.005
 """Half of the longest tick of STP-CG-008, so that two of them make one."""
 
+_BURST = 4
+"""SDs that may always leave in one tick (STP-CG-008)."""
+
 _PACKETS_AT_LIMIT = 2
 """SDs per tick at a maximum rate; with as many of catching up they are STP-CG-009's four."""
 
@@ -19,7 +22,8 @@ class Pacer:
     """Says when the next SD may leave.
 
     The schedule is that of single SDs; where they are closer than a tick, those of one tick leave
-    together. A driver that wakes up late may catch up by one tick.
+    together. A driver that wakes up late may catch up by one tick, and after a pause four SDs may
+    leave at once (STP-CG-008).
 
     Attributes:
         free_at: when the schedule has its next SD, seconds.
@@ -40,9 +44,14 @@ class Pacer:
         if now < self.free_at:
             return False
         if now - self.free_at > self._tick:
-            self.free_at = now
+            self.free_at = max(self.free_at, now - self.burst())
         self._tick_end = now + self._tick
         return True
+
+    def burst(self) -> float:
+        """What the schedule may be behind after a pause: as much as makes four SDs of a tick."""
+        gap = self.gap(self._congestion.smss)
+        return max(0.0, min((_BURST - 1) * gap, _BURST * gap - self._tick))
 
     def sent(self, octets: int) -> None:
         """An SD with ``octets`` of user data has left."""

@@ -58,6 +58,7 @@ class Procedures(Conditions):
             self.put(self.bgak(0))
         else:
             self.state = State.INCOMING
+            self._asked_at = now
             self._confirm_until = now + self.confirmation_time()
             self.put(self.bgak(Flags.C))
 
@@ -152,13 +153,22 @@ class Procedures(Conditions):
         outgoing.polling.require(Need.NONE, now)  # what waited until now was no silence
         self.state = State.READY
         self.events |= Events.OPENED
+        self._measure(now)
         sender = outgoing.sender
-        asked = bool(bgak.flags & Flags.C)
-        # Who asked had to hold early SDs back and has answered no POLL; then only a new one helps.
-        if asked and not sender.unacknowledged and not sender.has_new:
-            # Without a POLL the peer would never learn that its question was lost.
-            sender.send_empty()
-        outgoing.asks_at_once = sender.unacknowledged and (asked or sender.vt_pd > 0)
+        outgoing.unheard = self.must_be_heard(bgak)
+        # Who asks for confirmation has answered no POLL so far, so a new one is due.
+        lost_touch = sender.unacknowledged and sender.vt_pd > 0
+        outgoing.asks_at_once = outgoing.unheard or lost_touch
+
+    def must_be_heard(self, bgak: Bgak) -> bool:
+        """STP-CC-030: whether POLLs have to make sure that the confirmation arrives."""
+        return bool(bgak.flags & Flags.C)
+
+    def _measure(self, now: float) -> None:
+        """STP-PL-009: a BGAK measures if the packet that it answers was sent once."""
+        if self._asked_at is not None:
+            self.outgoing.rtt.opened(now - self._asked_at)
+        self._asked_at = None
 
     def open_and_confirm(self, bgak: Bgak, now: float) -> None:
         """STP-CC-017: the same, and the peer wants its CSN back."""
@@ -174,12 +184,14 @@ class Procedures(Conditions):
         self.state = State.READY
         # The BGAK may tell of more credit than the BEGIN.
         self.outgoing.learn_credit(bgak.n_mr, bgak.n_r)
+        self._measure(now)
         self._accepted(now)
         if bgak.flags & Flags.C:
             self.put(self.bgak(0))
 
     def ask_again(self, packet: Packet, now: float) -> None:
         """STP-CC-015: the question was lost, or what answers it."""
+        self._asked_at = None
         self.put(self.bgak(Flags.C))
 
     def hold(self, sd: Sd | Sdp, now: float) -> None:

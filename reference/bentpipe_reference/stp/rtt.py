@@ -9,8 +9,8 @@ from bentpipe_reference.tcp.rto import RttEstimator
 class RoundTrip(RttEstimator):
     """RFC 6298's smoothing with gains 1/8 and 1/4, as TCP's; seconds.
 
-    A measurement runs from a POLL that this endpoint noted to the STAT with its number; the
-    timestamp a peer returns is not trusted with a timer.
+    A measurement runs from a POLL that this endpoint noted to the STAT with its number, or from a
+    BEGIN or BGAK to the BGAK; the timestamp a peer returns is not trusted with a timer.
     """
 
     def __init__(self) -> None:
@@ -20,6 +20,10 @@ class RoundTrip(RttEstimator):
     def polled(self, number: int, now: float) -> None:
         """A POLL with the unwrapped N(PS) ``number`` leaves."""
         self._sent[number] = now
+
+    def opened(self, rtt: float) -> None:
+        """A BGAK has answered a packet that was sent once, after ``rtt`` seconds."""
+        self.sample(rtt)
 
     def answered(self, number: int, now: float) -> None:
         """A valid STAT with this N(PS) has arrived; only the first one counts."""

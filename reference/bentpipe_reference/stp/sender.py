@@ -103,7 +103,6 @@ class Sender:
         self._capacity = config.send_buffer
         self._unsent = bytearray()
         self._closing = False
-        self._empty_due = False
         self._source: Source | None = None
         self._numbers: list[int] = []  # of the SDs kept, rising
         self._kept: dict[int, SentSd] = {}
@@ -141,15 +140,10 @@ class Sender:
         self._closing = True
         self._source = None
 
-    def send_empty(self) -> None:
-        """Have an SD without data sent, which makes the peer answer."""
-        self._empty_due = True
-
     def drop(self) -> None:
         """Forget all data: the connection is over."""
         self._unsent = bytearray()
         self.close()
-        self._empty_due = False
         self._numbers, self._kept, self._queue = [], {}, []
         self.flight = 0
 
@@ -167,7 +161,7 @@ class Sender:
             return False
         if self._source is not None and len(self._unsent) < self.max_sd:
             self._pull(self._source)
-        return bool(self._unsent) or self._closing or self._empty_due
+        return bool(self._unsent) or self._closing
 
     def _pull(self, source: Source) -> None:
         # The source may close the stream, and so be let go, before it returns its last octets.
@@ -204,7 +198,6 @@ class Sender:
         del self._unsent[: self.max_sd]
         fin = int(self._closing and not self._unsent)
         entry = SentSd(self.vt_s, data, fin)
-        self._empty_due = False
         if fin:
             self.fin_number = entry.number
         self._numbers.append(entry.number)
