@@ -35,7 +35,13 @@ _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
 )  # fmt: skip
 _SUCCESS = 2193
 _QUOTED = 5000
-_CHATTER = ("Parsing file", "Semantic processing", "Errors:", "Parse Error", "Abort messages:")
+_QUOTING = 1000  # a failure of TLC itself; the message within it says why
+_CHATTER = (
+    "Parsing file", "Semantic processing", "Semantic errors", "Errors:", "Parse Error",
+    "Abort messages:", "Fatal errors",
+)  # fmt: skip
+_TAILS = ("Residual stack trace", " while looking in these directories")
+_NO_TLC = "Could not find or load main class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class Job:
         memory_mb: limit of the Java heap, in MiB.
         timeout: limit in seconds of wall clock.
         short: whether the run is expected to end within seconds.
+        dump: file for the labelled state graph; None for none.
     """
 
     module: Path
@@ -61,6 +68,7 @@ class Job:
     memory_mb: int = 2048
     timeout: float = 600.0
     short: bool = False
+    dump: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,11 @@ def run(
             f"--memory; log: {log}"
         )
     if not outcome.violated and not reading.succeeded:
+        if _NO_TLC in log.read_text(encoding="utf-8", errors="replace"):
+            raise ToolProblem(
+                f"{jar} holds no TLA+ tools; correct or unset TLA2TOOLS_JAR, which names another "
+                f"jar than the pinned one. Log: {log}"
+            )
         raise ToolProblem(
             f"{job.module.stem} could not be checked: {reading.complaint(process.returncode)} "
             f"Log: {log}"
@@ -189,11 +202,12 @@ def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
     searched = (job.directory, *job.libraries)
     libraries = os.pathsep.join(str(path.absolute()) for path in searched)
     scratch = job.directory.absolute() / "states"
+    dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
     return [
         java, *tuning, f"-Xmx{job.memory_mb}m", f"-Djava.io.tmpdir={scratch}",
         f"-DTLA-Library={libraries}", "-cp", str(jar), "tlc2.TLC", "-tool",
         "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
-        "-config", config.name, str(job.module.absolute()),
+        "-config", config.name, *dump, str(job.module.absolute()),
     ]  # fmt: skip
 
 
@@ -210,6 +224,7 @@ class _Reading:
         self._started = started
         self._report = report
         self._errors: list[str] = []
+        self._quoting = False
 
     def read(self, stream: IO[str], copy: IO[str]) -> None:
         """Read until the stream ends."""
@@ -218,12 +233,15 @@ class _Reading:
 
     def complaint(self, status: int) -> str:
         """Why the run came to nothing, in one sentence."""
-        if not self._errors:
-            return f"TLC ended with status {status} and said nothing."
-        specific = [text for text in self._errors if "TLC threw an unexpected" not in text]
-        lines = (line.strip(" *") for line in (specific or self._errors)[0].splitlines())
+        texts = [text for text in self._errors if "TLC threw an unexpected" not in text]
+        lines = (line.strip(" *") for line in (texts or self._errors or [""])[0].splitlines())
         told = [line for line in lines if line and not line.startswith(_CHATTER)]
-        text = " ".join(" ".join(told).partition("Residual stack trace")[0].split())[:300]
+        text = " ".join(" ".join(dict.fromkeys(told)).split())
+        for tail in _TAILS:
+            text = text.partition(tail)[0]
+        text = text[:300].strip()
+        if not text:
+            return f"TLC ended with status {status} and said nothing."
         return text if text.endswith(".") else f"{text}."
 
     def _message(self, code: int, severity: int, text: str) -> None:
@@ -248,8 +266,11 @@ class _Reading:
             outcome.loop = len(outcome.trace) - 1
         elif code == _BACK and (found := _NUMBER.search(text)):
             outcome.loop = int(found[1]) - 1
-        elif severity == 1 or code >= _QUOTED or (code == 0 and _is_complaint(text)):
+        elif text and (
+            severity == 1 or code >= _QUOTED or self._quoting or (code == 0 and _is_complaint(text))
+        ):
             self._errors.append(text)
+        self._quoting = code == _QUOTING
 
     def _count(self, code: int, text: str) -> None:
         if (found := _COUNTS.search(text)) is None:
