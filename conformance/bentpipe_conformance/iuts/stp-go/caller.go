@@ -128,6 +128,7 @@ func parseCommand(line string) (command, error) {
 // desk carries out commands and numbers the calls.
 type desk struct {
 	ep     *endpoint
+	overIP bool // where there are no UDP ports
 	clock  func() instant
 	report func(line string)
 	calls  int
@@ -140,6 +141,9 @@ func (d *desk) obey(asked command) {
 		return
 	}
 	d.calls++
+	if d.overIP {
+		asked.to = netip.AddrPortFrom(asked.to.Addr(), 0)
+	}
 	user := &caller{
 		number: d.calls, service: asked.service, octets: asked.octets, started: now,
 		report: d.report, clock: d.clock, digest: sha256.New(),

@@ -66,6 +66,9 @@ type conn struct {
 	ccWait   time.Duration
 	ccAt     instant // expiry of Timer_CC; in state 3 the end of the wait for confirmation
 
+	asks  int     // BGAKs sent in state 3
+	asked instant // when the last one was, or the BEGIN (STP-PL-009)
+
 	lastChallenge    instant
 	heard            instant // when the last packet arrived
 	proven           bool    // the peer's address is (STP-SEC-001)
@@ -104,7 +107,9 @@ func (c *conn) sendBGAK(flags uint8, peerCSN, nR, nMR uint32) {
 }
 
 // ask sends the BGAK with C flag that waits for confirmation in state 3.
-func (c *conn) ask() {
+func (c *conn) ask(now instant) {
+	c.asks++
+	c.asked = now
 	c.sendBGAK(flagC, c.peerCSN, c.peerISS, seqAdd(c.peerISS, c.ep.cfg.credit))
 }
 
@@ -123,7 +128,7 @@ func (c *conn) challenge(now instant) {
 
 // startTimer sends a BEGIN or END for the first time and starts Timer_CC.
 func (c *conn) startTimer(now instant, p packet) {
-	c.repeated, c.vtCC = p, 1
+	c.repeated, c.vtCC, c.asked = p, 1, now
 	c.ccWait = c.ep.cfg.initialInterval
 	c.ccAt = now + c.ccWait
 	c.emit(&p)
@@ -163,7 +168,7 @@ func (c *conn) beCalled(now instant, p *packet, trusted bool) {
 		c.accept(0)
 		return
 	}
-	c.ask()
+	c.ask(now)
 }
 
 // hold keeps an early SD until the connection is confirmed.

@@ -174,14 +174,16 @@ func run() error {
 	box := &inbox{link: wire}
 	go box.fill(os.Stdin, ownerPipe())
 	fmt.Println("ready")
-	return serve(ep, wire, box)
+	return serve(ep, wire, box, chosen.ip != 0)
 }
 
 // serve moves packets, lines and time into the core until the owner is gone.
-func serve(ep *endpoint, wire link, box *inbox) error {
+func serve(ep *endpoint, wire link, box *inbox, overIP bool) error {
 	start := time.Now()
 	clock := func() instant { return time.Since(start) }
-	work := &desk{ep: ep, clock: clock, report: func(line string) { fmt.Println(line) }}
+	work := &desk{
+		ep: ep, overIP: overIP, clock: clock, report: func(line string) { fmt.Println(line) },
+	}
 	space := make([]byte, largestPacket)
 	for {
 		var wake time.Time // none

@@ -35,7 +35,7 @@ func (s *sender) stat(now instant, p *packet) bool {
 		s.rtt.measure(now - s.polled[p.nPS%pollRecord])
 	}
 	s.vtPA = p.nPS
-	s.unanswered = never
+	s.unanswered, s.unheard = never, false
 	r := s.begin(p.sequence, p.nMR)
 	for i := 1; i < len(p.list); i++ {
 		from, to := p.list[i-1], p.list[i]

@@ -46,6 +46,7 @@ type sender struct {
 	pollBase   instant             // when the timer for POLLs was started
 	pollAt     instant             // when it expires; never while it does not run
 	ask        bool                // a POLL is due as soon as nothing more can be sent
+	unheard    bool                // the peer may not have the confirmation yet (STP-CC-030)
 	probe      time.Duration       // time between POLLs to a closed window (STP-DT-025)
 	silentFrom instant             // first POLL since the last valid STAT or USTAT
 	silences   int                 // in a row
@@ -168,7 +169,7 @@ func (s *sender) transmit(now instant) {
 		} else {
 			size = min(size, len(s.buffer))
 		}
-		if !s.passes(now, size, sd != nil && s.free) {
+		if !s.passes(now, size) {
 			break
 		}
 		sent = true
@@ -181,17 +182,17 @@ func (s *sender) transmit(now instant) {
 }
 
 // passes tells whether an SD of this size may leave now; if not, gate is when to ask again.
-func (s *sender) passes(now instant, size int, free bool) bool {
+func (s *sender) passes(now instant, size int) bool {
 	length := fixedLength[typeSDP] + size
-	if s.c.allowance() < length {
-		// The peer's address is not proven (STP-SEC-001), and a STAT would prove it.
+	if s.c.allowance() < fixedLength[typeSD]+size+fixedLength[typePOLL] {
+		// The peer's address is not proven, and a STAT would prove it (STP-SEC-001).
 		if s.unanswered == never && s.c.state == ready {
 			s.poll(now)
 		}
 		return false
 	}
 	wait := s.c.ep.rate.wait(now, length)
-	if s.rtt.known && !free {
+	if s.rtt.known {
 		wait = max(wait, s.pace.wait(now, s.window.spacing(s.rtt.smoothed, max(1, size))))
 	}
 	if wait > 0 {
@@ -308,7 +309,8 @@ func (s *sender) armPoll(now instant) {
 		s.pollAt = never
 		return
 	}
-	if s.unacknowledged() || s.closed() || s.waiting() && s.unanswered != never {
+	unproven := s.waiting() && s.unanswered != never
+	if s.unacknowledged() || s.closed() || s.unheard || unproven {
 		if s.pollAt == never {
 			s.pollBase = now
 		}

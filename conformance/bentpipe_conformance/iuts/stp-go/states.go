@@ -72,10 +72,14 @@ func (c *conn) accepted(now instant, p *packet) {
 	c.state, c.ccAt = ready, never
 	c.peerCSN, c.peerKnown, c.peerISS, c.peerMaxSD = p.csn, true, p.sequence, p.maxSD
 	c.repeated = packet{}
+	if c.vtCC == 1 {
+		c.snd.rtt.measure(now - c.asked)
+	}
 	c.snd.setSMSS(c.smss())
 	c.snd.acknowledged(p.nR, p.nMR)
 	c.snd.silentFrom, c.snd.unanswered = never, never
-	c.snd.ask = c.snd.unacknowledged() // early data may be lost or held
+	c.snd.unheard = p.flags&flagC != 0
+	c.snd.ask = c.snd.unheard || c.snd.unacknowledged() // early data may be lost or held
 	if b := &c.beginning; b.kind == typeBEGIN && b.csn == p.csn && b.sequence == p.sequence &&
 		(len(b.data) > 0 || b.flags&flagFIN != 0) {
 		c.hold(b)
@@ -94,7 +98,7 @@ func (c *conn) whileCalled(now instant, p *packet) {
 	switch p.kind {
 	case typeBEGIN:
 		if p.csn == c.peerCSN {
-			c.ask()
+			c.ask(now)
 		} else if csnNewer(p.csn, c.peerCSN) {
 			c.end(errSuperseded)
 			c.ep.replace(now, c, p)
@@ -106,6 +110,9 @@ func (c *conn) whileCalled(now instant, p *packet) {
 				c.peerMaxSD = p.maxSD
 			}
 			c.open(now)
+			if c.asks == 1 {
+				c.snd.rtt.measure(now - c.asked)
+			}
 			c.snd.vtMS = seqHigher(c.snd.vtMS, p.nMR)
 			if p.flags&flagC != 0 {
 				c.accept(0)
@@ -122,9 +129,9 @@ func (c *conn) whileCalled(now instant, p *packet) {
 		c.hold(p)
 	case typeSDP:
 		c.hold(p)
-		c.ask()
+		c.ask(now)
 	case typePOLL:
-		c.ask()
+		c.ask(now)
 	}
 }
 
