@@ -93,11 +93,12 @@ class Speaker:
             fields: fields of :class:`wire.Stp`, raw as they are on the wire.
         """
         peer = self.peer
-        right: dict[str, Any] = {"tag": tag_of(self.csn), **peer.carriage()}
+        right: dict[str, Any] = {
+            "src": peer.address, "dst": peer.iut_address, "sport": self.source_port,
+            "dport": self.port, "tag": tag_of(self.csn), **peer.carriage(),
+        }  # fmt: skip
         right |= getattr(self, f"_right_{_RIGHT[kind]}")()
-        return Stp(
-            peer.address, peer.iut_address, self.source_port, self.port, kind, **{**right, **fields}
-        )
+        return Stp(type=kind, **{**right, **fields})
 
     def _right_begin(self) -> dict[str, Any]:
         return {

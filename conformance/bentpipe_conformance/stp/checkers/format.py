@@ -39,6 +39,9 @@ LARGEST_PACKET = 1500 - 20
 LARGEST_MAX_STAT = 67
 """Elements of a STAT (section 8, MaxSTAT: 67, or less)."""
 
+PARTS_S = 0.02
+"""Seconds within which the parts of one list leave."""
+
 
 @checker("STP-PF-001")
 def known_types_and_flags(flow: Flow, context: Context) -> Iterator[Finding]:
@@ -373,8 +376,15 @@ def long_list_is_cut(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _repeats_poll(before: ReportSent, report: ReportSent) -> bool:
+    """Whether two STATs are parts of one list; STP-DT-024 repeats N(PS) too, but later."""
     same = before.stp.n_ps == report.stp.n_ps and before.stp.timestamp == report.stp.timestamp
-    return same and before.poll is report.poll and bool(before.elements and report.elements)
+    together = before.n_r == report.n_r and report.time - before.time <= PARTS_S
+    return (
+        same
+        and together
+        and before.poll is report.poll
+        and bool(before.elements and report.elements)
+    )
 
 
 def _continues(before: ReportSent | None, report: ReportSent) -> bool:
