@@ -172,9 +172,7 @@ class Situation:
                     assert self.variables() == before
             case "send BGREJ, reason 4" | "send BGREJ, reason 3":
                 reason = int(row.do[-1])
-                assert answers == [
-                    Bgrej(packet.dport, packet.sport, 0, 0, reason, packet.csn)
-                ]
+                assert answers == [Bgrej(packet.dport, packet.sport, 0, 0, reason, packet.csn)]
                 assert self.variables() == before
             case "take the data, send BGAK":
                 taken = bool(packet.data or packet.flags & FIN)
