@@ -7,6 +7,8 @@ show it; where they do not, the state is None and nothing is claimed.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.stp.analysis.events import (
@@ -73,6 +75,7 @@ class Flow:
         iut_max_sd, tester_max_sd: announced MaxSD, None when there was none.
         state: the IUT's state after the last packet, None when unknown.
         until: the time of the trace's last packet.
+        pending_beside: other calls that awaited confirmation while this one did (STP-SEC-002).
     """
 
     incarnation: Incarnation
@@ -89,6 +92,7 @@ class Flow:
     tester_max_sd: int | None = None
     state: int | None = IDLE
     until: float = 0.0
+    pending_beside: int = 0
 
     @property
     def packets(self) -> list[Packet]:
@@ -161,7 +165,29 @@ class Flow:
 def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed, in the order of their first packets."""
     until = max((packet.time for packet in trace.packets), default=0.0)
-    return [_Replay(Flow(item, trace.timing_error, until=until)).run() for item in separate(trace)]
+    flows = [_Replay(Flow(item, trace.timing_error, until=until)).run() for item in separate(trace)]
+    _count_pending(flows)
+    return flows
+
+
+def _count_pending(flows: Sequence[Flow]) -> None:
+    """Tell every call that was asked for confirmation how many others waited at the same time."""
+    spans = {id(flow): span for flow in flows if (span := _pending_span(flow)) is not None}
+    starts = sorted(start for start, _ in spans.values())
+    ends = sorted(end for _, end in spans.values())
+    for flow in flows:
+        span = spans.get(id(flow))
+        if span is not None:
+            overlapping = bisect_right(starts, span[1]) - bisect_left(ends, span[0])
+            flow.pending_beside = overlapping - 1
+
+
+def _pending_span(flow: Flow) -> tuple[float, float] | None:
+    asked = next((p.time for p in flow.bgaks if p.outgoing and p.stp and p.stp.flags & C), None)
+    if flow.iut_calls or flow.known or asked is None:
+        return None
+    ends = [time for time in (flow.established, flow.ended) if time is not None]
+    return asked, min([*ends, asked + CONFIRMATION_S])
 
 
 class _Replay:

@@ -32,9 +32,13 @@ def heard_packets(flow: Flow) -> Iterator[tuple[At, Stp]]:
     )
 
 
+_WITH_AN = ("END", "ENDAK", "SD", "SDP")
+"""Types that are read letter by letter, or begin with a vowel."""
+
+
 def name(stp: Stp) -> str:
     """A packet's type with its article."""
-    return f"{'an' if stp.name[0] in 'AEIOU' or stp.name[0] == 'S' else 'a'} {stp.name}"
+    return f"{'an' if stp.name in _WITH_AN else 'a'} {stp.name}"
 
 
 def answers(flow: Flow, at: At, kinds: tuple[int, ...], within: float = DUE_S) -> list[At]:

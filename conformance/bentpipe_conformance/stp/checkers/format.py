@@ -415,4 +415,7 @@ def one_run(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _shown(listed: tuple[int, ...]) -> str:
-    return ", ".join(map(str, listed)) or "(empty)"
+    texts = [*map(str, listed)]
+    if len(texts) > 10:
+        texts[4:-2] = ["..."]
+    return ", ".join(texts) or "(empty)"
