@@ -112,12 +112,15 @@ Half(flight) == Max(flight \div 2, 2)
 
 Reduced(r) == [r EXCEPT !.ssthresh = Half(sndMax - r.una), !.cuts = @ + 1, !.cutAt = sndMax]
 
-(* SNR-REC-003, SNR-REC-004: the gate of rule 2; in rfc the acknowledgment must cover more than        *)
-(* recover.                                                                                           *)
-GateOpen(una) == IF Rfc THEN una > recover ELSE una >= recover
+(* SNR-REC-003: the gate of rule 2. RFC 6675 section 5.1 has the same: HighACK is the last octet        *)
+(* acknowledged and RecoveryPoint the last one sent, so HighACK >= RecoveryPoint is una >= recover.    *)
+(* That more than recover be covered (RFC 6582 section 3.2 step 2, SNR-REC-004) is asked of senders   *)
+(* without SACK, which cannot tell duplicates of needless retransmissions from others.                 *)
+GateOpen(una) == una >= recover
 
 (* RFC 6675 section 5 (C), repeated until nothing more is permitted.                                  *)
 RECURSIVE RfcOutput(_)
+PipeOutput(r) == RfcOutput(r)
 RfcOutput(r) ==
     LET todo  == Eligible(r.una, r.board, r.dups, r.repaired)
         pipe  == Pipe(r.una, r.board, r.dups, r.repaired)
@@ -139,7 +142,7 @@ Enter(r) ==
     LET entered == [Reduced([r EXCEPT !.cuts = 0, !.nxt = ResumeAt]) EXCEPT
                        !.recover = sndMax, !.inRecovery = TRUE, !.repaired = {}, !.rescued = FALSE,
                        !.again = {}]
-    IN IF Rfc THEN RfcOutput(Repairing([entered EXCEPT !.cwnd = entered.ssthresh], r.una))
+    IN IF Rfc THEN PipeOutput(Repairing([entered EXCEPT !.cwnd = entered.ssthresh], r.una))
               ELSE Repairing([entered EXCEPT !.cwnd = entered.ssthresh + DupThresh], r.una)
 
 (* Rule 3 (SNR-REC-005). *)
@@ -160,7 +163,7 @@ RuleSix(r) ==
 
 (* Rule 4 (SNR-REC-001): a partial acknowledgment deflates by what it covers and adds one.            *)
 Partial(r, covered) ==
-    IF Rfc THEN RfcOutput(r)
+    IF Rfc THEN PipeOutput(r)
     ELSE RuleSix([r EXCEPT !.cwnd = Max(@ - covered + 1, 1)])
 
 (* Which reports the scoreboard takes in. *)
@@ -171,10 +174,16 @@ NewAck(r, covered) ==
     THEN IF r.una >= r.recover THEN Exit(r) ELSE Partial(r, covered)
     ELSE SendingFresh([r EXCEPT !.cwnd = IF @ < r.ssthresh THEN Min(@ + 1, MaxWindow) ELSE @])
 
+(* SNR-REC-001, SNR-SAK-015: rule 2; in rfc also step 2 of RFC 6675 section 5.                          *)
+LossFound(r) == r.dups >= DupThresh \/ (Rfc /\ ShownLost(r.una, r.una, r.board, 0))
+
+(* What counts as a duplicate: in rfc what reports something new (RFC 6675 section 2).                 *)
+Counts(ack) == ~Rfc \/ TakenIn(ack.sack) \ sacked # {}
+
 (* Limited transmit is left out: it changes when new data goes out, not what is repaired.             *)
 DupAck(r) ==
-    IF inRecovery THEN IF Rfc THEN RfcOutput(r) ELSE RuleSix(r)
-    ELSE IF r.dups >= DupThresh /\ GateOpen(r.una) THEN Enter(r)
+    IF inRecovery THEN IF Rfc THEN PipeOutput(r) ELSE RuleSix(r)
+    ELSE IF LossFound(r) /\ GateOpen(r.una) THEN Enter(r)
     ELSE r
 
 (* What an acknowledgment covers. *)
@@ -185,7 +194,8 @@ Reaction(ack) ==
         board   == {n \in sacked \cup TakenIn(ack.sack) : n >= Max(ack.cum, sndUna)}
         base    == [Now EXCEPT !.una = Max(@, ack.cum), !.board = board,
                                !.nxt = Max(@, ack.cum),
-                               !.dups = IF covered > 0 THEN 0 ELSE Min(@ + 1, DupThresh)]
+                               !.dups = IF covered > 0 THEN 0
+                                         ELSE IF Counts(ack) THEN Min(@ + 1, DupThresh) ELSE @]
     IN IF covered > 0 THEN NewAck(base, covered)
        ELSE IF covered = 0 /\ sndMax > sndUna THEN DupAck(base)
        ELSE Now
@@ -318,9 +328,6 @@ OneReductionPerEpisode == cuts <= 1
 (* reduced already.                                                                                   *)
 NoFastRetransmitBelowRecover == [][~inRecovery /\ inRecovery' => sndUna' >= recover]_vars
 NoReductionOfReducedWindow == [][~inRecovery /\ inRecovery' => sndUna' >= cutAt]_vars
-
-(* SNR-REC-004 *)
-CarefulAtRecover == [][Rfc /\ ~inRecovery /\ inRecovery' => sndUna' > recover]_vars
 
 (* SNR-REC-005 *)
 ExitWindowIsCapped ==

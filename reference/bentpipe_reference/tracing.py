@@ -2,9 +2,10 @@
 
 One JSON object per line. Sequence numbers are stream offsets in octets, times are seconds.
 
-``begin``    ``profile`` (``hk99`` or ``rfc``): the rules the sender follows
+``begin``    ``protocol`` (``sack-newreno``), ``profile`` (``hk99`` or ``rfc``): the rules followed
 ``ack``      ``ack``, ``window``, ``sack`` (pairs), ``bare``: what arrived at the sender
-``send``     ``seq``, ``octets``: a segment left, for the first time or again
+``send``     ``seq``, ``octets``, ``fin``: a segment left, for the first time or again; a FIN is
+             the last of its octets
 ``timeout``  the retransmission timer expired
 ``state``    ``snd_una``, ``in_recovery``: the sender's variables once an ``ack`` is dealt with
 """
@@ -30,7 +31,9 @@ class ProtocolTrace:
     """
 
     def __init__(self, profile: str) -> None:
-        self.events: list[dict[str, Any]] = [{"event": "begin", "profile": profile}]
+        self.events: list[dict[str, Any]] = [
+            {"event": "begin", "protocol": "sack-newreno", "profile": profile}
+        ]
 
     def attach(self, sender: Sender) -> None:
         """Listen to ``sender`` from now on."""
@@ -39,9 +42,11 @@ class ProtocolTrace:
 
         def on_event(event: Event) -> None:
             if event.name in ("send", "retransmit"):
-                seq = event.values["seq"]
-                assert isinstance(seq, int)
-                self._note("send", event.time, seq=seq - 1, octets=event.values["octets"])
+                seq, octets = event.values["seq"], event.values["octets"]
+                assert isinstance(seq, int) and isinstance(octets, int)
+                end = sender.data_end
+                fin = sender.fin_queued and end is not None and sender.iss + seq + octets > end
+                self._note("send", event.time, seq=seq - 1, octets=octets, fin=fin)
             elif event.name == "timeout":
                 self._note("timeout", event.time)
             if following is not None:

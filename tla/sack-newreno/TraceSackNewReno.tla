@@ -6,8 +6,9 @@
 (*     send     n: the segment                                                                        *)
 (*     timeout  the timer expired                                                                     *)
 (*     state    n: snd_una, d: in recovery                                                            *)
-(* How far the window reaches is not recorded, so new data may be sent at any time; what is repaired,  *)
-(* and when, must be as in the model.                                                                 *)
+(* How far the window reaches is not recorded, so new data may be sent at any time, and in rfc the pipe *)
+(* decides how much an acknowledgment lets go; what is repaired, and in which order, must be as in the  *)
+(* model.                                                                                             *)
 EXTENDS SackNewReno, TLC
 
 CONSTANT TraceLogs
@@ -22,6 +23,7 @@ traceVars == <<trace, at, due, spent>>
 still == <<link, receiverVars, ackLink, budgets>>
 
 NoWindow(una, w) == una
+LeftOpen(r) == r
 
 (* TLC would evaluate all traces anew at every step; its registers keep them evaluated.               *)
 Count == Len(TraceLogs)
@@ -36,10 +38,10 @@ TraceInit == Init /\ trace \in 1..TLCGet(0) /\ at = 1 /\ due = <<>> /\ spent = F
 Acknowledged ==
     /\ Is("ack") /\ due = <<>> /\ Event.n <= sndMax
     /\ LET ack == [cum |-> Event.n, sack |-> Event.s]
-           r   == IF Event.n = sndUna /\ ~Event.d
+           r   == IF Event.n = sndUna /\ ~Event.d /\ ~Rfc
                   THEN [Now EXCEPT !.board = {n \in sacked \cup Event.s : n >= sndUna}]
                   ELSE Reaction(ack)
-       IN TakeOver(r, ack.sack) /\ due' = r.out /\ spent' = (r.inRecovery /\ r.out # <<>>)
+       IN TakeOver(r, ack.sack) /\ due' = r.out /\ spent' = (~Rfc /\ r.inRecovery /\ r.out # <<>>)
 
 SentAsDue ==
     /\ Is("send") /\ due # <<>> /\ Event.n = Head(due)
@@ -48,13 +50,30 @@ SentAsDue ==
     /\ UNCHANGED <<sndUna, sndMax, window, dupAcks, recover, inRecovery, repaired, rescued, sacked,
                    ghosts, spent>>
 
+(* NextSeg of RFC 6675 section 4. Rule 2, new data, is SentInTurn. Rules 3 and 4 follow when there is  *)
+(* no new data or no window for it, which is not recorded.                                            *)
+Lost == Eligible(sndUna, sacked, dupAcks, repaired)
+Missing == {n \in sndUna..(sndMax - 1) : n \notin sacked}
+Speculative == {n \in Missing \ repaired : \E s \in sacked : s > n}
+Choice == IF Lost # {} THEN Lowest(Lost)
+          ELSE IF Speculative # {} THEN Lowest(Speculative)
+          ELSE IF ~rescued /\ Missing # {} THEN Highest(Missing)
+          ELSE -1
 SentInTurn ==
     /\ Is("send") /\ due = <<>> /\ ~spent
     /\ Event.n = SkipHeld(sndNxt, sacked)
-    /\ inRecovery => Event.n >= sndMax
+    /\ inRecovery => Event.n >= sndMax /\ (~Rfc \/ Lost = {})
     /\ sndNxt' = Event.n + 1 /\ sndMax' = Max(sndMax, Event.n + 1)
     /\ UNCHANGED <<sndUna, window, dupAcks, recover, inRecovery, repaired, rescued, sacked, ghosts,
                    due, spent>>
+
+SentByPipe ==
+    /\ Is("send") /\ due = <<>> /\ Rfc /\ inRecovery
+    /\ Event.n = Choice
+    /\ repaired' = repaired \cup {Event.n} /\ again' = again \cup {Event.n}
+    /\ rescued' = (rescued \/ (Lost = {} /\ Speculative = {}))
+    /\ UNCHANGED <<sndUna, sndNxt, sndMax, window, dupAcks, recover, inRecovery, sacked, told, cuts,
+                   cutAt, due, spent>>
 
 TimedOut ==
     /\ Is("timeout") /\ due = <<>> /\ TimerArmed
@@ -66,7 +85,7 @@ Observed ==
     /\ UNCHANGED <<senderVars, ghosts, due, spent>>
 
 TraceNext ==
-    /\ Acknowledged \/ SentAsDue \/ SentInTurn \/ TimedOut \/ Observed
+    /\ Acknowledged \/ SentAsDue \/ SentInTurn \/ SentByPipe \/ TimedOut \/ Observed
     /\ at' = at + 1
     /\ UNCHANGED <<trace, still>>
 
@@ -82,11 +101,13 @@ Guard ==
       [] Is("state") -> IF inRecovery THEN "the model is in recovery" ELSE "the model is not in recovery"
       [] Is("send") /\ Event.n < sndUna -> "the segment is acknowledged"
       [] Is("send") /\ Event.n \in sacked -> "the segment is reported held (SNR-SAK-001, SNR-SAK-002)"
+      [] Is("send") /\ Rfc /\ inRecovery /\ Lost # {} /\ Event.n # Lowest(Lost) ->
+            "segment " \o ToString(Lowest(Lost)) \o " is next (SNR-SAK-003)"
       [] Is("send") /\ Event.n \in repaired -> "the segment has been retransmitted in this episode (SNR-SAK-009)"
       [] Is("send") /\ Event.n < sndMax /\ inRecovery -> "the segment is not eligible, or not the lowest (SNR-SAK-003, SNR-SAK-005)"
       [] Is("send") /\ spent -> "this acknowledgment has been used for a retransmission (SNR-SAK-008)"
       [] Is("send") /\ Event.n < sndMax -> "nothing calls for this retransmission (SNR-SAK-004)"
       [] OTHER -> "segment " \o ToString(SkipHeld(sndNxt, sacked)) \o " is next"
 
-Reached == PrintT(<<"reached", trace, at, Guard>>)
+Reached == PrintT(<<"reached", trace, at, 0, Guard>>)
 =============================================================================

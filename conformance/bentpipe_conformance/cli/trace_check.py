@@ -1,4 +1,4 @@
-"""``bentpipe trace-check``: validate recorded traces against the model."""
+"""``bentpipe trace-check``: validate recorded traces and captured transfers against a model."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from typing import Any
 import click
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.modelling import traces
+from bentpipe_conformance.modelling import foreign, traces, transfers
+from bentpipe_conformance.modelling.binding import TraceProblem
 from bentpipe_conformance.modelling.manifest import model_root
 from bentpipe_conformance.modelling.tool import ToolProblem, find_jar, find_java, read_pin
 
 _CONTEXT = 3
+_STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPEN}
 
 
-@click.command(epilog="Example: bentpipe trace-check transfer.ndjson")
+@click.command(
+    epilog="Examples: bentpipe trace-check transfer.ndjson    "
+    "bentpipe trace-check upload.pcapng --flow 192.0.2.1:40000-192.0.2.9:80"
+)
 @click.argument(
     "files",
     nargs=-1,
@@ -26,11 +31,16 @@ _CONTEXT = 3
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
 )
 @click.option(
+    "--flow",
+    metavar="SENDER-RECEIVER",
+    help="Connection of a capture to check, ADDRESS:PORT-ADDRESS:PORT [the only one with data].",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(1),
-    default=300.0,
+    default=600.0,
     show_default=True,
-    help="Seconds for all traces of a profile.",
+    help="Seconds for all traces of a kind.",
 )
 @click.option(
     "--memory", type=click.IntRange(64), default=2048, show_default=True, help="Java heap, MiB."
@@ -42,45 +52,76 @@ _CONTEXT = 3
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def trace_check(
-    files: tuple[Path, ...], timeout: float, memory: int, models: Path | None, as_json: bool
-) -> None:  # fmt: skip
-    """Check that the model SackNewReno could have behaved as the traces show.
+    files: tuple[Path, ...],
+    flow: str | None,
+    timeout: float,
+    memory: int,
+    models: Path | None,
+    as_json: bool,
+) -> None:
+    """Check that a model could have behaved as traces or captures show.
 
-    FILE is NDJSON, one protocol event per line, as bentpipe_reference.tracing writes it. Exit
-    status 0 when every trace is consistent with the model, 1 when one is not, 2 for a file that is
-    no trace, 3 when the tool could not do its work.
+    FILE is NDJSON, one protocol event per line, as bentpipe_reference.tracing writes it, or a
+    capture (.pcapng, .pcap) of a TCP sender with SACK, taken at the sender's side. Exit status 0
+    when every one is consistent with its model, 1 when one is not, 2 for a file that is neither, 3
+    when a capture lacks something or the tool could not do its work.
     """
+    chosen: dict[Path, traces.Trace] = {}
+    captured: dict[Path, transfers.Transfer] = {}
     try:
-        read = [traces.read_trace(path) for path in files]
-    except traces.TraceProblem as problem:
+        for path in files:
+            if path.suffix.lower() in transfers.SUFFIXES:
+                captured[path] = transfers.read_transfer(path, flow)
+            else:
+                chosen[path] = traces.read_trace(path)
+    except (TraceProblem, transfers.CaptureProblem) as problem:
         raise Failure(str(problem), USAGE) from problem
-    judged: dict[str, traces.Judgement] = {}
     try:
         root = models or model_root()
         tool = (find_java(), find_jar(read_pin(root / "pom.xml")))
-        for profile in traces.PROFILES:
-            chosen = [trace for trace in read if trace.profile == profile]
-            if chosen:
-                scratch = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
-                found = traces.validate(chosen, tool, root, scratch, timeout, memory)
-                shutil.rmtree(scratch)  # a failure keeps it: the message names the log in it
-                judged.update((item.trace.name, item) for item in found)
+        judged = _judge(list(chosen.values()), tool, root, timeout, memory)
+        scratch = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
+        several = list(captured.values())
+        found = foreign.judge_transfers(several, tool, root, scratch, timeout, memory)
+        shutil.rmtree(scratch)  # a failure keeps it: the message names the log in it
     except ToolProblem as problem:
         raise Failure(str(problem), OPEN) from problem
-    results = [judged[trace.name] for trace in read]
+    own = dict(zip(captured, found, strict=True))
+    rows = [_capture_row(own[path]) if path in own else _row(judged[str(path)]) for path in files]
     if as_json:
-        print_json([_row(item) for item in results])
+        print_json(rows)
     else:
-        for item in results:
-            _print(item)
-    consistent = all(item.consistent for item in results)
-    raise click.exceptions.Exit(PASSED if consistent else FAILED)
+        for path in files:
+            if path in own:
+                click.echo("\n".join(_capture_lines(own[path])))
+            else:
+                _print(judged[str(path)])
+    raise click.exceptions.Exit(_worst({row["verdict"] for row in rows}))
+
+
+def _judge(
+    read: list[traces.Trace], tool: tuple[str, Path], root: Path, timeout: float, memory: int
+) -> dict[str, traces.Judgement]:
+    judged: dict[str, traces.Judgement] = {}
+    for kind in dict.fromkeys(trace.kind for trace in read):
+        alike = [trace for trace in read if trace.kind == kind]
+        scratch = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
+        found = traces.validate(alike, tool, root, scratch, timeout, memory)
+        shutil.rmtree(scratch)
+        judged.update((item.trace.name, item) for item in found)
+    return judged
+
+
+def _worst(verdicts: set[str]) -> int:
+    statuses = {_STATUS[verdict] for verdict in verdicts}
+    return FAILED if FAILED in statuses else OPEN if OPEN in statuses else PASSED
 
 
 def _row(item: traces.Judgement) -> dict[str, Any]:
     rejected = item.rejected
     return {
         "trace": item.trace.name,
+        "protocol": item.trace.binding.protocol,
         "profile": item.trace.profile,
         "events": len(item.trace.steps),
         "verdict": "consistent" if rejected is None else "violates",
@@ -99,6 +140,41 @@ def _print(item: traces.Judgement) -> None:
     for line in range(max(1, rejected.line - _CONTEXT), rejected.line + 1):
         mark = ">" if line == rejected.line else " "
         click.echo(f"  {mark} {line}: {item.trace.lines[line - 1]}")
+
+
+def _capture_row(item: foreign.ForeignJudgement) -> dict[str, Any]:
+    transfer, violation = item.transfer, item.violation
+    return {
+        "trace": transfer.name,
+        "protocol": "tcp",
+        "sender": transfers.endpoint_text(transfer.sender),
+        "receiver": transfers.endpoint_text(transfer.receiver),
+        "events": transfer.total,
+        "verdict": item.outcome,
+        "accepted": item.checked,
+        "retransmissions": item.retransmissions,
+        "packet": None if violation is None else violation.packet,
+        "guard": "" if violation is None else violation.guard,
+        "lack": "" if transfer.lack is None else transfer.lack.sentence,
+    }
+
+
+def _capture_lines(item: foreign.ForeignJudgement) -> list[str]:
+    transfer, violation = item.transfer, item.violation
+    share = 100 * item.checked / transfer.total if transfer.total else 0.0
+    checked = (
+        f"{item.checked} of {transfer.total} events checked ({share:.0f} %), "
+        f"{item.retransmissions or 'no'} retransmission{'s' if item.retransmissions != 1 else ''}"
+    )
+    if violation is not None:
+        first, end = violation.offsets
+        return [
+            f"{transfer.name}: violates at packet {violation.packet} (octets {first} to "
+            f"{end - 1}): {violation.guard}; {checked}"
+        ]
+    if transfer.lack is not None:
+        return [f"{transfer.name}: capture insufficient: {transfer.lack.sentence}; {checked}"]
+    return [f"{transfer.name}: consistent, {checked}"]
 
 
 COMMANDS = {"trace-check": trace_check}

@@ -38,13 +38,17 @@ def call(*files: Path) -> Result:
 
 
 def test_trace_followed_to_its_end_passes(trace: Path) -> None:
-    answer(trace.parent, '<<"reached", 1, 1, "x">>', '<<"reached", 1, 3, "accepted">>')
+    answer(trace.parent, '<<"reached", 1, 1, 0, "x">>', '<<"reached", 1, 3, 0, "accepted">>')
     result = call(trace)
     assert result.exit_code == 0 and "consistent, 2 events" in result.stdout
 
 
 def test_rejected_event_shown_with_its_guard(trace: Path) -> None:
-    answer(trace.parent, '<<"reached", 1, 2, "nothing calls for it">>', '<<"reached", 1, 1, "y">>')
+    answer(
+        trace.parent,
+        '<<"reached", 1, 2, 0, "nothing calls for it">>',
+        '<<"reached", 1, 1, 0, "y">>',
+    )
     result = call(trace)
     assert result.exit_code == 1
     assert "violates the model at line 3: nothing calls for it" in result.stdout

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.modelling.binding import TraceProblem
 from bentpipe_conformance.modelling.manifest import model_root
 from bentpipe_conformance.modelling.tool import cache_directory, find_jar, find_java, read_pin
-from bentpipe_conformance.modelling.traces import Trace, TraceProblem, read_trace, validate
+from bentpipe_conformance.modelling.traces import Trace, read_trace, validate
 from bentpipe_reference.link.profile import load_profiles
-from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tracing import record
 
 BEGIN: dict[str, Any] = {"event": "begin", "profile": "hk99"}
@@ -21,7 +22,7 @@ def send(seq: int, octets: int = 100) -> dict[str, Any]:
     return {"event": "send", "seq": seq, "octets": octets}
 
 
-def ack(number: int, *sack: list[int], window: int = 9) -> dict[str, Any]:
+def ack(number: int, *sack: list[Any], window: int = 9) -> dict[str, Any]:
     return {"event": "ack", "ack": number, "window": window, "sack": list(sack), "bare": True}
 
 
@@ -36,15 +37,15 @@ def read(folder: Path, *events: dict[str, Any]) -> Trace:
 
 def test_octets_numbered_by_the_segments_they_were_sent_in(tmp_path: Path) -> None:
     trace = read(tmp_path, send(0), send(100, 50), send(150), ack(100, [150, 250]), send(100, 50))
-    assert [(step.kind, step.number) for step in trace.steps] == [
+    assert [(step.kind, step.fields["n"]) for step in trace.steps] == [
         ("send", 0), ("send", 1), ("send", 2), ("ack", 1), ("send", 1),
     ]  # fmt: skip
-    assert trace.steps[3].held == {2} and trace.steps[3].line == 5
+    assert trace.steps[3].fields["s"] == frozenset({2}) and trace.steps[3].line == 5
 
 
 def test_segments_sent_as_one_count_separately(tmp_path: Path) -> None:
     trace = read(tmp_path, send(0), send(100, 1), send(0, 101))
-    assert [step.number for step in trace.steps] == [0, 1, 0, 1]
+    assert [step.fields["n"] for step in trace.steps] == [0, 1, 0, 1]
     assert [step.line for step in trace.steps] == [2, 3, 4, 4]
 
 
@@ -53,7 +54,7 @@ def test_only_bare_repetition_of_the_window_may_count_as_duplicate(tmp_path: Pat
     data = {**ack(0), "bare": False}
     dsack = ack(100, [0, 100])
     trace = read(tmp_path, send(0), send(100), changed, repeated, second, data, dsack)
-    flags = [step.flag for step in trace.steps if step.kind == "ack"]
+    flags = [step.fields["d"] for step in trace.steps if step.kind == "ack"]
     assert flags == [False, False, True, False, False]
 
 
@@ -62,8 +63,10 @@ def test_only_bare_repetition_of_the_window_may_count_as_duplicate(tmp_path: Pat
     [
         ("", "does not begin with"),
         ("{", "line 1 is not JSON"),
-        ('{"event": "odd"}', "'odd' is none of begin, ack, send"),
-        ('{"event": "begin", "profile": "rfc"}', "only traces of hk99"),
+        ('{"event": "odd"}', "does not begin with"),
+        ('{"event": "begin", "protocol": "odd"}', "'odd' is none of sack-newreno"),
+        ('{"event": "begin", "profile": "rfc"}\n{"event": "odd"}', "none of begin, ack, send"),
+        ('{"event": "begin", "profile": "odd"}', "'odd' is none of hk99, rfc"),
         ('{"event": "begin", "profile": "hk99"}\n{"event": "send", "seq": 0}', "lacks 'octets'"),
         ('{"event": "begin", "profile": "hk99"}\n[1]', "line 2: the event None"),
     ],
@@ -88,9 +91,9 @@ def tool() -> tuple[str, Path]:
     return find_java(), find_jar(pin)
 
 
-def recorded(seed: int) -> list[dict[str, Any]]:
+def recorded(seed: int, variant: Variant) -> list[dict[str, Any]]:
     chance = random.Random(seed)
-    config = EndpointConfig(variant="sack-newreno-hk99")
+    config = EndpointConfig(variant=variant)
     drops = chance.sample(range(6, 40), chance.randint(1, 6))
     lost = chance.sample(range(3, 30), chance.randint(0, 3))
     link = load_profiles()["leo-40"]
@@ -112,10 +115,14 @@ def corrupted(events: list[dict[str, Any]], seed: int) -> tuple[list[dict[str, A
 
 
 @pytest.mark.slow
-def test_reference_follows_the_model_and_each_corruption_is_found(tmp_path: Path) -> None:
-    traces, expected = [], []
+@pytest.mark.parametrize("variant", ["sack-newreno-hk99", "sack-newreno-rfc"])
+def test_reference_follows_the_model_and_each_corruption_is_found(
+    tmp_path: Path, variant: Variant
+) -> None:
+    traces: list[Trace] = []
+    expected: list[int | None] = []
     for seed in range(50):
-        events = recorded(seed)
+        events = recorded(seed, variant)
         traces.append(read_trace(written(tmp_path / f"{seed}.ndjson", *events)))
         expected.append(None)
         if seed < 20:

@@ -5,9 +5,6 @@ EXTENDS MCSackNewReno
 (* Rule 2 without its gate.                                                                           *)
 NoGate(una) == TRUE
 
-(* RFC 6582's gate in its less careful form.                                                          *)
-LessCarefulGate(una) == una >= recover
-
 (* A timeout does not record recover.                                                                 *)
 NothingRecorded == recover
 

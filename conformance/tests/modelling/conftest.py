@@ -1,0 +1,82 @@
+"""Transfers of the reference, captured at the sender's side of a virtual link."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path as File
+
+import pytest
+from bentpipe_conformance.evidence.frames import Frame
+from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
+from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.path import Delivery, Path
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.wire.codec import emit_packet
+
+Recorder = Callable[..., list[Frame]]
+LIMIT_S = 90.0
+
+
+def _recorded(
+    config: EndpointConfig,
+    segments: int,
+    drops: Iterable[int] = (),
+    link: str = "geo",
+    seed: int = 1,
+    far: bool = False,
+) -> list[Frame]:
+    path = Path(load_profiles()[link], seed)
+    path.forward.drops.update(drops)
+    frames: list[Frame] = []
+    simulation = path.simulation
+
+    def note(delivery: Delivery, outgoing: bool) -> None:
+        octets = emit_packet(delivery.args[0])  # type: ignore[attr-defined]
+        time = round(simulation.now * 1e9)
+        frames.append(Frame(len(frames) + 1, time, octets, LINKTYPE_RAW, outgoing=outgoing))
+
+    def observed(send: Callable[[Delivery, int], None], outgoing: bool) -> Callable[..., None]:
+        def sending(delivery: Delivery, size: int) -> None:
+            if outgoing != far:
+                note(delivery, outgoing)
+                send(delivery, size)
+                return
+
+            def arriving() -> None:
+                note(delivery, outgoing)
+                delivery()
+
+            send(arriving, size)
+
+        return sending
+
+    path.forward.send = observed(path.forward.send, True)  # type: ignore[method-assign]
+    path.return_.send = observed(path.return_.send, False)  # type: ignore[method-assign]
+    flow = path.flow(segments * config.mss, config)
+    flow.start()
+    while flow.finished is None and flow.sending.failure is None:
+        following = simulation.next_time()
+        if following is None or following > LIMIT_S:
+            break
+        simulation.step()
+    return frames
+
+
+@pytest.fixture
+def recorded() -> Recorder:
+    """Transfers and returns what the sender's side of the link saw (the receiver's if ``far``)."""
+    return _recorded
+
+
+def write(path: File, frames: Iterable[Frame], name: str = "link") -> File:
+    """Keep frames as a capture."""
+    with path.open("wb") as file:
+        write_pcapng(file, frames, name=name)
+    return path
+
+
+@pytest.fixture
+def some_drops() -> Callable[[int, int], list[int]]:
+    """Numbers of packets to lose, from a seed."""
+    return lambda seed, segments: random.Random(seed).sample(range(6, segments), 5)
