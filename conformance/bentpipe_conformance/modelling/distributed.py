@@ -59,7 +59,12 @@ def run(
     scratch.mkdir()
     (job.directory / "run.cfg").write_text(job.config, encoding="utf-8")
     log = job.directory / "tlc.log"
-    common = [java, f"-Xmx{job.memory_mb}m", f"-Djava.rmi.server.hostname={host}"]
+    common = [
+        java,
+        f"-Xmx{job.memory_mb}m",
+        tlc.EXIT_WHEN_FULL,
+        f"-Djava.rmi.server.hostname={host}",
+    ]
     outcome = tlc.Outcome(log)
     started = time.monotonic()
     done = False

@@ -108,8 +108,10 @@ def load_manifest(folder: Path) -> Manifest:
         raise ToolProblem(f"{path} cannot be read: {error.strerror}.") from error
     except json.JSONDecodeError as error:
         raise ToolProblem(f"{path} is not JSON: {error}.") from error
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ToolProblem(f"{path} is no manifest: {error} is missing or misplaced.") from error
+    except KeyError as error:
+        raise ToolProblem(f"{path} is no manifest: {error} is missing.") from error
+    except (TypeError, AttributeError) as error:
+        raise ToolProblem(f"{path} is no manifest: something is misplaced ({error}).") from error
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
@@ -130,6 +132,13 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
     kind, tier = item["kind"], item.get("tier", "pr")
     if kind not in get_args(Kind) or tier not in get_args(Tier):
         raise ToolProblem(f"{path}: run {name!r} has the kind {kind!r} and tier {tier!r}.")
+    for key in ("distinct", "total", "depth", "seconds"):
+        figure = item.get(key)
+        if figure is not None and (isinstance(figure, bool) or not isinstance(figure, int | float)):
+            raise ToolProblem(f"{path}: run {name!r}: {key} is {figure!r} instead of a number.")
+    for key in ("constants", "replace"):
+        if not isinstance(item.get(key, {}), dict):
+            raise ToolProblem(f"{path}: run {name!r}: {key} is no object.")
     violates = item.get("violates", "")
     if bool(violates) == (kind in ("check", "liveness")):
         raise ToolProblem(

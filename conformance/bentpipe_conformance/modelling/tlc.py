@@ -35,6 +35,8 @@ _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
 )  # fmt: skip
 _SUCCESS = 2193
 _QUOTED = 5000
+EXIT_WHEN_FULL = "-XX:+ExitOnOutOfMemoryError"
+"""Without it TLC may spend all its time on printing the large state that has filled its memory."""
 _QUOTING = 1000  # a failure of TLC itself; the message within it says why
 _CHATTER = (
     "Parsing file", "Semantic processing", "Semantic errors", "Errors:", "Parse Error",
@@ -204,7 +206,7 @@ def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
     scratch = job.directory.absolute() / "states"
     dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
     return [
-        java, *tuning, f"-Xmx{job.memory_mb}m", f"-Djava.io.tmpdir={scratch}",
+        java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL, f"-Djava.io.tmpdir={scratch}",
         f"-DTLA-Library={libraries}", "-cp", str(jar), "tlc2.TLC", "-tool",
         "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
         "-config", config.name, *dump, str(job.module.absolute()),
