@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from bentpipe_conformance.iut.description import (
     load_iut,
 )
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
+from bentpipe_conformance.lane import OpenRequest
 from bentpipe_conformance.peer import STANDARD_SERVICES
+from bentpipe_conformance.suite import SNR, STP
 
 GOOD = """
 id = "mine"
@@ -262,3 +265,76 @@ def test_statement_checked_against_another_proforma_uses_its_defaults() -> None:
     assert complete({"depth": 4}, proforma) == {"depth": 4}
     with pytest.raises(ValueError, match="has unknown key 'width'; allowed are depth"):
         complete({"width": 1}, proforma)
+
+
+STP_GOOD = """
+id = "mine"
+name = "My STP"
+suite = "stp"
+[attach]
+kind = "namespace"
+[encapsulation]
+kind = "ip"
+protocol = 254
+[start]
+command = ["{here}/mine", "{address}", "{protocol}"]
+[open]
+line = "open {tester} {port} {service} {octets}"
+[ics]
+active_open = true
+"""
+
+
+def test_stp_description_has_its_suite_encapsulation_and_opening(tmp_path: Path) -> None:
+    mine = load_iut(written(tmp_path, STP_GOOD))
+    assert mine.suite is STP
+    assert (mine.encapsulation.kind, mine.encapsulation.protocol) == ("ip", 254)
+    assert set(mine.ics) == set(load_proforma(STP))
+    assert mine.opening is not None
+    request = OpenRequest("10.78.0.1", 9, 5000)
+    filled = mine.opening.filled({**asdict(request), "service": request.service})
+    assert filled.line == "open 10.78.0.1 9 chargen 5000"
+
+
+def test_description_without_them_is_of_tcp(tmp_path: Path) -> None:
+    mine = load_iut(written(tmp_path, GOOD))
+    assert mine.suite is SNR
+    assert mine.opening is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('suite = "stp"', 'suite = "sctp"', "the file has an unknown 'suite': there is no suite "
+         "'sctp'; there are snr, stp"),
+        ('suite = "stp"', 'suite = "snr"', "[encapsulation] has a meaning only for suite 'stp'"),
+        ('kind = "ip"', 'kind = "gre"', "[encapsulation] needs one of udp, ip for 'kind', not "
+         "'gre'"),
+        ("protocol = 254", "protocol = 118", "[encapsulation] needs 253 or 254 for 'protocol', not "
+         "118"),
+        ("protocol = 254", "port = 7", "[encapsulation] has unknown key 'port'; allowed are kind, "
+         "protocol"),
+        ('kind = "ip"\nprotocol = 254', "port = 0", "[encapsulation] needs a port number from 1 to "
+         "65535 for 'port', not 0"),
+        ("{octets}", "{many}", "[open] has unknown placeholder {many}; allowed are python, here, "
+         "tester, udp_port, port, service, octets"),
+        ("line =", 'command = ["x"]\nline =', "[open] needs either 'line' or 'command'"),
+        ('line = "open {tester} {port} {service} {octets}"', "command = [1]",
+         "[open] needs a list of words for 'command', and 1 is not a text"),
+    ],
+)  # fmt: skip
+def test_mistake_in_an_stp_description_gives_one_sentence(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in STP_GOOD
+    if old == 'suite = "stp"' and "snr" in new:
+        said = refusal(tmp_path, STP_GOOD.replace(old, new, 1).replace("active_open", "sack"))
+    else:
+        said = refusal(tmp_path, STP_GOOD.replace(old, new, 1))
+    assert said == f"mine.toml: {sentence}"
+
+
+def test_line_for_a_program_that_is_not_started_is_refused(tmp_path: Path) -> None:
+    text = BOX.replace("[attach]", 'suite = "stp"\n[attach]', 1).partition("[ics]")[0]
+    said = refusal(tmp_path, text + '[open]\nline = "open"\n')
+    assert said.endswith("use [open] command")

@@ -1,0 +1,127 @@
+"""The engine knows its suites by their records alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.case import load_cases
+from bentpipe_conformance.evidence.bundle import Bundle
+from bentpipe_conformance.judging import busiest_sender, verify
+from bentpipe_conformance.planning import make_plan
+from bentpipe_conformance.sealing import result_of
+from bentpipe_conformance.suite import SNR, STP, SUITES, UnknownSuite, suite_named, suite_of
+from bentpipe_conformance.worker import Assignment
+from bentpipe_spec.registry import load_requirements
+from click.testing import CliRunner
+
+GOOD = "stp/format/ready-sds-arrive-with-gaps"
+
+
+def test_every_suite_finds_its_parts() -> None:
+    for suite in SUITES.values():
+        assert suite.driving
+        assert suite.judging
+        assert suite.reporting
+        assert suite.default_profile in suite.profiles
+
+
+def test_requirements_are_shared_out_by_prefix() -> None:
+    assert {name for name in load_requirements() if name.startswith("STP-")} == set(
+        STP.requirements()
+    )
+    assert not set(SNR.requirements()) & set(STP.requirements())
+
+
+def test_identifiers_tell_their_suite() -> None:
+    assert suite_of("snr/rto/x") is SNR
+    assert suite_of("STP-DT-001") is STP
+    with pytest.raises(UnknownSuite, match="there is no suite 'rwbp'; there are snr, stp"):
+        suite_of("RWBP-EC-001")
+    with pytest.raises(UnknownSuite):
+        suite_named("")
+
+
+def test_profile_of_another_suite_is_refused() -> None:
+    assert STP.profile(None) == "stp1"
+    with pytest.raises(ValueError, match="the suite stp has no profile 'hk99'; it has stp1"):
+        STP.profile("hk99")
+
+
+def imported_by(statement: str) -> set[str]:
+    """Modules of ours that a statement loads, in a process of its own."""
+    code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name for name in done.stdout.splitlines() if name.startswith("bentpipe")}
+
+
+WORKER = "import bentpipe_conformance.places\nfrom bentpipe_conformance.suite import SUITES\n"
+
+
+def test_worker_of_one_suite_loads_no_other_protocol_and_no_report() -> None:
+    tcp = imported_by(WORKER + "s = SUITES['snr']; s.driving; s.judging")
+    assert not {name for name in tcp if ".stp" in name or ".report" in name}
+    stp = imported_by(WORKER + "s = SUITES['stp']; s.driving; s.judging")
+    assert "bentpipe_conformance.stp.analysis.flow" in stp
+    unwanted = {"bentpipe_conformance.peer", "bentpipe_conformance.analysis.flow"}
+    assert not {name for name in stp if name in unwanted or ".report" in name or ".snr" in name}
+    assert not {name for name in tcp | stp if name.startswith("bentpipe_reference.tcp")}
+    assert not {name for name in tcp | stp if name.startswith("bentpipe_reference.stp")}
+
+
+def certified(folder: Path) -> Bundle:
+    plan = make_plan(
+        iut="stp-reference-simulated", link="geo", directory=folder, only=(GOOD,), seed=1
+    )
+    assert plan.run.suite == "stp"
+    assert plan.run.profile == "stp1"
+    assignment = Assignment(
+        iut=plan.iut, link=plan.link, profile="stp1", place="simulation", suite="stp",
+        cases=(GOOD,), bundle=str(folder), claims=str(folder.parent / "claims"), seed=1,
+    )  # fmt: skip
+    (folder.parent / "claims").mkdir()
+    Bundle.create(folder, plan.run).close()
+    from bentpipe_conformance.places import open_worker
+
+    open_worker(assignment, 0).run()
+    return Bundle.open(folder)
+
+
+def test_stp_case_is_run_stored_and_judged_again_by_the_same_engine(tmp_path: Path) -> None:
+    from bentpipe_conformance.cli.judging import analyze
+    from bentpipe_conformance.report.page import render_report
+    from bentpipe_conformance.sealing import seal_bundle
+
+    bundle = certified(tmp_path / "bundle")
+    outcome = seal_bundle(bundle)
+    records, differences = verify(bundle)
+    assert differences == []
+    assert [record.verdict.value for record in records] == ["pass"]
+    assert result_of(bundle, records)["verdict"] == outcome["verdict"]
+    assert all(row["id"].startswith("STP-") for row in outcome["requirements"])
+    page = render_report(bundle, outcome, {})
+    for text in ("SD number", "reported missing by STAT or USTAT", "USTAT · N(R) 2", "number 7"):
+        assert text in page
+    capture = next((tmp_path / "bundle").glob("cases/*/iut.pcapng"))
+    assert busiest_sender(capture, suite=STP) == "10.78.0.1"
+    said = CliRunner().invoke(
+        analyze, [str(capture), "--suite", "stp", "--iut", "10.77.0.2", "--json"]
+    )
+    assert said.exit_code == 0, said.output
+    assert '"STP-PF-013"' in said.output
+    refused = CliRunner().invoke(analyze, [str(capture), "--suite", "stp", "--profile", "rfc"])
+    assert refused.exit_code == 2
+
+
+def test_unknown_profile_of_an_implementation_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no profile 'rfc'"):
+        make_plan(
+            iut="stp-reference-simulated", link="geo", profile="rfc", directory=tmp_path / "b"
+        )
+
+
+def test_cases_of_a_suite_have_its_profiles() -> None:
+    assert load_cases("stp")[GOOD].profiles == ("stp1",)
+    assert load_cases("stp")[GOOD].suite is STP
