@@ -67,7 +67,7 @@ class StpEndpoint:
         self._ports: set[int] = set()
         self._outbox: list[tuple[Address, bytes]] = []
         self._active: dict[_Key, None] = {}
-        self._eventful: dict[_Key, Connection] = {}
+        self._eventful: dict[Connection, None] = {}
         self._pending: dict[_Key, None] = {}
         self._unproven: dict[_Key, None] = {}
         self._arriving = 0
@@ -109,7 +109,7 @@ class StpEndpoint:
         A driver has to call it after every step, or entries of ended connections heap up.
         """
         eventful, self._eventful = self._eventful, {}
-        return [(connection, connection.take_events()) for connection in eventful.values()]
+        return [(connection, connection.take_events()) for connection in eventful]
 
     # Packets and time
 
@@ -127,10 +127,14 @@ class StpEndpoint:
         """Take a decoded packet of so many octets."""
         key = (peer, packet.sport, packet.dport)
         connection = self.connections.get(key)
+        if connection is not None and connection.state is State.IDLE:
+            # It ended since the last :meth:`transmit`, and says what it still has to say.
+            self._settle(key, connection, now)
+            connection = None
         if connection is not None:
             again = connection.receive(packet, octets, now)
             if connection.events:
-                self._eventful[key] = connection
+                self._eventful[connection] = None
             if connection.state is State.READY and not connection.remembered:
                 self._remember(key, connection, now)
             if not again:
@@ -237,7 +241,7 @@ class StpEndpoint:
         self.connections[key] = connection
         self._active[key] = None
         if connection.events:
-            self._eventful[key] = connection
+            self._eventful[connection] = None
 
     def _touch(self, connection: Connection) -> None:
         identity = connection.identity
@@ -260,7 +264,7 @@ class StpEndpoint:
             if connection.proven:
                 self._unproven.pop(key, None)
         if connection.events:
-            self._eventful[key] = connection
+            self._eventful[connection] = None
         if state is State.IDLE:
             self._forget(key, now)
         else:
