@@ -239,6 +239,25 @@ def test_signal_wakes_the_loop_between_packets(server: UdpCarrier) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_signal_goes_before_what_arrived_after_it(server: UdpCarrier) -> None:
+    loop = Loop(Pump(Echo(), server))
+    one, other = socket.socketpair()
+    happened: list[str] = []
+
+    def read() -> None:
+        happened.append(one.recv(10).decode())
+
+    loop.watch(one.fileno(), read)
+    with loop.interruptible(lambda number: happened.append("signal")):
+        os.kill(os.getpid(), signal.SIGTERM)
+        other.send(b"data")
+        loop.run(lambda: len(happened) == 2)
+    assert happened == ["signal", "data"]
+    loop.close()
+    one.close()
+    other.close()
+
+
 def test_watched_file_is_told_of(server: UdpCarrier) -> None:
     loop = Loop(Pump(Echo(), server))
     one, other = socket.socketpair()

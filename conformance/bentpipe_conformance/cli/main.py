@@ -24,6 +24,7 @@ _COMMANDS = {
     "experiment": "experiment",
     "model": "model",
     "trace-check": "trace_check",
+    "stp": "stp",
 }
 """Subcommand to its module; a module is imported only when its command is used."""
 

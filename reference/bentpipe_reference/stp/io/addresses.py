@@ -32,10 +32,15 @@ class Place:
         return text if self.service_port is None else f"{text}/{self.service_port}"
 
 
-def parse_place(text: str, *, ports: bool) -> Place:
+def parse_place(text: str, *, ports: bool, any_port: bool = False) -> Place:
     """Read ``HOST:UDPPORT[/SERVICEPORT]``, or without ``ports`` ``HOST[/SERVICEPORT]``.
 
     An IPv6 address stands in brackets, which may be left out where no UDP port follows.
+
+    Args:
+        text: what the user wrote.
+        ports: whether there is a UDP port.
+        any_port: whether that may be 0, for any port that is free.
 
     Raises:
         ValueError: it cannot be read so; the message is one sentence.
@@ -56,6 +61,8 @@ def parse_place(text: str, *, ports: bool) -> Place:
         raise ValueError(f"{text!r} has an IPv6 address without brackets; write [HOST]:UDPPORT.")
     if not host:
         raise ValueError(f"{text!r} has no host; write HOST:UDPPORT.")
+    if any_port and port == "0":
+        return Place(host, 0, service_port)
     return Place(host, _port(port, text, "UDP port"), service_port)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from bentpipe_reference.stp.io.addresses import SocketAddress
@@ -39,6 +39,11 @@ class Carrier(Protocol):
     fault: str | None
     refused: bool
     too_long: bool
+
+    @property
+    def pseudo_header(self) -> Callable[[Hashable], bytes] | None:
+        """What checksums cover beside a packet from or to a peer, None for nothing."""
+        ...
 
     def fileno(self) -> int:
         """For selectors."""

@@ -25,23 +25,22 @@ class Loop:
     Args:
         pump: packets and users.
         clock: seconds; the machine gets no other time.
-
-    Attributes:
-        interrupted: number of the signal that :meth:`interruptible` caught, None before.
     """
 
     def __init__(self, pump: Pump, clock: Callable[[], float] = time.monotonic) -> None:
         self.pump = pump
         self.clock = clock
-        self.interrupted: int | None = None
+        self._caught: list[int] = []
+        self._on_signal: Callable[[int], None] = _ignore
         self._selector = selectors.SelectSelector()
         self._alarms: list[tuple[float, int, Callable[[], None]]] = []
         self._planned = 0
         self._key = self._selector.register(pump.carrier, selectors.EVENT_READ)
 
-    def watch(self, descriptor: int, action: Callable[[], None]) -> None:
-        """Call ``action`` whenever ``descriptor`` is readable or at its end."""
-        self._selector.register(descriptor, selectors.EVENT_READ, action)
+    def watch(self, descriptor: int, action: Callable[[], None], *, writing: bool = False) -> None:
+        """Call ``action`` whenever ``descriptor`` is readable or at its end, or is writable."""
+        events = selectors.EVENT_WRITE if writing else selectors.EVENT_READ
+        self._selector.register(descriptor, events, action)
 
     def unwatch(self, descriptor: int) -> None:
         """Watch it no longer."""
@@ -57,7 +56,11 @@ class Loop:
         pump, clock, wait = self.pump, self.clock, self._selector.select
         pump.flush(clock())
         while not until():
-            for key, _ in wait(self._timeout()):
+            ready = wait(self._timeout())
+            # First, so that what came after a signal is not done before it.
+            while self._caught:
+                self._on_signal(self._caught.pop(0))
+            for key, _ in ready:
                 if key.data is not None:
                     key.data()
                 else:
@@ -88,18 +91,17 @@ class Loop:
 
         def caught(number: int, frame: FrameType | None) -> None:
             del frame
-            self.interrupted = number
+            self._caught.append(number)
 
         def woken() -> None:
             with contextlib.suppress(BlockingIOError):
                 while reading.recv(64):
                     pass
-            if self.interrupted is not None:
-                action(self.interrupted)
 
         signals = (signal.SIGINT, signal.SIGTERM)
         before = [signal.signal(number, caught) for number in signals]
         wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        self._on_signal = action
         self.watch(reading.fileno(), woken)
         try:
             yield
@@ -114,3 +116,7 @@ class Loop:
     def close(self) -> None:
         """Close the selector; the carrier is its owner's."""
         self._selector.close()
+
+
+def _ignore(number: int) -> None:
+    """No signal is caught outside :meth:`Loop.interruptible`."""

@@ -31,8 +31,8 @@ class Pump:
     Args:
         machine: the protocol machine.
         carrier: the socket.
-        serve: called with the time after packets have arrived or timers may have expired, and
-            before anything is sent: the machine's users read, write and close here.
+        serve: called with the time before anything is sent, and again when that may have changed
+            something: the machine's users read, write and close here. Returns whether they did.
 
     Attributes:
         blocked: the socket's buffer is full; nothing more is asked of the machine before it is
@@ -42,7 +42,7 @@ class Pump:
     """
 
     def __init__(
-        self, machine: Machine, carrier: Carrier, serve: Callable[[float], None] | None = None
+        self, machine: Machine, carrier: Carrier, serve: Callable[[float], bool] | None = None
     ) -> None:
         self.machine = machine
         self.carrier = carrier
@@ -62,11 +62,15 @@ class Pump:
 
     def flush(self, now: float) -> None:
         """Serve the users and send what is due, or what was left when the buffer was full."""
-        if self.serve is not None:
-            self.serve(now)
+        serve = self.serve
+        if serve is not None:
+            serve(now)
         if self._outbox and not self._send(self._outbox):
             return
-        self._send(self.machine.transmit(now))
+        while self._send(self.machine.transmit(now)):
+            # Sending makes room to write, and an expired timer may have ended a connection.
+            if serve is None or not serve(now):
+                return
 
     def _send(self, packets: list[tuple[SocketAddress, bytes]]) -> bool:
         """Send in order; whether all have gone."""

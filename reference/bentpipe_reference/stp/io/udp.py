@@ -17,6 +17,9 @@ class UdpCarrier:
     A connected one hears only its peer, costs the kernel less, and learns when nobody is there.
     """
 
+    pseudo_header = None
+    """None in UDP, whose own checksum covers the addresses (section 3.2)."""
+
     def __init__(self, handle: socket.socket, peer: SocketAddress | None, largest: int) -> None:
         """Use a bound or connected socket; :meth:`listening` and :meth:`towards` make one."""
         self._handle = handle

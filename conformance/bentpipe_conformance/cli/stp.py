@@ -1,0 +1,400 @@
+"""``bentpipe stp``: the reference's STP endpoint as programs, a netcat for STP.
+
+The one module of the command line that sees the reference's protocol code: here the reference is
+not judged, it is what the user runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from bentpipe_reference.stp.config import LEAST_MAX_SD, PATH_CLASSES, StpConfig
+from bentpipe_reference.stp.io.errors import StpIoError
+from bentpipe_reference.stp.io.programs import (
+    DEFAULT_ECHO_PORT,
+    DEFAULT_PORT,
+    Program,
+    Result,
+    dial,
+    serve_place,
+)
+
+from bentpipe_conformance.cli.main import FAILED, OPEN, USAGE, Failure, print_json
+
+if TYPE_CHECKING:
+    from bentpipe_reference.stp.io.addresses import Place
+    from rich.progress import TaskID
+
+GLANCE_S = 0.2
+"""Seconds between looks at the progress."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  bentpipe stp recv --listen 0.0.0.0:7253 copy.iso       on one host
+  bentpipe stp send image.iso sat.example:7253           on the other
+  bentpipe stp serve --listen 0.0.0.0:7253               echo 7, discard 9, chargen 19
+  date | bentpipe stp echo sat.example:7253
+Exit status: 0 the peer has acknowledged the end of the stream, 1 it has not, 2 wrong usage,
+3 no socket, 130 interrupted.
+"""
+)
+def stp() -> None:
+    """Speak the Satellite Transport Protocol, STP/1, over UDP or directly over IP.
+
+    These commands run the reference endpoint on real sockets. ADDRESS:UDPPORT says where the
+    other endpoint is; /SERVICEPORT behind it is the port in STP's own header.
+    """
+
+
+def _settings(command: _Command) -> _Command:
+    """The options that all commands share."""
+    for option in reversed(
+        (
+            click.option(
+                "--ip", "protocol", type=click.Choice(["253", "254"]),
+                help="Directly over IP with this protocol number, as root; then no UDP ports.",
+            ),
+            click.option(
+                "--max-sd", type=click.IntRange(LEAST_MAX_SD, 60_000), metavar="OCTETS",
+                help="Most user data in a packet, both ways (default: what 1500 octets hold).",
+            ),
+            click.option(
+                "--credit", type=click.IntRange(4, 1 << 20), default=2048, show_default=True,
+                metavar="PACKETS", help="Packets the peer may be ahead of what we have read.",
+            ),
+            click.option(
+                "--rate", type=click.FloatRange(1000), metavar="BIT/S",
+                help="Send data no faster than this (default: as congestion control allows).",
+            ),
+            click.option(
+                "--path-class", type=click.Choice(PATH_CLASSES), default="geo", show_default=True,
+                help="What first waits suit the path; vbdc for capacity assigned on demand.",
+            ),
+            click.option(
+                "--initial-window", type=click.IntRange(1, 10), default=4, show_default=True,
+                metavar="PACKETS", help="Congestion window at the start.",
+            ),
+            click.option(
+                "--path-reorders", is_flag=True,
+                help="The path changes the order of packets: do not report a gap at once.",
+            ),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
+
+
+def _config(
+    host: str,
+    protocol: str | None,
+    max_sd: int | None,
+    credit: int,
+    rate: float | None,
+    path_class: Any,
+    initial_window: int,
+    path_reorders: bool,
+) -> StpConfig:
+    headers = (40 if ":" in host else 20) + (0 if protocol else 8) + 20
+    most = max_sd or 1500 - headers
+    return StpConfig(
+        protocol=int(protocol or 17),
+        max_sd=most,
+        mtu=max(1500, most + headers),
+        credit=credit,
+        max_rate=rate,
+        path_class=path_class,
+        initial_window=initial_window,
+        fifo=not path_reorders,
+        send_buffer=1 << 20,
+    )
+
+
+def _place(text: str, protocol: str | None, *, listening: bool = False) -> Place:
+    from bentpipe_reference.stp.io.addresses import parse_place
+
+    try:
+        return parse_place(text, ports=protocol is None, any_port=listening)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from None
+
+
+@stp.command(
+    epilog="""\b
+Examples:
+  bentpipe stp serve --listen 0.0.0.0:7253
+  bentpipe stp serve --listen 192.0.2.1 --ip 253
+Prints "ready" once it listens. Lines on standard input:
+  open ADDRESS UDPPORT SERVICEPORT [echo|discard|chargen]   call, and serve that connection
+  close       end the streams of all connections that were called
+  abort       abort them
+"""
+)
+@click.option("--listen", required=True, metavar="HOST:UDPPORT", help="Where to be called.")
+@_settings
+def serve(listen: str, **settings: Any) -> None:
+    """Offer echo on port 7, discard on 9 and chargen on 19, until interrupted."""
+    from bentpipe_reference.stp.io.serving import Server
+
+    place = _place(listen, settings["protocol"], listening=True)
+    with _failures():
+        server = Server(place, _config(place.host, **settings), _say)
+    with contextlib.closing(server):
+        _say(f"listening at {server.address}")
+        click.echo("ready")
+        sys.stdout.flush()
+        with _failures():
+            server.run(sys.stdin.fileno())
+    raise click.exceptions.Exit(128 + (server.interrupted or 0))
+
+
+@stp.command(
+    epilog="""\b
+Examples:
+  bentpipe stp send image.iso 192.0.2.1:7253
+  tar c . | bentpipe stp send - 192.0.2.1:7253/9
+  bentpipe stp send image.iso 192.0.2.1 --ip 253
+"""
+)
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
+@_settings
+@_json
+def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
+    """Send FILE, or standard input if it is -, to a `bentpipe stp recv` or any discard service.
+
+    The service port is 9 if none is given.
+    """
+    place = _place(destination, settings["protocol"])
+    with _opened(file, os.O_RDONLY) as descriptor:
+        with _failures():
+            program = dial(place, _config(place.host, **settings), DEFAULT_PORT)
+        with contextlib.closing(program):
+            program.upload_from(descriptor)
+            size = os.fstat(descriptor).st_size if file != "-" else 0
+            result = _carry(program, file, size or None)
+    _finish(result, as_json)
+
+
+@stp.command(
+    epilog="""\b
+Examples:
+  bentpipe stp recv --listen 0.0.0.0:7253 copy.iso
+  bentpipe stp recv --listen 0.0.0.0:7253 | tar x
+  bentpipe stp recv --listen 0.0.0.0:7253 --out inbox
+"""
+)
+@click.argument("file", type=click.Path(dir_okay=False), required=False)
+@click.option(
+    "--listen", required=True, metavar="HOST:UDPPORT[/SERVICEPORT]", help="Where to be called."
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path),
+    help="Take one file after the other into this directory, until interrupted.",
+)  # fmt: skip
+@_settings
+@_json
+def recv(file: str | None, listen: str, out: Path | None, as_json: bool, **settings: Any) -> None:
+    """Wait for one call and write what it sends to FILE, or to standard output.
+
+    While it arrives, a file is called FILE.part. The sender is told of success only when all of it
+    has been written. The service port is 9 if none is given.
+    """
+    if file is not None and out is not None:
+        raise Failure("FILE and --out exclude each other; give one of them.", USAGE)
+    if as_json and file is None and out is None:
+        raise Failure("--json needs standard output for itself; give FILE or --out.", USAGE)
+    place = _place(listen, settings["protocol"], listening=True)
+    number = 0
+    with _failures():
+        node = serve_place(place, _config(place.host, **settings))
+    with contextlib.closing(node):
+        _say(f"listening at {node.place}")
+        while True:
+            number += 1
+            target = str(_next_name(out, number)) if out is not None else file
+            with _written(target) as (descriptor, finish):
+                program = Program.called(node, place.service_port or DEFAULT_PORT)
+                program.download_to(descriptor, finish)
+                result = _carry(program, target or "standard output", None)
+            if out is None or program.interrupted:
+                break
+            _tell(result, as_json)
+    _finish(result, as_json)
+
+
+@stp.command(
+    epilog="""\b
+Examples:
+  bentpipe stp echo 192.0.2.1:7253
+  date | bentpipe stp echo 192.0.2.1:7253
+  bentpipe stp echo 192.0.2.1:7253/19 </dev/null
+"""
+)
+@click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
+@_settings
+@_json
+def echo(destination: str, as_json: bool, **settings: Any) -> None:
+    """Connect standard input and output to a service, port 7 (echo) if none is given.
+
+    With --json the summary goes to standard error.
+    """
+    place = _place(destination, settings["protocol"])
+    with _failures():
+        program = dial(place, _config(place.host, **settings), DEFAULT_ECHO_PORT)
+    with contextlib.closing(program):
+        program.download_to(sys.stdout.fileno(), lambda: None)
+        program.upload_from(sys.stdin.fileno())
+        with _failures():
+            result = program.run()
+    if as_json:
+        click.echo(_json_line(result), err=True)
+    _finish(result, as_json=False)
+
+
+# -- files
+
+
+@contextlib.contextmanager
+def _opened(file: str, flags: int) -> Iterator[int]:
+    """A descriptor of a file, or of standard input."""
+    if file == "-":
+        yield sys.stdin.fileno()
+        return
+    try:
+        descriptor = os.open(file, flags | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise Failure(
+            f"{file} cannot be opened ({error.strerror}); check its name and permissions.", USAGE
+        ) from None
+    try:
+        if os.path.isdir(file):
+            raise Failure(f"{file} is a directory; give a file, or pipe `tar c` into -.", USAGE)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _written(target: str | None) -> Iterator[tuple[int, Callable[[], None]]]:
+    """Where to write, and what to call when everything has been written."""
+    if target is None:
+        yield sys.stdout.fileno(), lambda: None
+        return
+    part = f"{target}.part"
+    with _opened(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+
+        def finish() -> None:
+            os.fsync(descriptor)
+            os.replace(part, target)
+
+        yield descriptor, finish
+    with contextlib.suppress(OSError):
+        if os.path.getsize(part) == 0:
+            os.unlink(part)
+
+
+def _next_name(out: Path, number: int) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(
+            f"{out} cannot be made ({error.strerror}); give another directory.", USAGE
+        ) from None
+    while (found := out / f"received-{number:04}").exists():
+        number += 1
+    return found
+
+
+# -- what the user sees
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Errors of sockets as one sentence."""
+    try:
+        yield
+    except StpIoError as error:
+        raise Failure(str(error), OPEN) from None
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"bentpipe: {sentence}", err=True)
+
+
+def _carry(program: Program, name: str, size: int | None) -> Result:
+    """Run a transfer, with a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    # Drawn by our own loop: a thread that draws would share its processor.
+    with (
+        Progress(
+            *columns, console=console, disable=not console.is_terminal, auto_refresh=False
+        ) as bar,
+        _failures(),
+    ):
+        if console.is_terminal:
+            task = bar.add_task(os.path.basename(name), total=size)
+            _glance(program, bar, task)
+        return program.run()
+
+
+def _glance(program: Program, bar: Any, task: TaskID) -> None:
+    bar.update(task, completed=program.octets, refresh=True)
+    loop = program.node.loop
+    loop.call_at(loop.clock() + GLANCE_S, lambda: _glance(program, bar, task))
+
+
+def _json_line(result: Result) -> str:
+    import json
+
+    return json.dumps(result.as_dict())
+
+
+def _tell(result: Result, as_json: bool) -> None:
+    """One transfer of many."""
+    if as_json:
+        click.echo(_json_line(result))
+    else:
+        _say(result.sentence)
+
+
+def _finish(result: Result, as_json: bool) -> None:
+    """The summary and the exit status."""
+    if as_json:
+        print_json(result.as_dict())
+    if result.interrupted:
+        _say(result.sentence)
+        raise click.exceptions.Exit(128 + result.interrupted)
+    if not result.success:
+        raise Failure(result.sentence, FAILED)
+    if not as_json and sys.stderr.isatty():
+        _say(result.sentence)
+
+
+COMMANDS = {"stp": stp}
