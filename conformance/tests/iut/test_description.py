@@ -223,7 +223,7 @@ def test_every_example_of_the_readme_is_a_good_description(tmp_path: Path) -> No
     readme = load_iut("linux").path.with_name("README.md").read_text()
     examples = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
     kinds = [load_iut(written(tmp_path, example)).attach.kind for example in examples]
-    assert kinds == ["tun", "namespace", "address"]
+    assert kinds == ["tun", "namespace", "address", "namespace"]
 
 
 @pytest.fixture(params=list_iuts(), ids=lambda iut: iut.id)
