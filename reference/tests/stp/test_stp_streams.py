@@ -9,7 +9,6 @@ from bentpipe_reference.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
-from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.transfer import StpPath
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ class Side:
         self.read = b""
         self.ended = False
         self.told = Events.NONE
+        self.connection: Connection | None = None
         self._pieces = pieces
 
     def drain(self, connection: Connection) -> None:
@@ -31,6 +31,7 @@ class Side:
 
     def run(self, connection: Connection, events: Events, _: float) -> None:
         self.told |= events
+        self.connection = connection
         assert not (self.ended and connection.readable), "data after the end of the stream"
         self.read += connection.read(self._pieces.choice([None, 1, 700, 5000]))
         if connection.peer_has_closed and not connection.readable:
@@ -67,7 +68,11 @@ class Exchange:
         settings = StpConfig(**config)
         self.path = StpPath(link, settings, self.near.run, self.far.run, seed=seed)
         self.connection = self.path.connect()
-        self.peer: Connection | None = None
+
+    @property
+    def peer(self) -> Connection | None:
+        """The called connection, once its user has been told of it."""
+        return self.far.connection
 
     def run(self, limit_s: float) -> None:
         simulation = self.path.simulation
@@ -79,8 +84,7 @@ class Exchange:
             simulation.run_until(tick)
             self.near.run(self.connection, Events.NONE, tick)
             self.path.near.settle()
-            self.peer = next(iter(self.path.far.endpoint.connections.values()), self.peer)
-            if self.peer is not None and self.peer.state is not State.INCOMING:
+            if self.peer is not None:
                 self.far.run(self.peer, Events.NONE, tick)
                 self.path.far.settle()
             if not self.path.near.endpoint.connections and not self.path.far.endpoint.connections:
