@@ -209,3 +209,21 @@ def test_newreno_when_burst_is_lost_halves_once(script: Any) -> None:
             peer.ack(number)
     assert peer.sender.counters.fast_recoveries == 1
     assert peer.ssthresh == 5
+
+
+def test_recovery_after_premature_timeout_repeats_each_eligible_segment_once(script: Any) -> None:
+    """Rule 6: segment 4 is missing, and only eligible segments are repeated (rule 5).
+
+    The timeout has set snd_nxt back; going on there would send 4 before it is eligible, and again
+    once it is.
+    """
+    peer = script(HK99)
+    assert [number for _, number in peer.wait(5.0)] == [0]
+    assert third_duplicate(peer, 0, [(1, 4)]) == [0]
+    assert peer.sender.in_recovery
+    assert peer.ack(0, [(5, 6), (1, 4)]) == []
+    assert peer.ack(0, [(5, 7), (1, 4)]) == []
+    assert peer.ack(0, [(5, 8), (1, 4)]) == [4]
+    assert peer.ack(0, [(5, 9), (1, 4)]) == []
+    assert peer.ack(0, [(5, 10), (1, 4)]) == []
+    assert peer.sender.snd_nxt == peer.sender.snd_max

@@ -16,9 +16,16 @@ class SackNewRenoHk99Sender(SelectiveRetransmission, NewRenoSender):
     """NewReno's window (rules 1 to 4) with SACK's repairs (rules 5 to 7)."""
 
     def enter_recovery(self, now: float) -> None:
-        """Rule 2; nothing of the new episode has been repeated yet."""
+        """Rule 2; nothing of the new episode has been repeated yet.
+
+        With SACK, rule 6 alone repeats; new data follows what has been sent. Going on where a
+        timeout had set snd_nxt back would repeat segments before they are eligible, and again
+        afterwards (rule 5). The paper does not say so; the model shows it.
+        """
         self.high_rxt = self.snd_una
         super().enter_recovery(now)
+        if self.sack_ok:
+            self.snd_nxt = self.snd_max
 
     def on_partial_ack(self, acked: int, now: float) -> None:
         """Rule 4, and rule 6 in place of the unconditional retransmission."""
