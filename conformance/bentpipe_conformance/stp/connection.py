@@ -138,7 +138,7 @@ class Connection(Speaker):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
                     self.send(ENDAK)
-        elif packet.type == BGAK and packet.flags & C and self.polite and arrival != self.opening:
+        elif packet.type == BGAK and packet.flags & C and self.polite and self.confirmed:
             self.confirm()
 
     def _learn(self, time: float, packet: Stp) -> Arrival:

@@ -49,6 +49,7 @@ class Speaker:
         vt_ps: poll number of the tester's last POLL.
         sent: data and FIN of each of the tester's SDs.
         closed: why the connection is over, empty while it is not.
+        confirmed: whether a BGAK without C flag has been sent.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Speaker:
         self.vt_s = self.vt_a = self.vt_ps = 0
         self.vt_ms = 4
         self.closed = ""
+        self.confirmed = False
         self.sent: dict[int, tuple[bytes, bool]] = {}
         self._offset = 0
         self.last_poll: tuple[int, int] = (0, 0)
@@ -178,6 +180,7 @@ class Speaker:
 
     def confirm(self, *, challenge: bool = False, **fields: Any) -> None:
         """Send a BGAK with both CSNs, with the C flag when it is a ``challenge``."""
+        self.confirmed = self.confirmed or not challenge
         self.send(BGAK, **{"flags": C if challenge else 0, **fields})
 
     def sd(

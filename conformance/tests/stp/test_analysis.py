@@ -197,3 +197,21 @@ def test_second_connection_on_the_same_ports_is_another_flow() -> None:
     first, second = read_flows(story.trace())
     assert (first.iut_csn, second.iut_csn) == (0xFFFFFFFF, 3)
     assert [len(first.packets), len(second.packets)] == [5, 2]
+
+
+def test_end_to_a_new_csn_leaves_nothing_to_release() -> None:
+    story = StpStory().opened().tester(BGAK, csn=0x12345700, tag=0x5700)
+    flow = story.iut(END, flags=A, reason=2, peer_csn=0x12345700).flow()
+    assert flow.state == IDLE
+
+
+def test_calls_that_cross_leave_the_data_of_the_begin_in_doubt() -> None:
+    story = StpStory().iut(BEGIN).tester(BEGIN, data=b"crossing").iut(BGAK, 0, flags=C)
+    story.tester(BGAK, after=0.6)
+    flow = story.flow()
+    assert flow.iut_calls
+    assert flow.state == OPEN
+    assert flow.receiver is not None and not flow.receiver.certain
+    told = story.tester(POLL, 1, n_ps=1, timestamp=3).iut(STAT, 1, n_ps=1, timestamp=3).flow()
+    assert told.receiver is not None and told.receiver.certain
+    assert bytes(told.receiver.reception.stream) == b"crossing"

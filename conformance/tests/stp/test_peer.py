@@ -175,3 +175,12 @@ def test_numbers_wrap() -> None:
     assert newer(0, 0xFFFF_FFFF)
     assert not newer(5, 5)
     assert not newer(4, 5)
+
+
+def test_unconfirmed_connection_stays_pending_when_the_begin_is_repeated(bed: Bed) -> None:
+    connection = bed.peer.connect("discard", confirm=False)
+    connection.begin()
+    bed.peer.wait(2.0)
+    (flow,) = bed.flows()
+    assert len([p for p in flow.bgaks if p.outgoing]) == 2
+    assert flow.established is None

@@ -252,7 +252,11 @@ class _Replay:
         else:
             self._other(packet)
             if stp.type == END and not stp.flags & R:
-                self._enter(RELEASING, packet.time)
+                # To another CSN than the tester's, it only says that the connection is lost
+                # (STP-CC-007).
+                lost = flow.tester_csn is not None and stp.peer_csn != flow.tester_csn
+                known = flow.state in (CALLED, OPEN)
+                self._enter(IDLE if lost and known else RELEASING, packet.time)
 
     def _begin_leaves(self, packet: Packet, stp: Stp) -> None:
         flow = self.flow
@@ -303,14 +307,28 @@ class _Replay:
         mine = stp.csn == flow.tester_csn and stp.version == 1
         if mine:
             flow.begins.append(packet)
+        carries = bool(stp.data or stp.flags & FIN)
         if mine and flow.receiver is None:
             flow.receiver = Receiver(stp.seq)
             flow.tester_max_sd = stp.max_sd
-        carries = bool(stp.data or stp.flags & FIN)
+            if flow.state == CALLING:
+                self._crossing(packet, stp, carries=carries)
+                return
         if mine and carries and flow.receiver is not None and flow.state in (IDLE, CALLED):
             flow.events.append(flow.receiver.sd(packet, stp, 0, open_=False))
         else:
             self._other(packet)
+
+    def _crossing(self, packet: Packet, stp: Stp, *, carries: bool) -> None:
+        """A BEGIN meets the IUT's own: whether its data counts is not said (section 5.2)."""
+        flow = self.flow
+        receiver, own = flow.receiver, flow.begins[0].stp
+        assert receiver is not None
+        if carries:
+            flow.events.append(receiver.sd(packet, stp, 0, open_=True))
+        else:
+            self._other(packet)
+        receiver.announced = (own.n_mr if own else None) or 0
 
     def _bgak_comes(self, packet: Packet, stp: Stp) -> None:
         flow = self.flow
