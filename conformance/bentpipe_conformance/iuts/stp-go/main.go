@@ -24,6 +24,7 @@ const (
 	leastMaxSD        = 512   // STP-PF-010
 	mostMaxSD         = 65400 // with headers, in one UDP datagram
 	mostCredit        = 1 << 20
+	mostConnections   = 10_000 // fewer than there are local ports
 	keepAliveInterval = 15 * time.Second
 )
 
@@ -75,7 +76,7 @@ func parseOptions(arguments []string) (options, error) {
 		{"initial-window", chosen.initialWindow, 1, 10},
 		{"credit", chosen.credit, earlyCredit, mostCredit},
 		{"window", chosen.window, earlyCredit, mostCredit},
-		{"connections", chosen.connections, 1, mostCredit},
+		{"connections", chosen.connections, 1, mostConnections},
 		{"rate", chosen.rate, 0, 1 << 40},
 	} {
 		if bound.value < bound.least || bound.value > bound.most {

@@ -294,8 +294,8 @@ func (s *sender) silence() time.Duration {
 	if s.rtt.known {
 		expected = s.rtt.cautious()
 	}
-	time := max(expected+s.pollInterval(), leastSilence)
-	return min(time<<min(max(s.silences-1, 0), 10), mostSilence)
+	first := max(expected+s.pollInterval(), leastSilence)
+	return min(first<<min(max(s.silences-1, 0), 10), mostSilence)
 }
 
 // closed tells whether only credit is missing (STP-DT-025).

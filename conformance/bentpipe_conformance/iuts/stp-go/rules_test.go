@@ -1,0 +1,553 @@
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	peerCSN = 0xAAAA1234
+	peerISS = seqMask - 2 // numbers wrap at once
+	peersPT = 50000
+)
+
+// script is an endpoint and a peer that is played by the test.
+type script struct {
+	t    *testing.T
+	w    *world
+	ep   *endpoint
+	said []packet
+	csn  uint32 // of the endpoint
+	iss  uint32
+}
+
+func newScript(t *testing.T) *script {
+	s := &script{t: t, w: newWorld(t, 1)}
+	s.ep = s.w.add(1, testConfig(s.w.random))
+	s.w.seen = func(from, to netip.AddrPort, p *packet) {
+		copied := *p
+		copied.list, copied.data = slices.Clone(p.list), slices.Clone(p.data)
+		s.said = append(s.said, copied)
+	}
+	return s
+}
+
+// hear gives the endpoint a packet and returns what it says at once.
+func (s *script) hear(p packet) []packet {
+	s.t.Helper()
+	s.said = nil
+	if p.source == 0 {
+		p.source = peersPT
+	}
+	if p.kind != typeEND && p.kind != typeBGREJ && p.tag == 0 {
+		p.tag = peerCSN & 0xFFFF
+	}
+	s.ep.receive(s.w.now, s.w.address(2), p.appendTo(nil, 0))
+	checkBounds(s.t, s.ep)
+	return s.said
+}
+
+func (s *script) begin(port uint16) packet {
+	return packet{
+		kind: typeBEGIN, destination: port, version: version, sequence: peerISS, nMR: 100,
+		csn: peerCSN, maxSD: 1000, hasMaxSD: true,
+	}
+}
+
+// open brings a connection to a service into state 10.
+func (s *script) open(port uint16) {
+	s.t.Helper()
+	answer := s.one(s.hear(s.begin(port)), typeBGAK)
+	s.csn, s.iss = answer.csn, answer.sequence
+	s.hear(packet{
+		kind: typeBGAK, destination: port, sequence: peerISS, csn: peerCSN, peerCSN: s.csn,
+		nR: s.iss, nMR: seqAdd(s.iss, 100), maxSD: 1000, hasMaxSD: true,
+	})
+	if c := s.conn(port); c == nil || c.state != ready {
+		s.t.Fatal("not open")
+	}
+}
+
+func (s *script) conn(port uint16) *conn {
+	return s.ep.conns[key{s.w.address(2), peersPT, port}]
+}
+
+func (s *script) one(said []packet, kind uint8) packet {
+	s.t.Helper()
+	if len(said) != 1 || said[0].kind != kind {
+		s.t.Fatalf("said %+v, not one packet of type %d", said, kind)
+	}
+	return said[0]
+}
+
+func (s *script) nothing(said []packet) {
+	s.t.Helper()
+	if len(said) != 0 {
+		s.t.Fatalf("said %+v", said)
+	}
+}
+
+func sd(port uint16, offset int, flags uint8) packet {
+	return packet{
+		kind: typeSD, destination: port, sequence: seqAdd(peerISS, offset), flags: flags,
+		data: []byte{byte(offset)},
+	}
+}
+
+func poll(port uint16, offset int, nPS uint32) packet {
+	return packet{
+		kind: typePOLL, destination: port, sequence: seqAdd(peerISS, offset), nPS: nPS,
+		timestamp: 77 + nPS,
+	}
+}
+
+// offsets counts numbers from the peer's ISS.
+func offsets(list []uint32) []int {
+	var counted []int
+	for _, n := range list {
+		counted = append(counted, seqDist(peerISS, n))
+	}
+	return counted
+}
+
+func TestExampleOfSection36ListIsTheSame(t *testing.T) {
+	s := newScript(t)
+	s.open(portDiscard)
+	for i := range 7 {
+		s.nothing(s.hear(sd(portDiscard, i, 0)))
+	}
+	gap := s.one(s.hear(sd(portDiscard, 9, 0)), typeUSTAT)
+	if got := offsets(gap.list); !slices.Equal(got, []int{7, 9}) {
+		t.Errorf("USTAT of %v", got)
+	}
+	s.nothing(s.hear(sd(portDiscard, 10, 0)))
+	stat := s.one(s.hear(poll(portDiscard, 12, 1)), typeSTAT)
+	if got := offsets(stat.list); !slices.Equal(got, []int{7, 9, 11, 12}) {
+		t.Errorf("list %v", got)
+	}
+	if seqDist(peerISS, stat.sequence) != 7 || stat.nPS != 1 || stat.timestamp != 78 {
+		t.Errorf("STAT %+v", stat)
+	}
+	s.nothing(s.hear(sd(portDiscard, 11, 0)))
+	stat = s.one(s.hear(poll(portDiscard, 12, 2)), typeSTAT)
+	if got := offsets(stat.list); !slices.Equal(got, []int{7, 9, 12}) {
+		t.Errorf("list %v", got)
+	}
+	s.nothing(s.hear(sd(portDiscard, 9, 0))) // a duplicate
+	s.nothing(s.hear(sd(portDiscard, 7, 0)))
+	s.nothing(s.hear(sd(portDiscard, 8, 0)))
+	stat = s.one(s.hear(poll(portDiscard, 11, 1)), typeSTAT) // an old POLL is answered as well
+	if len(stat.list) != 0 || seqDist(peerISS, stat.sequence) != 12 {
+		t.Errorf("STAT %+v", stat)
+	}
+}
+
+func TestLongListIsCutWhereTheNextBegins(t *testing.T) {
+	s := newScript(t)
+	s.open(portDiscard)
+	for i := 1; i < 200; i += 2 {
+		s.hear(sd(portDiscard, i, 0))
+	}
+	stats := s.hear(poll(portDiscard, 200, 1))
+	if len(stats) != 4 {
+		t.Fatalf("%d STATs", len(stats))
+	}
+	whole := stats[0].list
+	for i, stat := range stats {
+		if i < len(stats)-1 && len(stat.list) != 67 || stat.nPS != 1 || stat.timestamp != 78 {
+			t.Errorf("STAT %d has %d elements", i, len(stat.list))
+		}
+		if i > 0 {
+			if stat.list[0] != whole[len(whole)-1] {
+				t.Errorf("STAT %d begins elsewhere", i)
+			}
+			whole = append(whole, stat.list[1:]...)
+		}
+	}
+	for i, n := range whole {
+		if seqDist(peerISS, n) != i {
+			t.Fatalf("list %v", offsets(whole))
+		}
+	}
+}
+
+func TestPOLLBeyondTheCreditRaisesNothing(t *testing.T) {
+	s := newScript(t)
+	s.open(portDiscard)
+	s.nothing(s.hear(sd(portDiscard, 256, 0))) // the credit is 256
+	for nPS, offset := range []int{257, 1 << 22, -1} {
+		stat := s.one(s.hear(poll(portDiscard, offset, uint32(nPS+1))), typeSTAT)
+		if len(stat.list) != 0 {
+			t.Errorf("POLL %d: list %v", offset, offsets(stat.list))
+		}
+	}
+	stat := s.one(s.hear(poll(portDiscard, 256, 9)), typeSTAT)
+	if got := offsets(stat.list); !slices.Equal(got, []int{0, 256}) {
+		t.Errorf("list %v", got)
+	}
+}
+
+// sending is a script with chargen, whose initial window of four SDs is out.
+func sending(t *testing.T) *script {
+	s := newScript(t)
+	s.open(portChargen)
+	s.w.run(2*time.Second, func() bool { return s.conn(portChargen).snd.flight == 4000 })
+	if c := s.conn(portChargen); seqDist(s.iss, c.snd.vtS) != 4 || c.snd.vtPS == 0 {
+		t.Fatalf("%d SDs, %d POLLs", seqDist(s.iss, c.snd.vtS), c.snd.vtPS)
+	}
+	return s
+}
+
+func (s *script) stat(nR int, nPS uint32, list ...int) packet {
+	p := packet{
+		kind: typeSTAT, destination: portChargen, sequence: seqAdd(s.iss, nR),
+		nMR: seqAdd(s.iss, 100), nPS: nPS,
+	}
+	for _, element := range list {
+		p.list = append(p.list, seqAdd(s.iss, element))
+	}
+	return p
+}
+
+// again are the offsets of SDs that await retransmission or have been sent again.
+func (s *script) again() (offsets []int) {
+	snd := &s.conn(portChargen).snd
+	for i := range snd.sds {
+		if snd.sds[i].queued || snd.sds[i].sent > 1 {
+			offsets = append(offsets, seqDist(s.iss, snd.vtA)+i)
+		}
+	}
+	return offsets
+}
+
+func TestInvalidReportsChangeNothing(t *testing.T) {
+	s := sending(t)
+	snd := &s.conn(portChargen).snd
+	newest := snd.vtPS
+	before := []any{snd.vtA, snd.vtMS, snd.vtPA, snd.flight, snd.window}
+	ustat := s.stat(0, 0, 3, 2)
+	ustat.kind = typeUSTAT
+	beyond := s.stat(0, 0, 2, 5)
+	beyond.kind = typeUSTAT
+	creditless := s.stat(0, newest, 0, 2)
+	creditless.nMR = seqAdd(s.iss, 1)
+	for name, p := range map[string]packet{
+		"N(R) above VT(S)":          s.stat(5, newest),
+		"N(R) below VT(A)":          s.stat(-1, newest),
+		"N(PS) above VT(PS)":        s.stat(1, newest+1),
+		"one element":               s.stat(0, newest, 0),
+		"list below N(R)":           s.stat(2, newest, 1, 3),
+		"not rising":                s.stat(0, newest, 0, 0),
+		"bound above VT(S)":         s.stat(0, newest, 0, 5),
+		"bound above N(MR)":         creditless,
+		"falling run":               ustat,
+		"run above VT(S)":           beyond,
+		"far round the modulus":     s.stat(0, newest, 0, seqHalf+1),
+		"huge run of held and lost": s.stat(0, newest, 1, 2, seqMask-1),
+	} {
+		s.hear(p)
+		after := []any{snd.vtA, snd.vtMS, snd.vtPA, snd.flight, snd.window}
+		if !slices.Equal(before, after) || len(s.again()) > 0 {
+			t.Errorf("%s: %v became %v", name, before, after)
+		}
+	}
+	s.hear(s.stat(4, newest))
+	if snd.vtA != seqAdd(s.iss, 4) || snd.vtPA != newest {
+		t.Error("a valid STAT is not accepted")
+	}
+	s.hear(s.stat(4, newest-1))
+	if snd.vtPA != newest {
+		t.Error("VT(PA) has moved backwards")
+	}
+}
+
+func TestMissingSDIsSentAgainOnlyIfItsStampIsBelowTheSTATs(t *testing.T) {
+	s := sending(t)
+	newest := s.conn(portChargen).snd.vtPS
+	if stamp := s.conn(portChargen).snd.sds[1].stamp; stamp != newest-1 {
+		t.Fatalf("stamp %d, newest POLL %d", stamp, newest)
+	}
+	s.hear(s.stat(1, newest-1, 1, 2, 4))
+	if again := s.again(); len(again) != 0 {
+		t.Fatalf("%v sent again on an equal stamp", again)
+	}
+	s.hear(s.stat(1, newest, 1, 2, 4))
+	if again := s.again(); !slices.Equal(again, []int{1}) {
+		t.Fatalf("%v sent again", again)
+	}
+	s.w.run(200*time.Millisecond, nil)
+	sent := s.conn(portChargen).snd.sds[0]
+	if sent.sent != 2 || sent.stamp < newest {
+		t.Fatalf("%+v", sent)
+	}
+	s.hear(s.stat(1, newest, 1, 2, 4)) // once more: the retransmission is later than its POLL
+	ustat := s.stat(1, 0, 1, 2)
+	ustat.kind = typeUSTAT
+	s.hear(ustat)
+	s.w.run(200*time.Millisecond, nil)
+	if sent := s.conn(portChargen).snd.sds[0].sent; sent != 2 {
+		t.Fatalf("sent %d times", sent)
+	}
+}
+
+func TestLossHalvesTheWindowOnce(t *testing.T) {
+	s := newScript(t)
+	s.ep.cfg.initialWindow = 10
+	s.open(portChargen)
+	snd := &s.conn(portChargen).snd
+	if snd.flight != 10_000 {
+		t.Fatalf("%d octets in flight", snd.flight)
+	}
+	ustat := s.stat(0, 0, 0, 1)
+	ustat.kind = typeUSTAT
+	for _, p := range s.hear(ustat) {
+		if p.kind != typeSD || p.sequence != s.iss {
+			t.Errorf("said %+v", p)
+		}
+	}
+	if snd.sds[0].sent != 2 {
+		t.Error("the first retransmission waits")
+	}
+	if snd.window.cwnd != 5000 || snd.window.ssthresh != 5000 {
+		t.Fatalf("window %+v", snd.window)
+	}
+	ustat = s.stat(0, 0, 1, 3)
+	ustat.kind = typeUSTAT
+	s.nothing(s.hear(ustat)) // the window is full
+	if snd.window.cwnd != 5000 {
+		t.Fatalf("window %+v after a loss from before the reduction", snd.window)
+	}
+	s.hear(s.stat(0, snd.vtPS, 0, 3, 10))
+	if snd.sds[1].sent != 2 || snd.sds[2].sent != 2 || snd.window.ssthresh != 5000 {
+		t.Fatalf("sent %d and %d times", snd.sds[1].sent, snd.sds[2].sent)
+	}
+}
+
+func TestNoConnectionIsAnsweredAsTheTableSays(t *testing.T) {
+	s := newScript(t)
+	tag := uint16(peerCSN & 0xFFFF)
+	for _, kind := range []uint8{typeSD, typeSDP, typePOLL} {
+		end := s.one(s.hear(packet{kind: kind, destination: portEcho}), typeEND)
+		if end.flags != flagA|flagR || end.reason != reasonUnknown || end.csn != 0 ||
+			end.peerCSN != uint32(tag) || end.tag != 0 || end.sequence != 0 {
+			t.Errorf("type %d: END %+v", kind, end)
+		}
+	}
+	bgak := packet{kind: typeBGAK, destination: portEcho, csn: peerCSN, peerCSN: 0x12345678}
+	end := s.one(s.hear(bgak), typeEND)
+	if end.flags != flagA|flagR || end.csn != 0x12345678 || end.peerCSN != peerCSN || end.tag != 0x5678 {
+		t.Errorf("END %+v", end)
+	}
+	endak := s.one(s.hear(packet{
+		kind: typeEND, destination: portEcho, csn: peerCSN, peerCSN: 0x12345678, tag: tag,
+	}), typeENDAK)
+	if endak.peerCSN != peerCSN || endak.tag != 0x5678 {
+		t.Errorf("ENDAK %+v", endak)
+	}
+	s.nothing(s.hear(packet{kind: typeEND, destination: portEcho, flags: flagA | flagR}))
+	for _, kind := range []uint8{typeENDAK, typeBGREJ, typeSTAT} {
+		s.nothing(s.hear(packet{kind: kind, destination: portEcho}))
+	}
+	refused := s.one(s.hear(s.begin(99)), typeBGREJ)
+	if refused.reason != reasonNobody || refused.peerCSN != peerCSN || refused.tag != 0 {
+		t.Errorf("BGREJ %+v", refused)
+	}
+	other := s.begin(portEcho)
+	other.version = 2
+	if refused := s.one(s.hear(other), typeBGREJ); refused.reason != reasonVersion {
+		t.Errorf("BGREJ %+v", refused)
+	}
+	for range 20 {
+		s.hear(packet{kind: typeSD, destination: portEcho})
+	}
+	s.nothing(s.hear(packet{kind: typeSD, destination: portEcho}))
+	s.w.now += time.Second
+	s.one(s.hear(packet{kind: typeSD, destination: portEcho}), typeEND)
+}
+
+func TestOpenConnectionChallengesAndSurvivesForgedPackets(t *testing.T) {
+	s := newScript(t)
+	s.open(portDiscard)
+	forged := s.begin(portDiscard)
+	forged.csn++
+	hint := packet{
+		kind: typeEND, destination: portDiscard, flags: flagA | flagR, peerCSN: s.csn & 0xFFFF,
+	}
+	for _, p := range []packet{forged, hint} {
+		challenge := s.one(s.hear(p), typeBGAK)
+		if challenge.flags != flagC || challenge.csn != s.csn || challenge.peerCSN != peerCSN {
+			t.Errorf("challenge %+v", challenge)
+		}
+		s.nothing(s.hear(p)) // not within a second
+		s.w.now += time.Second
+	}
+	again := s.one(s.hear(s.begin(portDiscard)), typeBGAK)
+	if again.flags != 0 {
+		t.Errorf("BGAK %+v", again)
+	}
+	wrong := sd(portDiscard, 0, 0)
+	wrong.tag = 0x4321
+	bgak := packet{kind: typeBGAK, destination: portDiscard, csn: peerCSN - 1, peerCSN: s.csn}
+	end := packet{kind: typeEND, destination: portDiscard, csn: peerCSN, peerCSN: s.csn + 1}
+	rejected := packet{kind: typeBGREJ, destination: portDiscard, peerCSN: s.csn}
+	endak := packet{kind: typeENDAK, destination: portDiscard, peerCSN: s.csn}
+	for _, p := range []packet{wrong, bgak, end, rejected, endak} {
+		s.nothing(s.hear(p))
+	}
+	if c := s.conn(portDiscard); c == nil || c.state != ready || c.rcv.vrR != peerISS {
+		t.Fatal("the connection has changed")
+	}
+	bgak.csn = peerCSN + 1
+	failed := s.one(s.hear(bgak), typeEND)
+	if failed.flags != flagA || failed.reason != reasonUnknown || failed.peerCSN != peerCSN+1 ||
+		s.conn(portDiscard) != nil {
+		t.Errorf("END %+v", failed)
+	}
+}
+
+func TestStreamEndedBothWaysReleases(t *testing.T) {
+	s := newScript(t)
+	s.open(portDiscard)
+	last := s.hear(sd(portDiscard, 0, flagFIN))
+	fin := s.one(last, typeSDP)
+	if fin.flags != flagFIN || fin.sequence != s.iss || len(fin.data) != 0 {
+		t.Fatalf("FIN %+v", fin)
+	}
+	p := s.stat(1, fin.nPS)
+	p.destination = portDiscard
+	end := s.one(s.hear(p), typeEND)
+	if end.flags != 0 || end.reason != 0 || seqDist(peerISS, end.sequence) != 1 ||
+		end.csn != s.csn || end.peerCSN != peerCSN {
+		t.Fatalf("END %+v", end)
+	}
+	s.nothing(s.hear(poll(portDiscard, 1, 1))) // STP-CC-028
+	s.nothing(s.hear(packet{kind: typeENDAK, destination: portDiscard, peerCSN: s.csn}))
+	if len(s.ep.conns) != 0 {
+		t.Error("the connection is still there")
+	}
+}
+
+func TestPrematureENDIsAcknowledgedAndAFailure(t *testing.T) {
+	s := newScript(t)
+	seen := &both{report: func(string) {}}
+	var result error
+	s.ep.services[portEcho] = func() app { return &watched{seen, &result} }
+	s.open(portEcho)
+	s.one(s.hear(packet{
+		kind: typeEND, destination: portEcho, csn: peerCSN, peerCSN: s.csn, sequence: s.iss,
+		tag: peerCSN & 0xFFFF,
+	}), typeENDAK)
+	if result != errPremature || len(s.ep.conns) != 0 {
+		t.Errorf("ended as %v", result)
+	}
+}
+
+type watched struct {
+	app
+	result *error
+}
+
+func (w *watched) over(c *conn, outcome error) { *w.result = outcome }
+
+func TestUnconfirmedConnectionHoldsFourAndHandsOverWhenConfirmed(t *testing.T) {
+	s := newScript(t)
+	begin := s.begin(portEcho)
+	begin.data = []byte{0}
+	asked := s.one(s.hear(begin), typeBGAK)
+	if asked.flags != flagC || asked.nR != peerISS {
+		t.Fatalf("BGAK %+v", asked)
+	}
+	s.nothing(s.hear(sd(portEcho, 2, 0)))
+	s.nothing(s.hear(sd(portEcho, 4, 0))) // beyond the early credit
+	early := sd(portEcho, 3, 0)
+	early.kind = typeSDP
+	s.one(s.hear(early), typeBGAK)
+	s.one(s.hear(poll(portEcho, 4, 2)), typeBGAK)
+	confirmation := packet{
+		kind: typeBGAK, destination: portEcho, sequence: peerISS, csn: peerCSN,
+		peerCSN: asked.csn + 1, nR: asked.sequence, nMR: seqAdd(asked.sequence, 100),
+	}
+	s.nothing(s.hear(confirmation))
+	confirmation.peerCSN--
+	said := s.hear(confirmation)
+	if len(said) != 2 || said[0].kind != typeUSTAT || said[1].kind != typeSDP ||
+		!slices.Equal(said[1].data, []byte{0}) {
+		t.Fatalf("said %+v", said)
+	}
+	if got := offsets(said[0].list); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("USTAT %v", got)
+	}
+	stat := s.one(s.hear(poll(portEcho, 4, 3)), typeSTAT)
+	if got := offsets(stat.list); !slices.Equal(got, []int{1, 2, 4}) {
+		t.Errorf("list %v", got)
+	}
+}
+
+func TestCallerPollsUntilItIsHeard(t *testing.T) {
+	w, d, o := pair(t, 20)
+	lost := 0
+	w.drop = func(from, to netip.AddrPort, p *packet) bool {
+		if from == w.address(2) && (p.kind == typeBGAK || p.kind == typePOLL) && lost < 2 {
+			lost++
+			return true
+		}
+		return false
+	}
+	start := w.now
+	expectOK(t, open(w, d, o, portChargen, 10_000, 100*time.Second))
+	if lost != 2 || w.now-start > 10*time.Second {
+		t.Errorf("%d lost, took %v", lost, w.now-start)
+	}
+}
+
+func TestKnownSilentCallerWithPOLLsLostIsServed(t *testing.T) {
+	w, d, o := pair(t, 21)
+	expectOK(t, open(w, d, o, portEcho, 100, 20*time.Second))
+	lost := 0
+	w.drop = func(from, to netip.AddrPort, p *packet) bool {
+		if from == w.address(1) && p.kind == typePOLL && lost < 2 {
+			lost++
+			return true
+		}
+		return false
+	}
+	expectOK(t, open(w, d, o, portChargen, 10_000, 20*time.Second))
+	if lost != 2 {
+		t.Errorf("%d POLLs lost", lost)
+	}
+}
+
+func TestKeepAlivePollsEvery15SecondsAndNoticesADeadPeer(t *testing.T) {
+	w, d, o := pair(t, 22)
+	w.ends[w.address(2)].cfg.keepAlive = keepAliveInterval
+	w.ends[w.address(1)].services[portChargen] = func() app { return &mute{} }
+	d.obey(command{to: w.address(1), service: portChargen, octets: 1})
+	w.run(10*time.Second, nil)
+	var polls []instant
+	w.seen = func(from, to netip.AddrPort, p *packet) {
+		if p.kind == typePOLL {
+			polls = append(polls, w.now)
+		}
+	}
+	w.run(100*time.Second, nil)
+	if len(polls) != 6 || len(o.lines) != 0 {
+		t.Fatalf("%d POLLs in 100 s, said %q", len(polls), o.lines)
+	}
+	w.loss = 1
+	w.run(80*time.Second, nil)
+	if len(o.lines) != 1 {
+		t.Fatal("the dead peer is not noticed")
+	}
+	for i := 1; i < len(polls); i++ {
+		if apart := polls[i] - polls[i-1]; apart < keepAliveInterval {
+			t.Errorf("POLLs %v apart", apart)
+		}
+	}
+}
+
+// mute neither writes nor closes.
+type mute struct{ quiet }
+
+func (mute) step(*conn) {}
