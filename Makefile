@@ -9,7 +9,7 @@ READY := .venv/.ready
 OUT ?= bentpipe-runs/linux-geo
 PACKETS ?= 1000000
 
-.PHONY: help setup certify test tool lint bench fuzz-stp models stability docs bed clean
+.PHONY: help setup certify test tool lint bench fuzz-stp models scenarios scenarios-check stability docs bed clean
 
 help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench     print the benchmark ratios"
 	@echo "make fuzz-stp  a million STP packets through three codecs that must agree (long)"
 	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
+	@echo "make scenarios make the models' scenarios for the suites again; scenarios-check compares"
 	@echo "make stability 20 certifications in a row, quiet and loaded, must agree (long)"
 	@echo "make docs      build the documentation in docs/_build"
 	@echo "make bed       build the test bed's virtual-time kernel (once per machine)"
@@ -60,6 +61,12 @@ fuzz-stp: setup
 
 models: tool
 	$(BIN)/bentpipe model all --tier pr --mutants
+
+scenarios: tool
+	$(BIN)/bentpipe model all --scenarios
+
+scenarios-check: tool
+	$(BIN)/bentpipe model all --scenarios --check
 
 stability: bed
 	$(BIN)/python -m bentpipe_conformance.stability linux --runs 20

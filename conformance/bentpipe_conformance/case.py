@@ -38,6 +38,7 @@ class Case:
         needs: conformance-statement items without which it cannot run.
         profiles: the profiles it belongs to.
         script: the function.
+        extra: whether it runs only when asked for by name, because it takes long.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Case:
     needs: tuple[str, ...]
     profiles: tuple[str, ...]
     script: Script
+    extra: bool = False
 
     @property
     def suite(self) -> Suite:
@@ -63,6 +65,7 @@ def case(
     *requirements: str,
     needs: tuple[str, ...] = (),
     profiles: tuple[str, ...] | None = None,
+    extra: bool = False,
 ) -> Callable[[_Function], _Function]:
     """Register a test function as a case that targets ``requirements``.
 
@@ -70,6 +73,7 @@ def case(
         requirements: what it targets.
         needs: conformance-statement items without which it cannot run.
         profiles: the profiles it belongs to; all of its suite's when omitted.
+        extra: whether it runs only when asked for by name.
     """
 
     def register(script: _Function) -> _Function:
@@ -87,6 +91,7 @@ def case(
             needs=needs,
             profiles=suite_named(suite).profiles if profiles is None else profiles,
             script=script,
+            extra=extra,
         )
         if item.id in _CASES and _CASES[item.id].script.__code__ is not script.__code__:
             known = _CASES[item.id].script.__code__

@@ -89,7 +89,7 @@ class _Progress:
 
 
 def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
-    """The cases of a suite in a profile, or those that ``only`` selects.
+    """The cases of a suite in a profile without the extra ones, or those that ``only`` selects.
 
     Each pattern of ``only`` is a shell pattern on the case's identifier or on that of a
     requirement it targets, or simply a part of the case's identifier.
@@ -101,7 +101,7 @@ def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Ca
 
     every = [item for item in load_cases(suite).values() if profile in item.profiles]
     if not only:
-        return tuple(every)
+        return tuple(item for item in every if not item.extra)
     chosen: dict[str, Case] = {}
     for pattern in only:
         found = [

@@ -58,7 +58,7 @@ def _case_of(item: pytest.Item) -> Case | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases of other suites and profiles."""
+    """Leave out the cases of other suites and profiles, and the extra ones."""
     cases = {item: case for item in items if (case := _case_of(item)) is not None}
     if not cases:
         return
@@ -71,7 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped: list[pytest.Item] = []
     for item in items:
         case = cases.get(item)
-        belongs = case is None or (case.suite is suite and profile in case.profiles)
+        belongs = case is None or (
+            case.suite is suite and profile in case.profiles and not case.extra
+        )
         (kept if belongs else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -17,8 +17,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.cli.model_scenarios import make_scenarios
 from bentpipe_conformance.modelling import ladder, tlc
 from bentpipe_conformance.modelling.checking import Checker, Limits, Result
+from bentpipe_conformance.modelling.generating import Generator
 from bentpipe_conformance.modelling.manifest import (
     Manifest,
     Run,
@@ -36,7 +38,8 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
 
 
 @click.command(
-    epilog="Examples: bentpipe model all --mutants    bentpipe model stp-data --out models"
+    epilog="Examples: bentpipe model all --mutants    bentpipe model stp-data --out models    "
+    "bentpipe model sack-newreno --scenarios --check"
 )
 @click.argument("name", default="all")
 @click.option("--tier", type=click.Choice(["pr", "nightly"]), default="pr", show_default=True)
@@ -76,11 +79,19 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
     "this machine's address; --workers are started here, more may join.",
 )
 @click.option("--update-manifest", is_flag=True, help="Record the figures found.")
+@click.option(
+    "--scenarios",
+    is_flag=True,
+    help="Make the scenarios for the suites instead: what covers the state graphs, and the "
+    "mutants' counterexamples. Stored with the specification, or in --out.",
+)
+@click.option("--check", is_flag=True, help="With --scenarios: compare with those stored.")
 @click.option("--fetch", is_flag=True, help="Only find Java and find or fetch the model checker.")
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
     memory: int, out: Path | None, models: Path | None, as_json: bool,
     host: str | None, update_manifest: bool, fetch: bool,
+    scenarios: bool, check: bool,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -93,11 +104,19 @@ def model(
         timeout or (300.0 if tier == "pr" else 3600.0), memory, workers, out, host,
         lambda line: console.print(f"a worker on another machine: {line}", soft_wrap=True),
     )  # fmt: skip
+    if check and not scenarios:
+        raise Failure("--check goes with --scenarios", USAGE)
     try:
         root = models or model_root()
         java, jar = find_tool(root, lambda line: console.print(line))
         if fetch:
             raise click.exceptions.Exit(PASSED)
+        if scenarios:
+            with _ended_by_signals():
+                generator = Generator(java, jar, root, limits, lambda line: console.print(line))
+                raise click.exceptions.Exit(
+                    make_scenarios(_named(name, root), generator, out, check, as_json)
+                )
         chosen = _chosen(name, root, tier, mutants, only)
         if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):
             raise Failure(
