@@ -76,9 +76,9 @@ Over(result) ==
 
 Live == cState \in {"begun", "open"}
 
-(* STP-CC-003, STP-CC-007: the client confirms the server's number once; another number means that   *)
+(* STP-CC-003, STP-CC-007: the client confirms the server's number once; a newer number means that    *)
 (* the server has lost the connection.                                                               *)
-OtherNumber(own) == own # cEcho
+OtherNumber(own) == own > cEcho
 LosesConnection(own) == Over("failure") /\ UNCHANGED <<cEcho, cAcked>>
 
 ReceiveBgak(m) ==
@@ -264,7 +264,7 @@ ReleasedHasArrived == \A n \in 0..(Packets - 1) : n < cAcked => <<cCsn, n>> \in 
 (* STP-CC-007: another number is not confirmed, and is reported. *)
 NumberConfirmedOnce == [][cCsn' = cCsn /\ cEcho # 0 => cEcho' = cEcho]_vars
 Answered(csn) == /\ cCsn = csn /\ cState = "open"
-                 /\ \E m \in net : m.type = "BGAK" /\ m.csn = csn /\ m.own # cEcho
+                 /\ \E m \in net : m.type = "BGAK" /\ m.csn = csn /\ m.own > cEcho
 OtherNumberEnds == \A c \in Csns : Answered(c) ~> told[c] # "nothing"
 
 (* STP-CC-009 *)

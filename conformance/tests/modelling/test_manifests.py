@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.modelling.checking import configured, judged
 from bentpipe_conformance.modelling.configuration import read_configuration
+from bentpipe_conformance.modelling.coverage import evidence_for
 from bentpipe_conformance.modelling.manifest import (
     Manifest,
     format_manifest,
@@ -21,6 +23,7 @@ from bentpipe_conformance.modelling.manifest import (
 from bentpipe_conformance.modelling.tlc import Outcome, State
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_spec.registry import load_requirements
+from click.testing import CliRunner
 
 MODELS = load_models(model_root())
 
@@ -67,6 +70,22 @@ def test_every_model_requirement_is_shown_by_a_property() -> None:
     }
     needed = {item.id for item in load_requirements().values() if item.testability == "model"}
     assert needed - named == set()
+
+
+def test_requirement_shown_with_model_property_and_mutant() -> None:
+    told = CliRunner().invoke(bentpipe, ["show", "RWBP-EC-007"]).output
+    for word in ("rwbp-recovery", "TimeoutSendsTwoCopies", "one-copy", "latest-outstanding"):
+        assert word in told
+
+
+@pytest.mark.parametrize("identifier", ["RWBP-EC-004", "RWBP-EC-007", "STP-DT-009", "STP-CC-007"])
+def test_rule_has_a_property_of_its_own_that_a_mutant_breaks(identifier: str) -> None:
+    found = evidence_for(identifier)
+    assert found
+    for item in found:
+        model = MODELS[item.model]
+        assert model.requirements[item.property] == (identifier,)
+        assert {run.kind for run in model.runs if run.violates == item.property} == {"mutant"}
 
 
 def test_pr_models_are_neither_trivial_nor_large(model: Manifest) -> None:
