@@ -15,7 +15,7 @@ from bentpipe_conformance.modelling.graph import Graph
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.values import NotAValue, parse_value
 
-VARIABLES = ("cCsn", "cAcked", "cEcho", "told", "sState", "sCsn", "sRcv", "epoch", "net")
+VARIABLES = ("cCsn", "cAcked", "cEcho", "told", "sState", "sCsn", "sRcv", "epoch", "log", "net")
 """What the inference looks at."""
 
 _USERS = {
@@ -161,9 +161,10 @@ def _at_server(before: Record, after: Record, new: set[str]) -> Iterator[Record]
         yield {"type": "SD", "csn": csn, "echo": before["epoch"] + 1}
         yield {"type": "SD", "csn": csn}
         yield {"type": "SD"}
-    elif after["sRcv"] != before["sRcv"]:
+    elif len(after["log"]) > len(before["log"]):
+        yield {"type": "SD", "csn": after["log"][-1][0], "n": after["log"][-1][1]}
+    elif after["sRcv"] != before["sRcv"]:  # the FIN hands nothing over
         yield {"type": "SD", "csn": csn, "n": after["sRcv"] - 1}
-        yield {"type": "SD", "n": after["sRcv"] - 1}
     elif "STAT" in new:
         yield {"type": "SD", "csn": csn}
         yield {"type": "SD"}

@@ -17,13 +17,13 @@ STAT = '[type |-> "STAT", csn |-> 1, r |-> 1]'
 def state(*net: str, **changes: object) -> dict[str, str]:
     values: dict[str, object] = {
         "cCsn": 1, "cAcked": 0, "cEcho": 0, "told": '<<"nothing">>', "sState": '"listen"',
-        "sCsn": 0, "sRcv": 0, "epoch": 0, **changes,
+        "sCsn": 0, "sRcv": 0, "epoch": 0, "log": "<<>>", **changes,
     }  # fmt: skip
     return {name: str(value) for name, value in values.items()} | {"net": f"{{{', '.join(net)}}}"}
 
 
 WAITING = {"sState": '"waiting"', "sCsn": 1}
-OPEN = {"sState": '"open"', "sCsn": 1, "cEcho": 1, "sRcv": 1}
+OPEN = {"sState": '"open"', "sCsn": 1, "cEcho": 1, "sRcv": 1, "log": "<<<<1, 0>>>>"}
 STATES = [
     state(cCsn=0),
     state(BEGIN),
@@ -60,7 +60,7 @@ def test_deliveries_of_a_path_are_inferred_in_order() -> None:
 
 def test_message_passed_over_for_a_later_one_is_lost() -> None:
     states = [*STATES[:6], state(BEGIN, BGAK, SD, FIN, **{**OPEN, "sRcv": 3})]
-    states[5]["sState"] = '"open"'
+    states[5] = state(BEGIN, BGAK, SD, FIN, **OPEN)
     past = history(graph(states, ACTIONS[:6]), range(6))
     assert past.order[-1] == "deliver SD csn=1 echo=1 n=2"
     assert past.fates() == [
@@ -76,6 +76,15 @@ def test_message_that_arrives_again_is_doubled() -> None:
     past = history(graph(states, actions), range(4))
     assert past.order[-2:] == ("server restarts", "deliver BEGIN csn=1")
     assert past.fates() == [{"message": "BEGIN", "nth": 1, "fate": "doubled"}]
+
+
+def test_data_handed_over_names_its_message() -> None:
+    old = '[type |-> "SD", csn |-> 2, n |-> 1, echo |-> 1]'
+    before = state(BEGIN, SD, old, **OPEN)
+    after = state(BEGIN, SD, old, **{**OPEN, "log": "<<<<1, 0>>, <<2, 1>>>>"})
+    states = [state(), state(BEGIN), state(BEGIN, SD), before, after]
+    past = history(graph(states, ["Begin", "Send", "Restart", "ServerStep"]), range(4))
+    assert past.order[-1] == "deliver SD csn=2 echo=1 n=1"
 
 
 def test_step_that_no_message_explains_is_refused() -> None:
