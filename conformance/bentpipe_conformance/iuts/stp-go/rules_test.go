@@ -302,10 +302,9 @@ func TestLossHalvesTheWindowOnce(t *testing.T) {
 	}
 	ustat := s.stat(0, 0, 0, 1)
 	ustat.kind = typeUSTAT
-	for _, p := range s.hear(ustat) {
-		if p.kind != typeSD || p.sequence != s.iss {
-			t.Errorf("said %+v", p)
-		}
+	said := s.hear(ustat) // the POLL, because the window is small now
+	if len(said) != 2 || said[0].sequence != s.iss || said[1].kind != typePOLL {
+		t.Errorf("said %+v", said)
 	}
 	if snd.sds[0].sent != 2 {
 		t.Error("the first retransmission waits")
@@ -319,9 +318,9 @@ func TestLossHalvesTheWindowOnce(t *testing.T) {
 	if snd.window.cwnd != 5000 {
 		t.Fatalf("window %+v after a loss from before the reduction", snd.window)
 	}
-	s.hear(s.stat(0, snd.vtPS, 0, 3, 10))
-	if snd.sds[1].sent != 2 || snd.sds[2].sent != 2 || snd.window.ssthresh != 5000 {
-		t.Fatalf("sent %d and %d times", snd.sds[1].sent, snd.sds[2].sent)
+	s.hear(s.stat(1, snd.vtPS, 1, 3, 10))
+	if snd.sds[0].sent != 2 || snd.sds[1].sent != 2 || snd.window.ssthresh != 5000 {
+		t.Fatalf("sent %d and %d times", snd.sds[0].sent, snd.sds[1].sent)
 	}
 }
 
@@ -532,7 +531,8 @@ func TestKeepAlivePollsEvery15SecondsAndNoticesADeadPeer(t *testing.T) {
 		}
 	}
 	w.run(100*time.Second, nil)
-	if len(polls) != 6 || len(o.lines) != 0 {
+	if len(polls) != 7 || // 15 s after the STAT before, each
+		len(o.lines) != 0 {
 		t.Fatalf("%d POLLs in 100 s, said %q", len(polls), o.lines)
 	}
 	w.loss = 1
