@@ -152,7 +152,8 @@ def _capture_row(item: foreign.ForeignJudgement) -> dict[str, Any]:
         "events": transfer.total,
         "verdict": item.outcome,
         "accepted": item.checked,
-        "retransmissions": item.retransmissions,
+        "retransmissions": item.repeats,
+        "retransmissions_checked": item.retransmissions,
         "packet": None if violation is None else violation.packet,
         "guard": "" if violation is None else violation.guard,
         "lack": "" if transfer.lack is None else transfer.lack.sentence,
@@ -164,7 +165,7 @@ def _capture_lines(item: foreign.ForeignJudgement) -> list[str]:
     share = 100 * item.checked / transfer.total if transfer.total else 0.0
     checked = (
         f"{item.checked} of {transfer.total} events checked ({share:.0f} %), "
-        f"{item.retransmissions or 'no'} retransmission{'s' if item.retransmissions != 1 else ''}"
+        f"{item.retransmissions} of {item.repeats} retransmissions among them"
     )
     if violation is not None:
         first, end = violation.offsets

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bentpipe_conformance.modelling.rejection import Module, Reach, follow
+from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.transfers import Transfer
 from bentpipe_conformance.modelling.windows import Window, cut_windows
 
 ENVELOPE = Module("sack-newreno", "CaptureSackSender", "capture.cfg", "Windows")
 """What every SACK sender obeys; the module says what it leaves open."""
 
-BATCH_OCTETS = 1_500_000
-"""Text of a module (some 15,000 events) that TLC reads within a few hundred MiB of heap."""
+BATCH_OCTETS = 500_000
+"""Text of a module (some 5,000 events) that TLC reads within a few hundred MiB of heap."""
 
 Outcome = Literal["consistent", "violates", "capture insufficient"]
 
@@ -45,12 +46,14 @@ class ForeignJudgement:
         violation: the first violation, None without one.
         checked: events of the sender that the model followed.
         retransmissions: how many of them repeat data.
+        repeats: how many events before what the capture lacks repeat data.
     """
 
     transfer: Transfer
     violation: Violation | None
     checked: int
     retransmissions: int
+    repeats: int
 
     @property
     def outcome(self) -> Outcome:
@@ -68,62 +71,85 @@ def judge_transfers(
     timeout: float,
     memory_mb: int = 2048,
 ) -> list[ForeignJudgement]:
-    """Check captured transfers against the envelope, all in one run of TLC.
+    """Check captured transfers against the envelope, several windows in one run of TLC.
+
+    Windows with retransmissions come first. When the time is over, what has not been checked is
+    left out, and the judgements say so.
 
     Args:
         transfers: the transfers.
         tool: the Java launcher and the model checker.
         root: the folder of the models.
-        directory: an existing folder for the generated module and the log.
-        timeout: seconds.
+        directory: an existing folder for the generated modules and the logs.
+        timeout: seconds for all.
         memory_mb: Java heap.
 
     Raises:
-        ToolProblem: TLC could not do it.
+        ToolProblem: TLC could not do it, or not even the first windows in that time.
     """
     windows = [
         cut_windows(transfer.flow, transfer.events)
-        if transfer.flow is not None and transfer.events else []
+        if transfer.flow is not None and transfer.events
+        else []
         for transfer in transfers
-    ]  # fmt: skip
-    texts = [window.text() for several in windows for window in several]
-    reached: list[Reach] = []
+    ]
+    places = [(i, j) for i, several in enumerate(windows) for j in range(len(several))]
+    places.sort(key=lambda place: windows[place[0]][place[1]].retransmissions == 0)
+    reached: dict[tuple[int, int], Reach] = {}
     ends = time.monotonic() + timeout
+    texts = ((place, windows[place[0]][place[1]].text()) for place in places)
     for number, batch in enumerate(_batches(texts)):
-        place = directory / f"batch-{number}"
-        place.mkdir()
+        folder = directory / f"batch-{number}"
+        folder.mkdir()
         left = max(1.0, ends - time.monotonic())
-        reached += follow(ENVELOPE, batch, {}, tool, root, place, left, memory_mb)
-    found = []
-    for transfer, several in zip(transfers, windows, strict=True):
-        own, reached = reached[: len(several)], reached[len(several) :]
-        found.append(_judgement(transfer, several, own))
-    return found
+        try:
+            found = follow(ENVELOPE, list(batch.values()), {}, tool, root, folder, left, memory_mb)
+        except ToolProblem:
+            if reached and time.monotonic() >= ends:
+                break
+            raise
+        reached.update(zip(batch, found, strict=True))
+        if time.monotonic() >= ends:
+            break
+    return [
+        _judgement(transfer, several, {j: reached[i, j] for j in range(len(several))
+                                       if (i, j) in reached})
+        for i, (transfer, several) in enumerate(zip(transfers, windows, strict=True))
+    ]  # fmt: skip
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+def _batches(
+    texts: Iterable[tuple[tuple[int, int], str]],
+) -> Iterator[dict[tuple[int, int], str]]:
     """The texts in their order, as many at a time as one run of TLC takes."""
-    batch: list[str] = []
+    batch: dict[tuple[int, int], str] = {}
     octets = 0
-    for text in texts:
+    for place, text in texts:
         if batch and octets + len(text) > BATCH_OCTETS:
             yield batch
-            batch, octets = [], 0
-        batch.append(text)
+            batch, octets = {}, 0
+        batch[place] = text
         octets += len(text)
     if batch:
         yield batch
 
 
-def _judgement(transfer: Transfer, windows: list[Window], reached: list[Reach]) -> ForeignJudgement:
+def _judgement(
+    transfer: Transfer, windows: list[Window], reached: dict[int, Reach]
+) -> ForeignJudgement:
     checked = retransmissions = 0
-    for window, reach in zip(windows, reached, strict=True):
-        followed = window.items[window.repeated : reach.events]
+    violation: Violation | None = None
+    for index, window in enumerate(windows):
+        if index not in reached:
+            continue
+        events = reached[index].events
+        followed = window.items[window.repeated : events]
         checked += len(followed)
         retransmissions += sum(item.again for item in followed)
-        if reach.events < len(window.items):
-            item = window.items[reach.events]
+        if events < len(window.items):
+            item = window.items[events]
             assert item.offsets is not None  # the model can always note an acknowledgment
-            violation = Violation(item.packet, item.offsets, reach.guard)
-            return ForeignJudgement(transfer, violation, checked, retransmissions)
-    return ForeignJudgement(transfer, None, checked, retransmissions)
+            violation = Violation(item.packet, item.offsets, reached[index].guard)
+            break
+    total = sum(window.retransmissions for window in windows)
+    return ForeignJudgement(transfer, violation, checked, retransmissions, total)

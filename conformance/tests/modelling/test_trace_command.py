@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_reference.tcp.config import EndpointConfig
 from click.testing import CliRunner, Result
+
+from .conftest import Recorder, write
 
 TRACE = """{"event": "begin", "profile": "hk99"}
 {"event": "send", "seq": 0, "octets": 100}
@@ -64,3 +67,37 @@ def test_file_that_is_no_trace_is_wrong_use(trace: Path) -> None:
     trace.write_text("nonsense", encoding="utf-8")
     result = call(trace)
     assert result.exit_code == 2 and "line 1 is not JSON" in result.output
+
+
+def test_capture_followed_to_its_end_is_consistent(trace: Path, recorded: Recorder) -> None:
+    frames = recorded(EndpointConfig(), 30)
+    path = write(trace.parent / "x.pcapng", frames)
+    events = len(frames) - 2
+    answer(trace.parent, f'<<"reached", 1, {events + 1}, 0, "accepted">>')
+    result = call(path)
+    assert result.exit_code == 0
+    assert f"consistent, {events} of {events} events checked (100 %)" in result.stdout
+
+
+def test_rejected_packet_of_a_capture_shown_with_its_guard(trace: Path, recorded: Recorder) -> None:
+    path = write(trace.parent / "x.pcapng", recorded(EndpointConfig(), 30))
+    # TLC breaks long values into lines; the third event is the third segment.
+    answer(trace.parent, '<< "reached",\n  1,\n  3,\n  0,\n  "it is reported held" >>')
+    result = call(path)
+    assert result.exit_code == 1
+    assert "violates at packet 5 (octets 2896 to 4343): it is reported held" in result.stdout
+
+
+def test_capture_that_lacks_something_is_open(trace: Path, recorded: Recorder) -> None:
+    path = write(trace.parent / "x.pcapng", recorded(EndpointConfig(), 30, far=True))
+    answer(trace.parent)
+    result = call(path)
+    assert result.exit_code == 3
+    assert "capture insufficient: it was not taken at the sender's side" in result.stdout
+
+
+def test_file_that_is_no_capture_is_wrong_use(trace: Path) -> None:
+    path = trace.parent / "x.pcapng"
+    path.write_text("nonsense", encoding="utf-8")
+    result = call(path)
+    assert result.exit_code == 2 and "neither a pcapng nor a pcap" in result.output
