@@ -55,3 +55,14 @@ def answers(flow: Flow, at: At, kinds: tuple[int, ...], within: float = DUE_S) -
 def observed_long_enough(flow: Flow, at: At, within: float = DUE_S) -> bool:
     """Whether the capture of the connection goes on past the time an answer is due."""
     return flow.until >= at.packet.time + within + flow.timing_error
+
+
+def proven_at(flow: Flow) -> int | None:
+    """Frame number of the BGAK or STAT by which the peer showed that it receives (STP-SEC-001)."""
+    reports = [report.packet.number for report in flow.reports_heard if not report.fault]
+    bgaks = [
+        packet.number
+        for packet in flow.bgaks
+        if not packet.outgoing and packet.stp is not None and packet.stp.peer_csn == flow.iut_csn
+    ]
+    return min((*reports, *bgaks), default=None)

@@ -15,6 +15,7 @@ from bentpipe_conformance.stp.checkers.common import (
     heard_packets,
     name,
     observed_long_enough,
+    proven_at,
 )
 from bentpipe_conformance.stp.numbers import tag_of
 from bentpipe_conformance.stp.wire import BGAK, BGREJ, END, ENDAK, STAT, C, R
@@ -31,7 +32,7 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Find
     """Octets both ways on a connection that the IUT was called on, until its peer has answered."""
     if flow.iut_calls or flow.iut_csn is None:
         return
-    proof = _proof(flow)
+    proof = proven_at(flow)
     came = went = 0
     last: At | None = None
     for packet in flow.packets:
@@ -54,17 +55,6 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Find
             return
     if last is not None:
         yield context.holds(f"{went} octets were sent before the proof, {came} had come", last)
-
-
-def _proof(flow: Flow) -> int | None:
-    """Frame number of the first BGAK or valid STAT of the connection that reached the IUT."""
-    reports = [report.packet.number for report in flow.reports_heard if not report.fault]
-    bgaks = [
-        packet.number
-        for packet in flow.bgaks
-        if not packet.outgoing and packet.stp is not None and packet.stp.peer_csn == flow.iut_csn
-    ]
-    return min((*reports, *bgaks), default=None)
 
 
 @checker("STP-SEC-002")

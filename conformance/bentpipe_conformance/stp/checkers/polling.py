@@ -1,0 +1,392 @@
+"""STP-PL: polling (sections 7.1 and 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
+from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.analysis.round_trip import RoundTrips, round_trips
+from bentpipe_conformance.stp.analysis.window import (
+    Span,
+    high_spans,
+    octets_with,
+    surely_low_until,
+)
+from bentpipe_conformance.stp.checkers.common import At, proven_at
+from bentpipe_conformance.stp.wire import END, FIN, SDP
+
+FOLLOWS_S = 0.02
+"""Seconds within which a POLL follows the last SD (STP-PL-003, STP-PL-004)."""
+
+RIDES_S = 0.01
+"""Seconds within which a POLL rides on a new SD (STP-PL-005)."""
+
+SLACK_S = 0.05
+"""Seconds by which a POLL may be later than its timer says: ticks, and waiting for an SD."""
+
+LEAST_SILENCE_S = 1.0
+"""The shortest silence time (STP-PL-007)."""
+
+ROUND_TRIPS = 3
+"""Over which POLLs are counted (STP-PL-002)."""
+
+SLOWEST_GAIN = 1.25
+"""Pacing gain in congestion avoidance (STP-CG-008), the longest time between two SDs of a burst."""
+
+MOST_BACKED_OFF_S = 60.0
+"""The longest time between POLLs (STP-PL-007)."""
+
+BACK_OFF_MARGIN = 0.25
+"""Share by which a doubled time may be off; no measurement changes it in silence."""
+
+NO_RESPONSE_S, LATE_S = 60.0, 5.0
+"""When a peer that does not answer is given up (STP-PL-008), and how far from it at most: the time
+may run from the last STAT or from the first POLL without one."""
+
+NO_ANSWER = 7
+"""Reason of an END (section 3.5)."""
+
+KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
+"""Between POLLs with keep-alive (STP-PL-010), and how long a silence tells of one without."""
+
+CHARGEN = 19
+"""The service that never ends its stream."""
+
+
+def _round_trips(flow: Flow, context: Context) -> RoundTrips:
+    return round_trips(flow, str(context.ics.get("path_class", "geo")))
+
+
+@checker("STP-PL-001")
+def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The time from POLL to POLL while the window is surely large and something unacknowledged."""
+    trips = _round_trips(flow, context)
+    for span in high_spans(flow, LEAST_SILENCE_S):
+        polls = [poll for poll in flow.polls_sent if poll.time <= span.end]
+        for poll, following in pairwise(polls):
+            longest = _longest(trips, poll.time, following.time)
+            # What the window was when the timer was set decides, and when it was due.
+            due = poll.time + longest
+            if poll.time < span.start or due + SLACK_S > span.end:
+                continue
+            if _acknowledged_between(flow, poll.time, due):
+                continue
+            late = following.time - due - flow.timing_error
+            if late > SLACK_S:
+                yield context.violated(
+                    f"{following.time - poll.time:.3f} s passed between two POLLs", poll, following,
+                    expected=f"at most {longest:.3f} s, a third of the round-trip time",
+                    actual=f"{following.time - poll.time:.3f} s",
+                )  # fmt: skip
+            else:
+                yield context.holds(
+                    f"{following.time - poll.time:.3f} s between two POLLs, a third of the "
+                    f"round-trip time is at most {longest:.3f} s",
+                    poll, following,
+                )  # fmt: skip
+
+
+def _longest(trips: RoundTrips, start: float, end: float) -> float:
+    return max(trips.interval(start)[1], trips.interval(end)[1])
+
+
+def _acknowledged_between(flow: Flow, start: float, end: float) -> bool:
+    """Whether everything was acknowledged at some moment, so that the timer may have rested."""
+    return any(
+        start <= report.time <= end and not report.fault and report.n_r >= report.vt_s
+        for report in flow.reports_heard
+    )
+
+
+@checker("STP-PL-002")
+def no_more_polls_than_that(flow: Flow, context: Context) -> Iterator[Finding]:
+    """POLLs in three round trips of a stream without end, while the window is surely large."""
+    if _has_end(flow):
+        return
+    trips = _round_trips(flow, context)
+    for span in high_spans(flow, LEAST_SILENCE_S):
+        bounds, first = trips.bounds(span.start), trips.interval(span.start)[0]
+        if bounds is None:
+            continue
+        length = ROUND_TRIPS * bounds[1]
+        shortest = min(first, trips.interval(span.end)[0])
+        # One per half interval, and one at either end of the time looked at.
+        most = int(2 * length / shortest) + 2
+        busiest = _busiest(flow.polls_sent, span, length)
+        if len(busiest) > most:
+            yield context.violated(
+                f"{len(busiest)} POLLs left within {length:.2f} s", *busiest[:3],
+                expected=f"at most {most}",
+                actual=str(len(busiest)),
+            )  # fmt: skip
+        elif span.end - span.start >= length:
+            yield context.holds(
+                f"at most {len(busiest)} POLLs left within {length:.2f} s", *busiest[:1]
+            )
+
+
+def _has_end(flow: Flow) -> bool:
+    """Whether the IUT can run out of data, so that last SDs poll as well (STP-PL-004)."""
+    return flow.service != CHARGEN or any(event.stp.flags & FIN for event in flow.sds_sent)
+
+
+def _busiest(polls: list[PollSent], span: Span, length: float) -> list[PollSent]:
+    inside = [poll for poll in polls if span.start <= poll.time <= span.end]
+    best: list[PollSent] = []
+    first = 0
+    for last, poll in enumerate(inside):
+        while poll.time - inside[first].time > length:
+            first += 1
+        if last - first + 1 > len(best):
+            best = inside[first : last + 1]
+    return best
+
+
+@checker("STP-PL-003")
+def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The last SD before the sender stops, while its window is surely small."""
+    if flow.established is None or context.ics.get("rate_limit"):
+        return
+    initial = int(context.ics.get("initial_window_sds", 4))
+    until = surely_low_until(flow, initial)
+    trips = _round_trips(flow, context)
+    for sd, next_time in _bursts_ends(flow, trips):
+        if not flow.established < sd.time < until or next_time > until + LEAST_SILENCE_S:
+            continue
+        yield from _polls(flow, context, sd, "the last SD of a burst")
+
+
+def _bursts_ends(flow: Flow, trips: RoundTrips) -> Iterator[tuple[SdSent, float]]:
+    """SDs after which the sender surely stopped, each with the time of what made it go on."""
+    reports = [report.time for report in flow.reports_heard if not report.fault]
+    end = min(time for time in (flow.ended, flow.packets[-1].time) if time is not None)
+    sds = flow.sds_sent
+    for place, sd in enumerate(sds):
+        following = sds[place + 1].time if place + 1 < len(sds) else end
+        moved = min((time for time in reports if time > sd.time), default=end)
+        next_time = min(following, moved)
+        bounds = trips.bounds(sd.time)
+        # Without a measurement nothing is paced.
+        spread = 0.0 if bounds is None else bounds[1]
+        gap = spread * max(len(sd.stp.data), 1) / (SLOWEST_GAIN * octets_with(sd))
+        if next_time - sd.time > gap + 2 * FOLLOWS_S + flow.timing_error and moved <= following:
+            yield sd, next_time
+
+
+@checker("STP-PL-004")
+def last_sd_polls(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The SD with the FIN flag, after which there is no more data to send."""
+    for sd in flow.sds_sent:
+        if sd.new and sd.stp.flags & FIN and flow.established is not None:
+            yield from _polls(flow, context, sd, "the SD with the FIN flag")
+
+
+def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Iterator[Finding]:
+    if sd.stp.type == SDP:
+        yield context.holds(f"{what} is an SDP", sd)
+        return
+    within = FOLLOWS_S + flow.timing_error
+    after = [poll for poll in flow.polls_sent if poll.packet.number > sd.packet.number]
+    if after and after[0].time - sd.time <= within:
+        yield context.holds(f"{what} is followed by a POLL", sd, after[0])
+    elif flow.until > sd.time + within and (flow.ended is None or flow.ended > sd.time + within):
+        yield context.violated(
+            f"{what} is neither an SDP nor followed by a POLL", sd, *after[:1],
+            expected=f"a POLL within {FOLLOWS_S:g} s",
+            actual=f"a POLL after {after[0].time - sd.time:.3f} s" if after else "no POLL",
+        )  # fmt: skip
+
+
+@checker("STP-PL-005")
+def polls_ride_on_sds(flow: Flow, context: Context) -> Iterator[Finding]:
+    """POLLs that a new SD followed so closely that it could have carried them."""
+    for poll in flow.polls_sent:
+        if poll.stp.type == SDP:
+            yield context.holds(f"the POLL with N(PS) {poll.n_ps} rides on an SD", poll)
+            continue
+        soon = RIDES_S / 2 - flow.timing_error
+        rode = next(
+            (sd for sd in flow.sds_sent
+             if sd.new and sd.packet.number > poll.packet.number and sd.time - poll.time < soon),
+            None,
+        )  # fmt: skip
+        # What a report, or more data, has just permitted was not yet to be foreseen.
+        if rode is None or _moved_between(flow, poll.time - RIDES_S, rode.time):
+            continue
+        yield context.violated(
+            f"the POLL with N(PS) {poll.n_ps} left alone, {1000 * (rode.time - poll.time):.1f} ms "
+            "before a new SD",
+            poll, rode,
+        )  # fmt: skip
+
+
+def _moved_between(flow: Flow, start: float, end: float) -> bool:
+    return any(
+        not packet.outgoing and start - flow.timing_error <= packet.time <= end
+        for packet in flow.packets
+    )
+
+
+@checker("STP-PL-006")
+def polls_are_numbered(flow: Flow, context: Context) -> Iterator[Finding]:
+    """N(PS) and N(S) of every POLL and SDP."""
+    before = 0
+    for poll in flow.polls_sent:
+        what = "SDP" if poll.stp.type == SDP else "POLL"
+        if poll.n_ps != before + 1:
+            yield context.violated(
+                f"a{'n' if what == 'SDP' else ''} {what} has N(PS) {poll.n_ps}", poll,
+                expected=f"N(PS) {before + 1}",
+                actual=f"N(PS) {poll.n_ps}",
+            )  # fmt: skip
+        elif poll.n_s != poll.vt_s:
+            yield context.violated(
+                f"the POLL part of an SDP stands for N(S) {poll.n_s}" if what == "SDP"
+                else f"a POLL has N(S) {poll.n_s}",
+                poll,
+                expected=f"VT(S) {poll.vt_s}",
+                actual=f"N(S) {poll.n_s}",
+            )  # fmt: skip
+        else:
+            yield context.holds(f"N(PS) {poll.n_ps} and N(S) {poll.n_s} follow", poll)
+        before = max(before, poll.n_ps)
+
+
+@checker("STP-PL-007")
+def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The times of POLLs while no report arrives."""
+    if not flow.iut_calls and proven_at(flow) is None:
+        return  # STP-SEC-001 may not permit a POLL
+    trips = _round_trips(flow, context)
+    for start, end in _silences(flow):
+        polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
+        if not polls:
+            continue
+        first = polls[0]
+        deviation = trips.with_deviation(first.time)
+        interval = trips.interval(first.time)[1]
+        longest = max(LEAST_SILENCE_S, (deviation or 0.0) + interval)
+        if end - first.time <= longest + SLACK_S + flow.timing_error:
+            continue
+        after = [poll for poll in polls if poll.time - first.time > longest + SLACK_S]
+        again = next((poll for poll in polls[1:]), None)
+        if again is None or again.time - first.time > longest + SLACK_S + flow.timing_error:
+            yield context.violated(
+                f"no POLL followed within {longest:.2f} s of silence", first, *polls[1:2],
+                expected="another POLL after the silence time",
+                actual="none" if again is None else f"one after {again.time - first.time:.2f} s",
+            )  # fmt: skip
+            continue
+        yield from _doubles(flow, context, after)
+
+
+def _silences(flow: Flow) -> Iterator[tuple[float, float]]:
+    """Times without a valid STAT or USTAT."""
+    heard = [report.time for report in flow.reports_heard if not report.fault]
+    begin = flow.established
+    if begin is None:
+        return
+    end = flow.until if flow.ended is None else flow.ended
+    yield from pairwise([begin, *(time for time in heard if begin < time < end), end])
+
+
+def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Finding]:
+    """Each time between two POLLs is twice the one before, once there has been a silence."""
+    gaps = [later.time - poll.time for poll, later in pairwise(polls)]
+    for place, (gap, following) in enumerate(pairwise(gaps)):
+        three = polls[place : place + 3]
+        wanted = min(2 * gap, MOST_BACKED_OFF_S)
+        margin = BACK_OFF_MARGIN * wanted + 2 * flow.timing_error
+        if abs(following - wanted) > margin:
+            yield context.violated(
+                f"after {gap:.2f} s the next POLL came after {following:.2f} s", *three,
+                expected=f"about {wanted:.2f} s, twice as long",
+                actual=f"{following:.2f} s",
+            )  # fmt: skip
+        else:
+            yield context.holds(
+                f"after {gap:.2f} s the next POLL came after {following:.2f} s", *three
+            )
+
+
+@checker("STP-PL-008")
+def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The END with reason 7 after POLLs have remained without a STAT for a minute."""
+    gave_up = [
+        At(packet)
+        for packet in flow.packets
+        if packet.outgoing
+        and packet.stp is not None
+        and packet.stp.type == END
+        and packet.stp.reason == NO_ANSWER
+    ]
+    for start, end in _unanswered(flow):
+        if gave_up and start < gave_up[0].packet.time <= end + SLACK_S:
+            waited = gave_up[0].packet.time - start
+            if abs(waited - NO_RESPONSE_S) <= LATE_S + flow.timing_error:
+                yield context.holds(f"the peer was given up after {waited:.1f} s", gave_up[0])
+            else:
+                yield context.violated(
+                    f"the peer was given up {waited:.1f} s after the first POLL without answer",
+                    gave_up[0],
+                    expected=f"{NO_RESPONSE_S:g} s",
+                    actual=f"{waited:.1f} s",
+                )
+        elif end - start > NO_RESPONSE_S + LATE_S + flow.timing_error:
+            polls = [poll for poll in flow.polls_sent if poll.time >= start]
+            yield context.violated(
+                f"no POLL was answered for {end - start:.1f} s, and the peer was not given up",
+                *polls[:1], *polls[-1:],
+                expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s",
+                actual="none",
+            )  # fmt: skip
+
+
+def _unanswered(flow: Flow) -> Iterator[tuple[float, float]]:
+    """From the first POLL after a valid STAT to the next valid STAT, or the end."""
+    stats = [report.time for report in flow.reports_heard if report.is_stat and not report.fault]
+    end = flow.until if flow.ended is None else flow.ended
+    for start, until in pairwise([0.0, *(time for time in stats if time < end), end]):
+        # A POLL that left shortly before a STAT arrived is answered by a later one.
+        first = next((poll.time for poll in flow.polls_sent if start < poll.time < until), None)
+        if first is not None:
+            yield first, until
+
+
+@checker("STP-PL-010")
+def idle_connection_is_silent(flow: Flow, context: Context) -> Iterator[Finding]:
+    """POLLs while everything is acknowledged, credit is there and no data waits."""
+    settled: ReportHeard | None = None
+    quiet_since = 0.0
+    last: PollSent | None = None
+    for event in flow.events:
+        if isinstance(event, ReportHeard) and event.is_stat and not event.fault:
+            if _everything_arrived(event):
+                quiet_since = quiet_since if settled else event.time
+                settled = settled or event
+            else:
+                settled = last = None
+        elif isinstance(event, SdSent):
+            settled = last = None
+        elif isinstance(event, PollSent) and settled is not None:
+            if event.time - quiet_since <= SLACK_S + flow.timing_error:
+                continue
+            if last is not None and event.time - last.time < KEEP_ALIVE_S - SLACK_S:
+                yield context.violated(
+                    f"a POLL left {event.time - last.time:.2f} s after another while idle",
+                    last, event,
+                    expected=f"none, or with keep-alive one in {KEEP_ALIVE_S:g} s",
+                    actual=f"two in {event.time - last.time:.2f} s",
+                )  # fmt: skip
+            last = event
+    end = flow.until if flow.ended is None else flow.ended
+    if settled is not None and last is None and end - quiet_since >= IDLE_S:
+        yield context.holds(f"an idle connection was silent for {end - quiet_since:.1f} s", settled)
+
+
+def _everything_arrived(stat: ReportHeard) -> bool:
+    """Nothing is unacknowledged, and credit is there: what waited would have been sent."""
+    return stat.n_r >= stat.vt_s and max(stat.vt_ms, stat.n_mr) > stat.vt_s
