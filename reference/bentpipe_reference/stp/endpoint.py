@@ -140,7 +140,7 @@ class StpEndpoint:
             if not again:
                 self._active[key] = None
                 return
-            self._forget(key, now)
+            self._settle(key, connection, now)
         self._arriving = octets
         self._without.receive(packet, peer, now)
 
@@ -209,7 +209,10 @@ class StpEndpoint:
         if not confirmed:
             if len(self._pending) >= self.pending_bound():
                 self.dropped_pending += 1
-                self._forget(next(iter(self._pending)), now)
+                oldest = next(iter(self._pending))
+                self._settle(oldest, self.connections[oldest], now)
+                if oldest in self._pending:
+                    self._forget(oldest, now)
             self._pending[key] = None
         self._unproven[key] = None
         connection.take_call(begin, self._arriving, now, confirmed=confirmed)

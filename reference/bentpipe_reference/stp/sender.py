@@ -304,8 +304,9 @@ class Sender:
                 return None
             elements.append(number)
             last = number
-        bound_limit = min(self.vt_s, n_r + (packet.n_mr - n_r & PACKET_MASK))
-        return elements if last <= bound_limit else None
+        credit = packet.n_mr - n_r & PACKET_MASK
+        permitted = credit <= MOST_CREDIT and last <= n_r + credit
+        return elements if permitted and last <= self.vt_s else None
 
     def grant(self, field: int, n_r: int) -> None:
         """VT(MS) becomes the higher of itself and N(MR) (section 6.4, STP-DT-007)."""
