@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bentpipe_conformance.selftest.stp_story import StpStory
+from bentpipe_conformance.selftest.stp_story import TESTER_CSN, StpStory
 from bentpipe_conformance.stp.analysis.flow import CALLED, IDLE, OPEN, RELEASING, read_flows
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -16,6 +16,7 @@ from bentpipe_conformance.stp.wire import (
     USTAT,
     A,
     C,
+    R,
 )
 
 
@@ -215,3 +216,26 @@ def test_calls_that_cross_leave_the_data_of_the_begin_in_doubt() -> None:
     told = story.tester(POLL, 1, n_ps=1, timestamp=3).iut(STAT, 1, n_ps=1, timestamp=3).flow()
     assert told.receiver is not None and told.receiver.certain
     assert bytes(told.receiver.reception.stream) == b"crossing"
+
+
+def test_begin_challenged_and_then_accepted_belongs_to_both_connections() -> None:
+    story = StpStory().opened().tester(BEGIN, csn=TESTER_CSN + 9, after=1.0).iut(BGAK, flags=C)
+    story.tester(END, csn=TESTER_CSN, flags=A | R, after=0.6)
+    story.tester(BEGIN, csn=TESTER_CSN + 9, after=1.0)
+    story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9, flags=C).tester(POLL, 0, after=1.0)
+    old, new = read_flows(story.trace())
+    assert [event.stp.csn for event in old.others if event.stp.type == BEGIN] == [
+        TESTER_CSN,
+        TESTER_CSN + 9,
+    ]
+    assert [old.state_before[packet.number] for packet in old.packets[3:6]] == [OPEN] * 3
+    assert (old.displaced_in, old.state) == (IDLE, None)
+    assert [packet.stp.type for packet in new.packets if packet.stp] == [BEGIN, BGAK]
+    assert old.neighbours == new.neighbours == [old, new]
+
+
+def test_begin_accepted_over_an_open_connection_displaces_it() -> None:
+    story = StpStory().opened().tester(BEGIN, csn=TESTER_CSN + 9, after=1.0)
+    story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9, flags=C)
+    old, _ = read_flows(story.trace())
+    assert (old.displaced_in, old.state, old.ended) == (OPEN, None, story.at)

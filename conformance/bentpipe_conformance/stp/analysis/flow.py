@@ -76,6 +76,11 @@ class Flow:
         state: the IUT's state after the last packet, None when unknown.
         until: the time of the trace's last packet.
         pending_beside: other calls that awaited confirmation while this one did (STP-SEC-002).
+        state_before: the IUT's state before each packet, by frame number; None when unknown.
+        displaced_in: the state in which another connection took its ports; None when none did, or
+            when the state was unknown.
+        neighbours: all connections of the trace with the same tester's address, this one among
+            them, in the order of their first packets.
     """
 
     incarnation: Incarnation
@@ -93,6 +98,9 @@ class Flow:
     state: int | None = IDLE
     until: float = 0.0
     pending_beside: int = 0
+    state_before: dict[int, int | None] = field(default_factory=dict)
+    displaced_in: int | None = None
+    neighbours: Sequence[Flow] = ()
 
     @property
     def packets(self) -> list[Packet]:
@@ -165,9 +173,26 @@ class Flow:
 def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed, in the order of their first packets."""
     until = max((packet.time for packet in trace.packets), default=0.0)
-    flows = [_Replay(Flow(item, trace.timing_error, until=until)).run() for item in separate(trace)]
+    incarnations = separate(trace)
+    flows = [
+        _Replay(Flow(item, trace.timing_error, until=until), _successor(item, incarnations)).run()
+        for item in incarnations
+    ]
     _count_pending(flows)
+    for flow in flows:
+        address = flow.incarnation.ends[:2]
+        flow.neighbours = [other for other in flows if other.incarnation.ends[:2] == address]
     return flows
+
+
+def _successor(item: Incarnation, every: Sequence[Incarnation]) -> Packet | None:
+    """The packet that began the next connection on the same ports."""
+    later = [
+        other for other in every
+        if other.ends == item.ends and other.iut_csn is not None and other.start > item.start
+    ]  # fmt: skip
+    starts = (p for other in later for p in other.packets if p.number >= other.start)
+    return min(starts, key=lambda packet: packet.number, default=None)
 
 
 def _count_pending(flows: Sequence[Flow]) -> None:
@@ -193,17 +218,32 @@ def _pending_span(flow: Flow) -> tuple[float, float] | None:
 class _Replay:
     """Walks the packets of one connection."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, successor: Packet | None = None) -> None:
         self.flow = flow
         self._since = 0.0
+        self._successor = successor
 
     def run(self) -> Flow:
         for packet in self.flow.packets:
             stp = packet.stp
             assert stp is not None
+            if self._successor is not None and packet.number >= self._successor.number:
+                self._give_way()
             self._forget(packet.time)
+            self.flow.state_before[packet.number] = self.flow.state
             (self._leaves if packet.outgoing else self._comes)(packet, stp)
+        self._give_way()
         return self.flow
+
+    def _give_way(self) -> None:
+        """Another connection has the ports: what is left of this one is nobody's business."""
+        successor, self._successor = self._successor, None
+        if successor is not None:
+            self._forget(successor.time)
+            self.flow.displaced_in = self.flow.state
+            if self.flow.state != IDLE and self.flow.ended is None:
+                self.flow.ended = successor.time
+            self.flow.state = None
 
     def _forget(self, now: float) -> None:
         """States that end by a timer, whose exact end cannot be seen."""

@@ -71,6 +71,7 @@ def _named(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
     """The connections that the IUT's own BEGINs and BGAKs name, and calls it never accepted."""
     found: dict[tuple[int | None, int | None], Incarnation] = {}
     begins: dict[int, int] = {}
+    latest: dict[int, int] = {}
     calls: dict[int, int] = {}
     for packet in packets:
         stp = packet.stp
@@ -79,6 +80,7 @@ def _named(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
             continue
         if stp.type == BEGIN:
             (calls if packet.outgoing else begins).setdefault(stp.csn, packet.number)
+            latest[stp.csn] = packet.number
         if stp.type != BGAK:
             continue
         iut, tester = (stp.csn, stp.peer_csn) if packet.outgoing else (stp.peer_csn, stp.csn)
@@ -88,10 +90,10 @@ def _named(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
         if iut in calls and any(item.iut_csn == iut for item in found.values()):
             # A second BGAK with another CSN is an intruder on the connection that is there.
             continue
+        # Earlier BEGINs met the connection that held the ports before (STP-CC-018).
+        called = (latest if found else begins).get(tester)
         start = min(
-            number
-            for number in (begins.get(tester), calls.get(iut), packet.number)
-            if number is not None
+            number for number in (called, calls.get(iut), packet.number) if number is not None
         )
         pair = tester, iut
         if pair not in found:
