@@ -271,7 +271,13 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
         longest = max(LEAST_SILENCE_S, (deviation or 0.0) + interval)
         if end - first.time <= longest + SLACK_S + flow.timing_error:
             continue
-        after = [poll for poll in polls if poll.time - first.time > longest + SLACK_S]
+        # A POLL left after a silence if it is late, or if the next one is later than the interval.
+        waits = [later.time - poll.time for poll, later in pairwise(polls)]
+        after = [
+            poll
+            for poll, wait in zip(polls, [*waits, 0.0], strict=True)
+            if max(poll.time - first.time, wait) > longest + SLACK_S
+        ]
         again = next((poll for poll in polls[1:]), None)
         if again is None or again.time - first.time > longest + SLACK_S + flow.timing_error:
             yield context.violated(
