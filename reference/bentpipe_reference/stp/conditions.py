@@ -37,6 +37,7 @@ from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.tracing import step_record
 from bentpipe_reference.stp.without import WithoutConnection
 
+_A, _C, _R = int(Flags.A), int(Flags.C), int(Flags.R)
 TAG_MASK = 0xFFFF
 _PROOF_FACTOR = 3
 """Octets sent per octet received before the peer's address is proven (STP-SEC-001)."""
@@ -182,7 +183,7 @@ class Conditions:
 
     def is_for_us_and_asks(self, bgak: Bgak) -> bool:
         """The same, and confirmation is asked for."""
-        return self.is_for_us(bgak) and bool(bgak.flags & Flags.C)
+        return self.is_for_us(bgak) and bool(bgak.flags & _C)
 
     def is_of_peer(self, begin: Begin) -> bool:
         """STP-CC-015: the BEGIN of this connection."""
@@ -198,7 +199,7 @@ class Conditions:
 
     def has_both_csns_and_asks(self, bgak: Bgak) -> bool:
         """STP-CC-017."""
-        return self.has_both_csns(bgak) and bool(bgak.flags & Flags.C)
+        return self.has_both_csns(bgak) and bool(bgak.flags & _C)
 
     def is_other_incarnation(self, bgak: Bgak) -> bool:
         """STP-CC-007."""
@@ -208,7 +209,7 @@ class Conditions:
 
     def is_valid_end(self, end: End) -> bool:
         """STP-CC-021, section 5.6: an END without R flag that knows the connection."""
-        if end.flags & Flags.R:
+        if end.flags & _R:
             return False
         if self.peer_csn is None:  # state 2, or state 4 after an abort in it
             return end.peer_csn == self.csn
@@ -217,15 +218,15 @@ class Conditions:
 
     def is_valid_reflected_end(self, end: End) -> bool:
         """Section 5.6: the peer says, with both CSNs, that it does not know the connection."""
-        return bool(end.flags & Flags.R) and self.has_both_csns(end)
+        return bool(end.flags & _R) and self.has_both_csns(end)
 
     def is_hint(self, end: End) -> bool:
         """Section 5.6: only the tag is known."""
-        return bool(end.flags & Flags.R) and end.csn == 0 and end.peer_csn == self.tag
+        return bool(end.flags & _R) and end.csn == 0 and end.peer_csn == self.tag
 
     def is_valid_abort(self, end: End) -> bool:
         """An END with A flag."""
-        return self.is_valid_end(end) and bool(end.flags & Flags.A)
+        return self.is_valid_end(end) and bool(end.flags & _A)
 
     def is_valid_completing_end(self, end: End) -> bool:
         """STP-CC-025, STP-CC-027: it covers our FIN, and we have delivered the peer's."""

@@ -15,6 +15,8 @@ from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import CELLS, TAGGED, Row, State
 from bentpipe_reference.stp.tracing import packet_values
 
+_A = int(Flags.A)
+
 
 class Connection(Procedures):
     """A connection; :class:`~bentpipe_reference.stp.endpoint.StpEndpoint` makes them.
@@ -126,7 +128,7 @@ class Connection(Procedures):
             self.fail("aborted by the user", reason)
             self.state = State.IDLE
         elif self.state in (State.OUTGOING, State.INCOMING, State.READY):
-            self.send_end(self.end(Flags.A, reason), now)
+            self.send_end(self.end(_A, reason), now)
             self.fail("aborted by the user", reason)
             self._note("release", now, {})
         self.touched(self)
@@ -267,7 +269,7 @@ class Connection(Procedures):
 
     def give_up(self, now: float) -> None:
         """STP-PL-008: the peer has not answered for too long."""
-        self.send_end(self.end(Flags.A, Reason.NO_ANSWER), now)
+        self.send_end(self.end(_A, Reason.NO_ANSWER), now)
         self.fail("the peer does not answer any more", Reason.NO_ANSWER)
         self._note("release", now, {})
         self._note_outcome(False, now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -68,7 +69,7 @@ class StpEndpoint:
         self._outbox: list[tuple[Address, bytes]] = []
         self._active: dict[_Key, None] = {}
         self._eventful: dict[Connection, None] = {}
-        self._pending: dict[_Key, None] = {}
+        self._pending: OrderedDict[_Key, None] = OrderedDict()
         self._unproven: dict[_Key, None] = {}
         self._arriving = 0
         self._alarms: dict[_Key, float] = {}

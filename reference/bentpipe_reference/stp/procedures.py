@@ -37,6 +37,8 @@ from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.without import endak_for
 
+_A, _C, _FIN = int(Flags.A), int(Flags.C), int(Flags.FIN)
+
 
 class Procedures(Conditions):
     """What packets do to a connection."""
@@ -50,8 +52,8 @@ class Procedures(Conditions):
         self.peer_csn = begin.csn
         self._learn_peer(begin.iss, begin.max_sd)
         self.outgoing.sender.grant(self.iss + begin.n_mr & PACKET_MASK, self.iss)
-        if begin.data or begin.flags & Flags.FIN:
-            self._early[begin.iss] = (begin.data, begin.flags & Flags.FIN)
+        if begin.data or begin.flags & _FIN:
+            self._early[begin.iss] = (begin.data, begin.flags & _FIN)
         if confirmed:
             self.state = State.READY
             self._accepted(now)
@@ -60,7 +62,7 @@ class Procedures(Conditions):
             self.state = State.INCOMING
             self._asked_at = now
             self._confirm_until = now + self.confirmation_time()
-            self.put(self.bgak(Flags.C))
+            self.put(self.bgak(_C))
 
     def confirmation_time(self) -> float:
         """STP-SEC-002."""
@@ -141,7 +143,7 @@ class Procedures(Conditions):
 
     def answer_crossing_begin(self, begin: Begin, now: float) -> None:
         """Section 5.2: both endpoints call at once; nothing of the BEGIN is taken yet."""
-        self.put(self._bgak(Flags.C, begin.csn, begin.iss + self.config.credit, begin.iss))
+        self.put(self._bgak(_C, begin.csn, begin.iss + self.config.credit, begin.iss))
 
     def open(self, bgak: Bgak, now: float) -> None:
         """Section 5.1: the call is accepted."""
@@ -162,7 +164,7 @@ class Procedures(Conditions):
 
     def must_be_heard(self, bgak: Bgak) -> bool:
         """STP-CC-030: whether POLLs have to make sure that the confirmation arrives."""
-        return bool(bgak.flags & Flags.C)
+        return bool(bgak.flags & _C)
 
     def _measure(self, now: float) -> None:
         """STP-PL-009: a BGAK measures if the packet that it answers was sent once."""
@@ -186,19 +188,19 @@ class Procedures(Conditions):
         self.outgoing.learn_credit(bgak.n_mr, bgak.n_r)
         self._measure(now)
         self._accepted(now)
-        if bgak.flags & Flags.C:
+        if bgak.flags & _C:
             self.put(self.bgak(0))
 
     def ask_again(self, packet: Packet, now: float) -> None:
         """STP-CC-015: the question was lost, or what answers it."""
         self._asked_at = None
-        self.put(self.bgak(Flags.C))
+        self.put(self.bgak(_C))
 
     def hold(self, sd: Sd | Sdp, now: float) -> None:
         """STP-CC-003: keep an early SD for the moment of confirmation."""
         assert self.receiver is not None
         if sd.n_s - self.receiver.iss & PACKET_MASK < EARLY_CREDIT:
-            self._early.setdefault(sd.n_s, (sd.data, sd.flags & Flags.FIN))
+            self._early.setdefault(sd.n_s, (sd.data, sd.flags & _FIN))
 
     def hold_and_ask_again(self, sdp: Sdp, now: float) -> None:
         """An SDP in state 3."""
@@ -223,7 +225,7 @@ class Procedures(Conditions):
         """STP-CC-018, STP-CC-021: "have you still got this connection?", once per second."""
         if now - self._challenged_at >= self.challenge_interval():
             self._challenged_at = now
-            self.put(self.bgak(Flags.C))
+            self.put(self.bgak(_C))
 
     def challenge_interval(self) -> float:
         """Seconds between challenges."""
@@ -235,7 +237,7 @@ class Procedures(Conditions):
 
     def disown_other_incarnation(self, bgak: Bgak, now: float) -> None:
         """STP-CC-007: the peer has lost this connection and begun another."""
-        self.put(self.end(Flags.A, Reason.NO_CONNECTION, bgak.csn))
+        self.put(self.end(_A, Reason.NO_CONNECTION, bgak.csn))
         self.fail("the peer answered with another connection number", Reason.NO_CONNECTION)
 
     def be_disowned(self, end: End, now: float) -> None:
@@ -254,11 +256,11 @@ class Procedures(Conditions):
 
     def take_sd(self, sd: Sd, now: float) -> None:
         """Section 6.2."""
-        self._receive_sd(sd.n_s, sd.data, sd.flags & Flags.FIN, now)
+        self._receive_sd(sd.n_s, sd.data, sd.flags & _FIN, now)
 
     def take_sdp(self, sdp: Sdp, now: float) -> None:
         """STP-DT-018: first the SD, then the POLL."""
-        self._receive_sd(sdp.n_s, sdp.data, sdp.flags & Flags.FIN, now)
+        self._receive_sd(sdp.n_s, sdp.data, sdp.flags & _FIN, now)
         self._answer(sdp.n_s + 1 & PACKET_MASK, sdp.n_ps, sdp.timestamp, now)
 
     def answer_poll(self, poll: Poll, now: float) -> None:

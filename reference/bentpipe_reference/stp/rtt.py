@@ -5,6 +5,9 @@ from __future__ import annotations
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.rto import RttEstimator
 
+_BOUNDS = EndpointConfig()
+"""Of TCP's timeout, which is not used here."""
+
 
 class RoundTrip(RttEstimator):
     """RFC 6298's smoothing with gains 1/8 and 1/4, as TCP's; seconds.
@@ -14,7 +17,7 @@ class RoundTrip(RttEstimator):
     """
 
     def __init__(self) -> None:
-        super().__init__(EndpointConfig())
+        super().__init__(_BOUNDS)
         self._sent: dict[int, float] = {}
 
     def polled(self, number: int, now: float) -> None:

@@ -27,7 +27,8 @@ from bentpipe_reference.stp.states import CELLS, Row, State
 Address = tuple[Any, ...]
 """As the driver has it."""
 
-_A_R = int(Flags.A | Flags.R)
+_A, _R = int(Flags.A), int(Flags.R)
+_A_R = _A | _R
 _TAG = 0xFFFF
 
 
@@ -110,7 +111,7 @@ class WithoutConnection:
 
     def is_reflected(self, end: End, peer: Address, now: float) -> bool:
         """Section 5.6: an END with R flag is never answered."""
-        return bool(end.flags & Flags.R)
+        return bool(end.flags & _R)
 
     # Actions
 

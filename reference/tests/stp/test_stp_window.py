@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from bentpipe_reference.link.profile import Direction, LinkProfile
@@ -101,7 +101,7 @@ def test_unused_window_does_not_grow(stp: Any) -> None:
 class Watched(Outgoing):
     """Notes when SDs leave, and the window then."""
 
-    left: deque[tuple[float, int, float, float]] = deque()
+    left: ClassVar[deque[tuple[float, int, float, float]]] = deque()
 
     def transmit(self, now: float, put: Any, affords: Any) -> None:
         before = self.sender.serial
