@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bentpipe_conformance.modelling.binding import TraceProblem
+from bentpipe_conformance.modelling.binding import Binding, Form, TraceProblem
 from bentpipe_conformance.modelling.manifest import model_root
+from bentpipe_conformance.modelling.rejection import Module
 from bentpipe_conformance.modelling.tool import cache_directory, find_jar, find_java, read_pin
-from bentpipe_conformance.modelling.traces import Trace, read_trace, validate
+from bentpipe_conformance.modelling.traces import BINDINGS, Trace, read_trace, validate
 from bentpipe_reference.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tracing import record
@@ -82,6 +83,51 @@ def test_file_that_is_no_trace_refused(tmp_path: Path, text: str, says: str) -> 
 def test_trace_that_says_too_little_refused(tmp_path: Path, event: dict[str, Any]) -> None:
     with pytest.raises(TraceProblem, match=r"line 4"):
         read(tmp_path, send(0), send(100), event)
+
+
+TOY = Binding(
+    protocol="toy",
+    module=Module("toy", "TraceToy", "trace.cfg", "TraceLogs"),
+    profiles={"plain": {"Rule": "1"}},
+    forms={"stat": Form({"n": int, "gaps": list, "ok": bool, "why": str}, ("ReceiveStat",))},
+    bounds={"window": "Window"},
+)
+TOY_BEGIN = {"event": "begin", "protocol": "toy", "profile": "plain", "window": 8}
+STAT = {"event": "stat", "n": 3, "gaps": [5, 4], "ok": True, "why": "x", "more": 1}
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BINDINGS, "toy", TOY)
+
+
+@pytest.mark.usefixtures("toy")
+def test_table_alone_turns_a_protocols_events_into_records(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path / "x.ndjson", TOY_BEGIN, STAT))
+    assert dict(trace.constants) == {"Rule": "1", "Window": "8"}
+    assert [step.text() for step in trace.steps] == [
+        '[k |-> "stat", n |-> 3, gaps |-> {4, 5}, ok |-> TRUE, why |-> "x"]'
+    ]
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("begin", "event", "says"),
+    [
+        ({"window": "8"}, {}, "lacks 'window'"),
+        ({"profile": "odd"}, {}, "'odd' is none of plain"),
+        ({}, {"event": "odd"}, "line 2: the event 'odd' is none of begin, stat"),
+        ({}, {"ok": 1}, "lacks 'ok', or it is no bool"),
+        ({}, {"gaps": ["x"]}, "'gaps' is no array of numbers"),
+        ({}, {"n": 2**31}, "'n' exceeds"),
+    ],
+)
+def test_what_the_table_does_not_have_refused(
+    tmp_path: Path, begin: dict[str, Any], event: dict[str, Any], says: str
+) -> None:
+    path = written(tmp_path / "x.ndjson", {**TOY_BEGIN, **begin}, {**STAT, **event})
+    with pytest.raises(TraceProblem, match=says):
+        read_trace(path)
 
 
 def tool() -> tuple[str, Path]:
