@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.checking import Context, Finding, checker
-from bentpipe_conformance.stp.analysis.events import Other, ReportSent, SdHeard
+from bentpipe_conformance.stp.analysis.events import ReportSent, SdHeard
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.checkers.common import (
-    DUE_S,
     At,
     answers,
     heard_packets,
@@ -17,18 +16,14 @@ from bentpipe_conformance.stp.checkers.common import (
     observed_long_enough,
     sent_packets,
 )
-from bentpipe_conformance.stp.numbers import LEAST_MAX_SD, near, tag_of
+from bentpipe_conformance.stp.checkers.discarding import discarded
+from bentpipe_conformance.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
     BGREJ,
     END,
-    ENDAK,
     NAMES,
-    SD,
-    SDP,
-    STAT,
-    USTAT,
     R,
     Stp,
 )
@@ -73,16 +68,14 @@ def exact_lengths(flow: Flow, context: Context) -> Iterator[Finding]:
             yield context.holds(f"{name(stp)} has exactly the length of its type", at)
 
 
-_REPLIES = (BGAK, BGREJ, END, ENDAK, STAT, USTAT)
-"""What a packet can evoke at once; SDs and POLLs also leave by timer."""
-
-
 @checker("STP-PF-003")
 def malformed_is_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
     """Malformed packets that reached the IUT."""
     for event in flow.others:
         if not event.packet.outgoing and event.stp.fault and event.stp.checksum_ok:
-            yield from _discarded(flow, context, event, f"a malformed packet ({event.stp.fault})")
+            yield from discarded(
+                flow, context, At(event.packet), f"a malformed packet ({event.stp.fault})"
+            )
 
 
 @checker("STP-PF-007")
@@ -91,53 +84,7 @@ def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Iterator[Findin
     for event in flow.others:
         if not event.packet.outgoing and not event.stp.checksum_ok:
             what = f"{name(event.stp)} with a wrong checksum"
-            yield from _discarded(flow, context, event, what)
-
-
-def _discarded(flow: Flow, context: Context, event: Other, what: str) -> Iterator[Finding]:
-    """No answer, and nothing that later reports could know from it alone."""
-    at = At(event.packet)
-    others = [
-        packet for packet in flow.packets
-        if not packet.outgoing and packet.number != event.packet.number
-        and abs(packet.time - event.time) <= DUE_S + flow.timing_error
-    ]  # fmt: skip
-    replies = answers(flow, at, _REPLIES)
-    if replies and not others:
-        yield context.violated(f"{what} was answered", at, *replies[:1])
-        return
-    knowing = _report_that_knows(flow, event)
-    if knowing is not None:
-        yield context.violated(f"{what} was taken in, as a later report shows", at, knowing)
-    elif not others and observed_long_enough(flow, at):
-        yield context.holds(f"{what} was neither answered nor taken in", at)
-
-
-def _report_that_knows(flow: Flow, event: Other) -> ReportSent | None:
-    """A later report that has the SD of a discarded packet, of which no good copy had come."""
-    receiver, stp = flow.receiver, event.stp
-    if receiver is None or stp.type not in (SD, SDP) or (stp.fault and len(stp.octets) < 12):
-        return None
-    number = _number_of(flow, event)
-    for report in flow.reports_sent:
-        if report.time < event.time or not report.certain or number is None:
-            continue
-        if any(sd.number == number and sd.time <= report.time for sd in flow.sds_heard):
-            return None
-        runs = zip(report.elements[1::2], report.elements[2::2], strict=False)
-        if number < report.n_r or (
-            report.is_stat and any(first <= number < second for first, second in runs)
-        ):
-            return report
-    return None
-
-
-def _number_of(flow: Flow, event: Other) -> int | None:
-    """The count of an SD that the IUT has to ignore, near what it then expected."""
-    if flow.receiver is None:
-        return None
-    expected = max((sd.number + 1 for sd in flow.sds_heard if sd.time <= event.time), default=0)
-    return near(event.stp.seq, flow.receiver.iss, expected)
+            yield from discarded(flow, context, At(event.packet), what)
 
 
 @checker("STP-PF-004")
