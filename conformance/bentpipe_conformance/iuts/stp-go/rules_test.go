@@ -551,3 +551,27 @@ func TestKeepAlivePollsEvery15SecondsAndNoticesADeadPeer(t *testing.T) {
 type mute struct{ quiet }
 
 func (mute) step(*conn) {}
+
+func TestPOLLThatIsDueRidesOnTheNextSD(t *testing.T) {
+	w, d, o := pair(t, 23)
+	var alone instant = -time.Second // when a POLL left without an SD, the window being open
+	polls := 0
+	w.seen = func(from, to netip.AddrPort, p *packet) {
+		switch {
+		case from != w.address(2):
+		case p.kind == typePOLL:
+			polls++
+			for _, c := range w.ends[from].conns {
+				if c.state == ready && c.snd.obstacle() == none {
+					alone = w.now
+				}
+			}
+		case (p.kind == typeSD || p.kind == typeSDP) && w.now-alone < paceTick:
+			t.Errorf("a POLL left alone %v before an SD, at %v", w.now-alone, w.now)
+		}
+	}
+	expectOK(t, open(w, d, o, portDiscard, 1_000_000, 60*time.Second))
+	if polls == 0 {
+		t.Error("no POLL was sent alone")
+	}
+}

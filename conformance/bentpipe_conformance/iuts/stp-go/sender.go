@@ -45,7 +45,7 @@ type sender struct {
 	polled     [pollRecord]instant // when a POLL was sent, by N(PS) modulo pollRecord
 	pollBase   instant             // when the timer for POLLs was started
 	pollAt     instant             // when it expires; never while it does not run
-	ask        bool                // a POLL is due as soon as nothing more can be sent
+	ask        bool                // a POLL is due, on the next new SD or alone
 	unheard    bool                // the peer may not have the confirmation yet (STP-CC-030)
 	probe      time.Duration       // time between POLLs to a closed window (STP-DT-025)
 	silentFrom instant             // first POLL since the last valid STAT or USTAT
@@ -175,10 +175,15 @@ func (s *sender) transmit(now instant) {
 		sent = true
 		open = !s.send(now, sd)
 	}
-	if sent && open && s.ends() || s.ask {
+	if sent && open && s.ends() || s.ask && !s.soon(now) {
 		s.poll(now)
 	}
 	s.armPoll(now)
+}
+
+// soon tells whether a new SD leaves so soon that a POLL that is due can ride on it (STP-PL-005).
+func (s *sender) soon(now instant) bool {
+	return s.gate != never && s.gate-now <= paceTick && s.nextAgain() == nil
 }
 
 // passes tells whether an SD of this size may leave now; if not, gate is when to ask again.
@@ -233,7 +238,7 @@ func (s *sender) send(now instant, sd *outgoing) bool {
 		p.flags = flagFIN
 	}
 	// A POLL that is due within 10 ms rides on the SD (STP-PL-005); never on a retransmission.
-	due := s.silences == 0 && s.pollAt-now <= paceTick
+	due := s.ask || s.silences == 0 && s.pollAt-now <= paceTick
 	ride := fresh && (due || s.ends())
 	if ride {
 		p.kind = typeSDP
@@ -262,6 +267,7 @@ func (s *sender) startPollTimer(now instant) {
 func (s *sender) poll(now instant) {
 	if s.c.allowance() < fixedLength[typePOLL] {
 		s.startPollTimer(now)
+		s.ask = false
 		return
 	}
 	p := packet{kind: typePOLL, sequence: s.vtS}
@@ -329,7 +335,7 @@ func (s *sender) armPoll(now instant) {
 // deadline is when the sender wants to be called again.
 func (s *sender) deadline() instant {
 	next := s.gate
-	if s.silences == 0 {
+	if s.silences == 0 && !s.ask { // if a POLL is asked for, the next SD takes it along
 		next = min(next, s.pollAt)
 	}
 	if s.silentFrom != never {
@@ -358,7 +364,7 @@ func (s *sender) expire(now instant) bool {
 		if s.closed() {
 			s.probe = min(2*s.interval(), mostSilence)
 		}
-		s.poll(now)
+		s.ask = true
 	}
 	return true
 }
