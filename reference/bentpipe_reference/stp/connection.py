@@ -125,12 +125,12 @@ class Connection(Procedures):
     def abort(self, now: float, reason: Reason = Reason.ABORTED) -> None:
         """Section 5.5: end the connection, whatever is unsent or unacknowledged."""
         if self.state is State.OUTGOING and self._begin is None:
-            self.fail("aborted by the user", reason)
+            self.fail("aborted by the user", reason, now)
             self.state = State.IDLE
         elif self.state in (State.OUTGOING, State.INCOMING, State.READY):
             self.send_end(self.end(_A, reason), now)
-            self.fail("aborted by the user", reason)
             self._note("release", now, {})
+            self.fail("aborted by the user", reason, now)
         self.touched(self)
 
     def take_events(self) -> Events:
@@ -167,7 +167,6 @@ class Connection(Procedures):
         return tag == self.peer_csn & TAG_MASK
 
     def _apply(self, row: Row, packet: Packet, before: State, now: float) -> bool:
-        over = self.is_over
         getattr(self, row.action)(packet, now)
         if row.again:
             return True
@@ -177,12 +176,7 @@ class Connection(Procedures):
             self.proven = True
         if self._trace is not None and packet.type not in TAGGED:
             self._note("receive", now, packet_values(packet, row.when))
-            self._note_outcome(over, now)
         return False
-
-    def _note_outcome(self, was_over: bool, now: float) -> None:
-        if self._trace is not None and self.is_over and not was_over:
-            self._note("outcome", now, {"result": "success" if self.succeeded else "failure"})
 
     def transmit(self, now: float) -> list[Packet]:
         """The packets to send at ``now``, in order."""
@@ -226,9 +220,8 @@ class Connection(Procedures):
         """STP-CC-016."""
         assert self._begin is not None
         if self._transmissions >= self.max_cc():
-            self.fail("the peer does not answer", Reason.NO_ANSWER)
+            self.fail("the peer does not answer", Reason.NO_ANSWER, now)
             self.state = State.IDLE
-            self._note_outcome(False, now)
             return
         self.put(self._begin)
         self._asked_at = now if self._transmissions == 0 else None
@@ -240,8 +233,7 @@ class Connection(Procedures):
         if self.is_complete():
             self.send_end(self.end(0, Reason.NONE), now)
             self._note("release", now, {})
-            self.succeed()
-            self._note_outcome(False, now)
+            self.succeed(now)
 
     def is_complete(self) -> bool:
         """Section 5.5."""
@@ -270,9 +262,8 @@ class Connection(Procedures):
     def give_up(self, now: float) -> None:
         """STP-PL-008: the peer has not answered for too long."""
         self.send_end(self.end(_A, Reason.NO_ANSWER), now)
-        self.fail("the peer does not answer any more", Reason.NO_ANSWER)
         self._note("release", now, {})
-        self._note_outcome(False, now)
+        self.fail("the peer does not answer any more", Reason.NO_ANSWER, now)
 
     def next_deadline(self) -> float:
         """When :meth:`advance` and :meth:`transmit` are to be called next; infinity for never."""

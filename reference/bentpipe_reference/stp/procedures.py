@@ -82,18 +82,20 @@ class Procedures(Conditions):
             self._receive_sd(number, *self._early[number], now)
         self._early = {}
 
-    def fail(self, text: str, reason: int) -> None:
+    def fail(self, text: str, reason: int, now: float) -> None:
         """STP-CC-006: the connection is over, and not as it should be."""
         if self.failure is None and not self.succeeded:
             self.failure, self.reason = text, reason
             self.events |= Events.FAILED
+            self._note("outcome", now, {"result": "failure", "reason": int(reason)})
         self._over()
 
-    def succeed(self) -> None:
+    def succeed(self, now: float) -> None:
         """STP-CC-005: both streams are through and acknowledged."""
         if self.failure is None and not self.succeeded:
             self.succeeded = True
             self.events |= Events.ENDED
+            self._note("outcome", now, {"result": "success", "reason": 0})
         self._over()
 
     def _over(self) -> None:
@@ -179,7 +181,7 @@ class Procedures(Conditions):
 
     def be_refused(self, bgrej: Bgrej, now: float) -> None:
         """The call has failed."""
-        self.fail(refusal_text(bgrej.reason), bgrej.reason)
+        self.fail(refusal_text(bgrej.reason), bgrej.reason, now)
 
     def be_confirmed(self, bgak: Bgak, now: float) -> None:
         """STP-CC-003: hand over what is held."""
@@ -238,21 +240,21 @@ class Procedures(Conditions):
     def disown_other_incarnation(self, bgak: Bgak, now: float) -> None:
         """STP-CC-007: the peer has lost this connection and begun another."""
         self.put(self.end(_A, Reason.NO_CONNECTION, bgak.csn))
-        self.fail("the peer answered with another connection number", Reason.NO_CONNECTION)
+        self.fail("the peer answered with another number", Reason.NO_CONNECTION, now)
 
     def be_disowned(self, end: End, now: float) -> None:
         """The peer knows no such connection."""
-        self.fail(abort_text(Reason.NO_CONNECTION), Reason.NO_CONNECTION)
+        self.fail(abort_text(Reason.NO_CONNECTION), Reason.NO_CONNECTION, now)
 
     def be_aborted(self, end: End, now: float) -> None:
         """STP-CC-006, STP-CC-022, STP-CC-027."""
         self.put(endak_for(end))
-        self.fail(abort_text(end.reason), end.reason)
+        self.fail(abort_text(end.reason), end.reason, now)
 
     def be_released(self, end: End, now: float) -> None:
         """STP-CC-022, STP-CC-025: the peer is complete, and so are we."""
         self.put(endak_for(end))
-        self.succeed()
+        self.succeed(now)
 
     def take_sd(self, sd: Sd, now: float) -> None:
         """Section 6.2."""
@@ -321,7 +323,9 @@ class Procedures(Conditions):
         assert self.receiver is not None
         self._send_stats(self.receiver.on_poll(n_s, n_ps, timestamp), n_ps, timestamp)
         if self._trace is not None:
-            self._note("poll_arrives", now, {"n_s": n_s, "n_ps": n_ps})
+            elements = self.receiver.whole_list()
+            values = {"n_s": n_s, "n_ps": n_ps, "elements": elements}
+            self._note("poll_arrives", now, values)
 
     def _send_stats(self, lists: list[tuple[int, ...]], n_ps: int, timestamp: int) -> None:
         receiver = self.receiver

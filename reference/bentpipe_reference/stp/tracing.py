@@ -12,8 +12,8 @@ Those of data transfer:
 ``poll``          ``n_s``, ``n_ps``: a POLL left (for an SDP after its ``send``)
 ``stat``          ``n_r``, ``n_mr``, ``n_ps``, ``elements``, ``valid``: a STAT was worked off
 ``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was worked off
-``sd``            ``n``, ``gap`` (a pair or null): an SD arrived
-``poll_arrives``  ``n_s``, ``n_ps``, ``elements``: a POLL arrived and was answered
+``sd``            ``n``, ``gap`` (a pair or null): an SD arrived; ``gap`` is what its USTAT reports
+``poll_arrives``  ``n_s``, ``n_ps``, ``elements`` (the whole list): a POLL arrived and was answered
 
 The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
 ``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last two the receiver's ``vr_r``,
@@ -26,7 +26,8 @@ Those of connections, each with ``vt_a`` and, where there is one, ``vr_r``:
 ``receive``       ``packet``: what arrived; ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``,
                   ``reason`` where it has them; ``row``: the condition of the state table's row
 ``release``       an END left
-``outcome``       ``result``: ``success`` or ``failure``, what the user was told
+``outcome``       ``result``: ``success`` or ``failure``, what the user was told; ``reason``; it
+                  comes before the ``receive`` that brought it about
 """
 
 from __future__ import annotations
