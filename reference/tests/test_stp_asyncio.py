@@ -90,7 +90,7 @@ def test_reader_does_not_read_the_writer_is_held_back() -> None:
                 assert written <= most
                 try:
                     await asyncio.wait_for(writer.drain(), 0.5)
-                except asyncio.TimeoutError:
+                except TimeoutError:
                     break
             may_read.set()
             writer.close()

@@ -118,7 +118,6 @@ def _config(
         path_class=path_class,
         initial_window=initial_window,
         fifo=not path_reorders,
-        send_buffer=1 << 20,
     )
 
 

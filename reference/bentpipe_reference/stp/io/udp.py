@@ -109,22 +109,28 @@ class UdpCarrier:
         connected = self._peer is not None
         one, any_ = self._handle.send, self._handle.sendto
         for number, (address, packet) in enumerate(packets):
-            # What the kernel learned about an earlier packet it says at the next call, once.
-            for _ in range(2):
-                try:
-                    if connected:
-                        one(packet)
-                    else:
-                        any_(packet, address)
-                except BlockingIOError:
-                    return number
-                except OSError as error:
-                    self._note(error)
-                    if error.errno != errno.ECONNREFUSED:
-                        break
+            try:
+                if connected:
+                    one(packet)
                 else:
-                    break
+                    any_(packet, address)
+            except BlockingIOError:
+                return number
+            except OSError as error:
+                self._note(error)
+                if error.errno == errno.ECONNREFUSED:
+                    # That was said of an earlier packet, and this one has not been sent.
+                    self._send_again(packet, address)
         return len(packets)
+
+    def _send_again(self, packet: bytes, address: SocketAddress) -> None:
+        try:
+            if self._peer is not None:
+                self._handle.send(packet)
+            else:
+                self._handle.sendto(packet, address)
+        except OSError as error:
+            self._note(error)
 
     def _note(self, error: OSError) -> None:
         if error.errno == errno.ECONNREFUSED:
