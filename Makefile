@@ -9,7 +9,7 @@ READY := .venv/.ready
 OUT ?= bentpipe-runs/linux-geo
 PACKETS ?= 1000000
 
-.PHONY: help setup certify test tool lint bench fuzz-stp models scenarios scenarios-check stability docs bed clean
+.PHONY: help setup certify test tool lint bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs bed clean
 
 help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
@@ -19,6 +19,7 @@ help:
 	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
 	@echo "make scenarios make the models' scenarios for the suites again; scenarios-check compares"
 	@echo "make stability 20 certifications in a row, quiet and loaded, must agree (long)"
+	@echo "make stp-transfer  100 MB by STP between two hosts over a lossy GEO link (some minutes)"
 	@echo "make docs      build the documentation in docs/_build"
 	@echo "make bed       build the test bed's virtual-time kernel (once per machine)"
 
@@ -71,6 +72,9 @@ scenarios-check: tool
 stability: bed
 	$(BIN)/python -m bentpipe_conformance.stability linux --runs 20
 	$(BIN)/python -m bentpipe_conformance.stability linux --runs 20 --load
+
+stp-transfer: bed
+	$(BIN)/python -m bentpipe_conformance.stp_transfer
 
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -77,9 +77,8 @@ def test_reader_does_not_read_the_writer_is_held_back() -> None:
         writer.close()
 
     async def scenario() -> None:
-        small = {"credit": 16, "send_buffer": 20_000}
-        async with served(reluctant, **small) as server:
-            config = StpConfig(**small)  # type: ignore[arg-type]
+        config = StpConfig(credit=16, send_buffer=20_000)
+        async with served(reluctant, credit=16, send_buffer=20_000) as server:
             _, writer = await open_connection(HOST, server.address[1], 7, config=config)
             # What reader and receiver buffer, what the sender does, and what the transport does.
             most = 2 * (1 << 18) + 16 * 1452 + 20_000 + 2 * 65_536 + 100_000

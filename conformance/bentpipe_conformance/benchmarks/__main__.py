@@ -41,6 +41,7 @@ BENCHMARKS = {
     "stp-tester-codec": Benchmark("stp_codecs", "tester_codec", 5),
     "transfer": Benchmark("transfers", "transfer", 5),
     "linearity": Benchmark("transfers", "linearity", 3),
+    "stp-transfer": Benchmark("transfers", "stp_transfer", 5),
     "stp-sockets": Benchmark("stp_sockets", "sockets", 3),
     "stp-connections": Benchmark("stp_sockets", "connections", 1),
     "selftest": Benchmark("suites", "selftest", 1),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from bentpipe_reference.link import load_profiles
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.transfer import stp_transfer as run_stp_transfer
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.transfer import transfer as run_transfer
 
@@ -32,6 +34,19 @@ def transfer(repeat: int) -> Report:
     )
 
 
+def stp_transfer(repeat: int) -> Report:
+    """One STP transfer of 10 MB at 1.3 Mb/s and 600 ms."""
+    seconds = median_of(repeat, lambda: cpu_seconds(_stp_transfer))
+    return Report(
+        "one STP transfer of 10 MB over the link profile geo in virtual time; CPU time of the "
+        "process",
+        (
+            below("CPU seconds", seconds, SECONDS),
+            Figure("microseconds per packet", 1e6 * seconds / _stp_transfer()),
+        ),
+    )
+
+
 def linearity(repeat: int) -> Report:
     """Transfers of 5, 10 and 20 MB."""
     cost = {
@@ -55,6 +70,14 @@ def linearity(repeat: int) -> Report:
 def _transfer(megabytes: int) -> int:
     """Run one transfer; return the packets offered to both links."""
     result = run_transfer(load_profiles()["geo"], EndpointConfig(), megabytes * MEGABYTE)
+    if not result.intact:
+        raise RuntimeError(f"the transfer failed: {result.failure or 'wrong octets'}.")
+    return result.forward.offered + result.return_.offered
+
+
+def _stp_transfer() -> int:
+    """Run one STP transfer; return the packets offered to both links."""
+    result = run_stp_transfer(load_profiles()["geo"], StpConfig(), 10 * MEGABYTE)
     if not result.intact:
         raise RuntimeError(f"the transfer failed: {result.failure or 'wrong octets'}.")
     return result.forward.offered + result.return_.offered
