@@ -1,0 +1,223 @@
+"""STP-CG: congestion control and pacing (sections 7.3 and 7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.stp.analysis.events import ReportHeard
+from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.analysis.round_trip import round_trips
+from bentpipe_conformance.stp.analysis.window import (
+    MOST_INITIAL_WINDOW,
+    octets_with,
+    smss,
+)
+from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Phase, bounded
+from bentpipe_conformance.stp.wire import BEGIN, BGAK
+
+BEYOND_DOUBT = 2
+"""Times the largest permitted window from which on no rule of growth explains what is in flight:
+the window is not kept at all (STP-CG-002)."""
+
+TICK_S = 0.01
+"""The longest tick of a pacing sender (STP-CG-008)."""
+
+IN_A_TICK = 4
+"""SDs that may leave in one tick whatever the spacing (STP-CG-008)."""
+
+FASTEST_GAIN, SLOWEST_GAIN = 2.0, 1.25
+"""g in slow start and afterwards (STP-CG-008)."""
+
+_LEAST_JUDGED = 3
+"""SDs of a phase that have to be within the window before it counts as kept."""
+
+
+def _replayed(flow: Flow, context: Context) -> list[Bounded]:
+    if flow.established is None:
+        return []
+    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    return [item for item in bounded(flow, trips) if item.sd.time >= flow.established]
+
+
+@checker("STP-CG-001")
+def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight before anything has been reported as arrived."""
+    if flow.established is None:
+        return
+    first = next(
+        (report for report in flow.reports_heard
+         if report.arrived and report.stp.type != BGAK), None
+    )  # fmt: skip
+    if first is None:
+        return
+    early = [
+        sd for sd in flow.sds_sent
+        if sd.packet.number < first.packet.number and sd.stp.type != BEGIN
+    ]  # fmt: skip
+    if not early:
+        return
+    size = smss(flow)
+    largest = max(early, key=octets_with)
+    if octets_with(largest) > MOST_INITIAL_WINDOW * size:
+        yield context.violated(
+            f"{octets_with(largest)} octets were in flight before the first report", largest,
+            expected=f"at most {MOST_INITIAL_WINDOW} SMSS, {MOST_INITIAL_WINDOW * size} octets",
+            actual=f"{octets_with(largest)} octets",
+        )  # fmt: skip
+    else:
+        yield context.holds(
+            f"{octets_with(largest)} octets were in flight before the first report, at most "
+            f"{MOST_INITIAL_WINDOW * size} are permitted",
+            largest,
+        )
+
+
+@checker("STP-CG-002")
+def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight against the largest window that any rule permits."""
+    kept: Bounded | None = None
+    for item in _replayed(flow, context):
+        octets = octets_with(item.sd)
+        if item.exempt:
+            continue
+        if octets > BEYOND_DOUBT * item.window:
+            yield context.violated(
+                f"{octets} octets are in flight with SD {item.sd.number}, the window cannot have "
+                f"been larger than {item.window:.0f}",
+                item.sd,
+                expected=f"at most {item.window:.0f} octets",
+                actual=f"{octets} octets",
+            )
+            return
+        kept = item if octets <= item.window else kept
+    if kept is not None:
+        yield context.holds(
+            f"{octets_with(kept.sd)} octets in flight, the window may have been {kept.window:.0f}",
+            kept.sd,
+        )
+
+
+@checker("STP-CG-003")
+def slow_start(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight before the first reduction."""
+    yield from _within(flow, context, "slow start", "ten SMSS and what has arrived")
+
+
+@checker("STP-CG-004")
+def congestion_avoidance(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight once a window has arrived after a reduction."""
+    yield from _within(flow, context, "avoidance", "half a flight and an SMSS for each window")
+
+
+@checker("STP-CG-005")
+def loss_halves_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight after a reduction, until a window has arrived."""
+    yield from _within(flow, context, "reduced", "half of what was in flight")
+
+
+@checker("STP-CG-007")
+def two_silences(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight after two silences."""
+    yield from _within(flow, context, "silence", "one SMSS and what has arrived since", least=1)
+
+
+def _within(
+    flow: Flow, context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
+) -> Iterator[Finding]:
+    kept: list[Bounded] = []
+    margin = smss(flow)
+    for item in _replayed(flow, context):
+        if item.phase != phase or item.exempt:
+            continue
+        octets = octets_with(item.sd)
+        where = (item.sd,) if item.reduction is None else (item.reduction, item.sd)
+        # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
+        if octets > item.window + margin:
+            yield context.violated(
+                f"{octets} octets are in flight with SD {item.sd.number}", *where,
+                expected=f"at most {item.window + margin:.0f} octets: {permitted}",
+                actual=f"{octets} octets",
+            )  # fmt: skip
+            return
+        kept.append(item)
+    if len(kept) >= least:
+        yield context.holds(
+            f"{octets_with(kept[-1].sd)} octets in flight, {kept[-1].window:.0f} are permitted: "
+            f"{permitted}",
+            kept[-1].sd,
+        )
+
+
+@checker("STP-CG-006")
+def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The first response to a report that calls for a reduction."""
+    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    octets = smss(flow)
+    if context.ics.get("rate_limit"):
+        return
+    for item in _first_after_reductions(flow, context):
+        report = item.reduction
+        assert report is not None
+        bounds = trips.bounds(report.time)
+        if bounds is None:
+            continue
+        # The schedule may just have let an SD go, and the next one is due after a gap.
+        due = 2 * bounds[1] * octets / (SLOWEST_GAIN * item.threshold) + SLACK_S
+        if due > bounds[0] / 3:
+            continue
+        first = report.responses[0] if report.responses else None
+        if first is not None and first.time - report.time <= due + flow.timing_error:
+            yield context.holds(
+                f"the first retransmission left after {first.time - report.time:.3f} s",
+                report, first,
+            )  # fmt: skip
+        elif flow.ended is None or flow.ended > report.time + due:
+            yield context.violated(
+                "the first retransmission waited", report, *([first] if first else []),
+                expected=f"within {due:.2f} s, as the pacing has it",
+                actual="none" if first is None else f"after {first.time - report.time:.2f} s",
+            )  # fmt: skip
+
+
+def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
+    """The first SD after each reduction."""
+    seen: ReportHeard | None = None
+    for item in _replayed(flow, context):
+        if item.reduction is not None and item.reduction is not seen:
+            seen = item.reduction
+            yield item
+
+
+@checker("STP-CG-008")
+def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
+    """How many SDs leave within a tick once the IUT knows the round-trip time."""
+    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    measured = next(
+        (report.time for report in flow.reports_heard if report.is_stat and not report.fault), None
+    )
+    if measured is None:
+        return
+    sds = [item for item in _replayed(flow, context) if item.sd.time > measured]
+    first = busiest = octets = 0
+    for last, item in enumerate(sds):
+        octets += max(len(item.sd.stp.data), 1)
+        while item.sd.time - sds[first].sd.time >= TICK_S - flow.timing_error:
+            octets -= max(len(sds[first].sd.stp.data), 1)
+            first += 1
+        bounds = trips.bounds(item.sd.time)
+        assert bounds is not None
+        # Any time as long as a tick touches two of them at most.
+        fitting = 2 * TICK_S * FASTEST_GAIN * item.window / bounds[0] + smss(flow)
+        count = last - first + 1
+        if count > 2 * IN_A_TICK and octets > fitting:
+            yield context.violated(
+                f"{count} SDs with {octets} octets left within {1000 * TICK_S:.0f} ms",
+                sds[first].sd, item.sd,
+                expected=f"at most {2 * IN_A_TICK} SDs, or {fitting:.0f} octets, in two ticks",
+                actual=f"{count} SDs with {octets} octets",
+            )  # fmt: skip
+            return
+        busiest = max(busiest, count)
+    if len(sds) > 4 * IN_A_TICK:
+        yield context.holds(f"at most {busiest} SDs left within {1000 * TICK_S:.0f} ms", sds[-1].sd)

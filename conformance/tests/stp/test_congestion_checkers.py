@@ -1,0 +1,136 @@
+"""The checkers of STP-CG."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.selftest.stp_story import StpStory
+from bentpipe_conformance.stp.wire import SD, SDP, STAT, USTAT
+from bentpipe_conformance.verdict import Verdict
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+RTT = 0.6
+OCTETS = 1000
+DATA = b"d" * OCTETS
+
+
+class Stream:
+    """A stream of SDs of 1,000 octets, told burst by burst."""
+
+    def __init__(self) -> None:
+        self.story = StpStory(credit=2048).opened()
+        self.number = self.n_ps = 0
+
+    def sends(self, count: int, gap: float = 0.001) -> Stream:
+        """New SDs, the last one an SDP."""
+        for left in reversed(range(count)):
+            if left:
+                self.story.iut(SD, self.number, data=DATA, after=gap)
+            else:
+                self.n_ps += 1
+                self.story.iut(SDP, self.number, data=DATA, after=gap, n_ps=self.n_ps)
+            self.number += 1
+        return self
+
+    def repeats(self, number: int, after: float = 0.001) -> Stream:
+        """A retransmission."""
+        self.story.iut(SD, number, data=DATA, after=after)
+        return self
+
+    def hears(self, *, missing: int | None = None, after: float = RTT) -> Stream:
+        """A STAT for the last POLL: everything has arrived, but for one SD."""
+        n_r, elements = self.number, ()
+        if missing is not None:
+            n_r, elements = missing, (missing, missing + 1, self.number)
+        self.story.tester(STAT, n_r, n_ps=self.n_ps, elements=elements, after=after)
+        return self
+
+    def hears_gap(self, missing: int, after: float = RTT) -> Stream:
+        """A USTAT for one SD; everything below it has arrived."""
+        self.story.tester(USTAT, missing, elements=(missing, missing + 1), after=after)
+        return self
+
+    def verdicts(self, requirement: str) -> set[Verdict]:
+        """Of the checker, once the capture has gone on for a while."""
+        self.story.tester(SD, 0, after=2.0)
+        return self.story.verdicts(requirement)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(4, PASS), (10, PASS), (12, FAIL)])
+def test_first_burst(count: int, verdict: set[Verdict]) -> None:
+    assert Stream().sends(count).hears().verdicts("STP-CG-001") == verdict
+
+
+def test_credit_taken_for_the_window() -> None:
+    assert Stream().sends(60).hears().verdicts("STP-CG-002") == FAIL
+    assert Stream().sends(10).hears().verdicts("STP-CG-002") == PASS
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(8, PASS), (19, FAIL)])
+def test_second_burst_of_slow_start(second: int, verdict: set[Verdict]) -> None:
+    assert Stream().sends(4).hears().sends(second).verdicts("STP-CG-003") == verdict
+
+
+def grown() -> Stream:
+    """A window of 40 SDs, of which one is missing."""
+    stream = Stream().sends(10).hears().sends(20).hears().sends(40)
+    return stream.hears_gap(30, after=0.1).repeats(30)
+
+
+def test_after_a_loss_half_the_window() -> None:
+    halved = grown().hears(after=RTT).sends(19).hears().sends(19)
+    assert halved.verdicts("STP-CG-005") == PASS
+    assert grown().hears(after=RTT).sends(40).verdicts("STP-CG-005") == FAIL
+
+
+def test_losses_of_one_round_trip_make_one_reduction() -> None:
+    stream = Stream().sends(10).hears().sends(20).hears().sends(40)
+    stream.hears_gap(30, after=0.1).repeats(30).hears_gap(35, after=0.03)
+    assert stream.hears(after=RTT).sends(19).verdicts("STP-CG-005") == PASS
+
+
+def test_growth_once_a_window_has_arrived_after_a_loss() -> None:
+    slow = grown().hears(after=RTT).sends(19).hears().sends(20).hears().sends(21)
+    assert slow.verdicts("STP-CG-004") == PASS
+    quick = grown().hears(after=RTT).sends(19).hears().sends(20).hears().sends(40)
+    assert quick.verdicts("STP-CG-004") == FAIL
+
+
+def long() -> Stream:
+    """A window of 100 SDs, of which an early one is missing."""
+    return Stream().sends(10).hears().sends(20).hears().sends(100)
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [(0.01, PASS), (0.3, FAIL)])
+def test_first_retransmission(wait: float, verdict: set[Verdict]) -> None:
+    stream = long().hears_gap(32, after=0.1).repeats(32, after=wait)
+    assert stream.verdicts("STP-CG-006") == verdict
+
+
+def test_retransmission_of_a_small_window_may_wait_for_its_turn() -> None:
+    stream = Stream().sends(4).hears_gap(1, after=0.3).repeats(1, after=0.3)
+    assert stream.verdicts("STP-CG-006") == set()
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(1, PASS), (12, FAIL)])
+def test_stat_for_one_sd_after_two_silences(more: int, verdict: set[Verdict]) -> None:
+    stream = Stream().sends(10).hears().sends(20)
+    story = stream.story
+    story.tester(STAT, 30, n_ps=2, after=20.0)
+    stream.n_ps = 2
+    del story.packets[-1]
+    story.tester(STAT, 29, n_ps=2, after=0.0)
+    assert stream.sends(more).verdicts("STP-CG-007") == verdict
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(0.01, PASS), (0.0001, FAIL)])
+def test_spacing_of_a_window(gap: float, verdict: set[Verdict]) -> None:
+    stream = Stream().sends(10).hears().sends(20, gap=gap)
+    assert stream.verdicts("STP-CG-008") == verdict
+
+
+def test_many_small_sds_in_a_tick_are_few_octets() -> None:
+    stream = Stream().sends(10).hears()
+    for number in range(10, 24):
+        stream.story.iut(SD, number, data=b"d" * 8, after=0.0001)
+    stream.number = 24
+    assert Verdict.FAIL not in stream.verdicts("STP-CG-008")
