@@ -92,8 +92,10 @@ def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:
     if stp.fault and len(stp.octets) < 12:
         return None
     number = _number_of(flow, at, stp)
+    if number is None or number < 0:
+        return None
     for report in flow.reports_sent:
-        if report.time < at.packet.time or not report.certain or number is None:
+        if report.time < at.packet.time or not report.certain:
             continue
         if any(sd.number == number and sd.time <= report.time for sd in flow.sds_heard):
             return None

@@ -1,0 +1,324 @@
+"""STP-CC: half-close and release (sections 5.4 and 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.stp.analysis.flow import OPEN, RELEASING, Flow
+from bentpipe_conformance.stp.checkers.calling import repetitions
+from bentpipe_conformance.stp.checkers.common import (
+    DUE_S,
+    At,
+    answers,
+    heard_packets,
+    name,
+    observed_long_enough,
+    sent_packets,
+)
+from bentpipe_conformance.stp.checkers.discarding import discarded
+from bentpipe_conformance.stp.checkers.opening import CHARGEN, DISCARD, ECHO
+from bentpipe_conformance.stp.numbers import EARLY_CREDIT, near, newer
+from bentpipe_conformance.stp.wire import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    A,
+    R,
+    Stp,
+)
+from bentpipe_conformance.trace import Packet
+
+SERVICES = (ECHO, DISCARD, CHARGEN)
+"""They close after the peer's FIN (section 11)."""
+
+SOON_S = 2.0
+"""For what is due once the user has taken the data and closed, but without a time of its own."""
+
+IDLE_S = 6.0
+"""Longer than any time between POLLs of a sender whose POLLs are answered (STP-PL-001)."""
+
+_DATA = (SD, SDP, POLL, STAT, USTAT)
+
+
+def _own_fin(flow: Flow) -> At | None:
+    """The first SD of the IUT with the FIN flag."""
+    fin = flow.sender.fin if flow.sender is not None else None
+    return next((At(sd.packet) for sd in flow.sds_sent if sd.number == fin), None)
+
+
+def _fin_acknowledged(flow: Flow) -> float | None:
+    """When the IUT's FIN was acknowledged."""
+    fin = flow.sender.fin if flow.sender is not None else None
+    if fin is None:
+        return None
+    reports = (report for report in flow.reports_heard if not report.fault and report.n_r > fin)
+    return next((report.time for report in reports), None)
+
+
+def _peers_fin(flow: Flow) -> int | None:
+    """Count of the tester's SD with the FIN flag, None when none arrived."""
+    return next((sd.number for sd in flow.sds_heard if sd.stp.flags & FIN), None)
+
+
+def _arrivals(flow: Flow) -> dict[int, float] | None:
+    """When each SD of the tester can first have been delivered; None when that is not sure."""
+    found: dict[int, float] = {}
+    for sd in flow.sds_heard:
+        if sd.early and (sd.number >= EARLY_CREDIT or flow.established is None):
+            continue
+        if sd.beyond and not sd.early and not sd.duplicate:
+            return None
+        at = max(sd.time, flow.established or 0.0) if sd.early else sd.time
+        found.setdefault(sd.number, at)
+    return found
+
+
+def _peer_finished(flow: Flow) -> float | None:
+    """When everything up to the tester's FIN had arrived."""
+    fin, arrivals = _peers_fin(flow), _arrivals(flow)
+    if fin is None or arrivals is None or any(n not in arrivals for n in range(fin + 1)):
+        return None
+    return max(arrivals[number] for number in range(fin + 1))
+
+
+@checker("STP-CC-004")
+def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Finding]:
+    """A service's own FIN tells that its peer's has been reported to it."""
+    fin, own = _peers_fin(flow), _own_fin(flow)
+    if own is None or fin is None or flow.iut_calls or flow.service not in SERVICES:
+        return
+    heard = {sd.number for sd in flow.sds_heard if sd.packet.number < own.packet.number}
+    if fin not in heard:
+        return
+    lacking = [number for number in range(fin) if number not in heard]
+    if lacking:
+        yield context.violated(
+            f"the service closed before SD {lacking[0]} arrived, though SD {fin} has the FIN",
+            own,
+        )  # fmt: skip
+    elif flow.service == ECHO and flow.receiver is not None and flow.sender is not None:
+        data = [flow.sender.data.get(number) for number in range((flow.sender.fin or 0) + 1)]
+        if any(part is None for part in data):
+            return
+        returned = b"".join(part or b"" for part in data)
+        stream = bytes(flow.receiver.reception.stream)
+        if returned == stream:
+            yield context.holds("the service closed after all data was delivered", own)
+        elif stream.startswith(returned) and flow.receiver.certain:
+            yield context.violated(
+                "the service closed before all data was delivered", own,
+                expected=f"{len(stream)} octets returned", actual=f"{len(returned)} octets",
+            )  # fmt: skip
+    else:
+        yield context.holds("the service closed after all SDs had arrived", own)
+
+
+@checker("STP-CC-023")
+def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What the IUT sends after its peer's FIN, as long as its own stream has not ended."""
+    finished, sender = _peer_finished(flow), flow.sender
+    if finished is None or sender is None:
+        return
+    acknowledged = _fin_acknowledged(flow)
+    if acknowledged is not None and acknowledged <= finished:
+        return
+    release = _first_end(flow)
+    if release is not None and release.packet.time >= finished:
+        stp = release.packet.stp
+        if stp is not None and not stp.flags & A and (
+            acknowledged is None or acknowledged > release.packet.time
+        ):  # fmt: skip
+            yield context.violated(
+                "after the peer's FIN the connection was released, though the IUT's own stream "
+                "had not been acknowledged to its end",
+                release,
+            )
+            return
+    going_on = [
+        At(event.packet) for event in (*flow.sds_sent, *flow.polls_sent) if event.time >= finished
+    ]
+    if going_on:
+        yield context.holds("after the peer's FIN its own stream went on", going_on[0])
+        return
+    over = flow.ended if flow.ended is not None else flow.until
+    has_to = sender.vt_a < sender.vt_s or (flow.service in SERVICES and not flow.iut_calls)
+    if has_to and over - finished > IDLE_S:
+        yield context.violated(
+            f"nothing was sent for {over - finished:.1f} s after the peer's FIN, though the own "
+            "stream had not ended",
+            *(At(sd.packet) for sd in flow.sds_heard if sd.stp.flags & FIN),
+        )  # fmt: skip
+
+
+@checker("STP-CC-024")
+def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
+    """SDs numbered above the first with the FIN flag."""
+    own = _own_fin(flow)
+    if own is None or flow.sender is None or flow.sender.fin is None:
+        return
+    above = [sd for sd in flow.sds_sent if sd.number > flow.sender.fin]
+    if above:
+        yield context.violated(
+            f"SD {above[0].number} follows SD {flow.sender.fin}, which has the FIN flag",
+            own, above[0],
+        )  # fmt: skip
+    elif flow.until - own.packet.time >= SOON_S or _fin_acknowledged(flow) is not None:
+        yield context.holds(f"no SD followed SD {flow.sender.fin} with its FIN", own)
+
+
+def _ends(flow: Flow) -> list[tuple[At, Stp]]:
+    """The ENDs without R flag by which the IUT ended this connection."""
+    return [
+        (at, stp) for at, stp in sent_packets(flow)
+        if stp.type == END and not stp.flags & R and not stp.fault and stp.csn == flow.iut_csn
+        and stp.peer_csn in (flow.tester_csn, 0)
+    ]  # fmt: skip
+
+
+def _first_end(flow: Flow) -> At | None:
+    return next((at for at, _ in _ends(flow)), None)
+
+
+@checker("STP-CC-025")
+def complete_side_releases(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The IUT's END, once its FIN is acknowledged and its peer's delivered."""
+    normal = next(((at, stp) for at, stp in _ends(flow) if not stp.flags & A), None)
+    fin = _peers_fin(flow)
+    if normal is not None:
+        yield from _right_release(flow, context, *normal, fin)
+        return
+    acknowledged, finished = _fin_acknowledged(flow), _peer_finished(flow)
+    if acknowledged is None or finished is None:
+        return
+    complete = max(acknowledged, finished)
+    over = min(flow.until, flow.ended if flow.ended is not None else flow.until)
+    if over - complete > SOON_S + flow.timing_error:
+        last = next(report for report in flow.reports_heard if report.time == acknowledged)
+        yield context.violated("a complete connection was not released", last)
+
+
+def _right_release(
+    flow: Flow, context: Context, at: At, stp: Stp, fin: int | None
+) -> Iterator[Finding]:
+    receiver = flow.receiver
+    if receiver is None:
+        return
+    if fin is None:
+        yield context.violated("an END without A flag left before the peer's FIN had come", at)
+        return
+    n_r = near(stp.seq, receiver.iss, fin + 1)
+    if n_r != fin + 1 or stp.reason:
+        yield context.violated(
+            "the END of a complete side is wrong", at,
+            expected=f"N(R) {fin + 1}, reason 0", actual=f"N(R) {n_r}, reason {stp.reason}",
+        )  # fmt: skip
+    else:
+        yield context.holds(f"an END with N(R) {n_r}, just above the peer's FIN, was sent", at)
+
+
+@checker("STP-CC-026")
+def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+    """The times of an unanswered END's transmissions."""
+    sent = [at.packet for at, _ in _ends(flow)]
+    if not sent:
+        return
+    # Whatever ends the wait, or another call on the ports, may have come.
+    over = [
+        at.packet.time for at, stp in heard_packets(flow)
+        if stp.type in (END, ENDAK, BEGIN) and at.packet.time >= sent[0].time - DUE_S
+    ]  # fmt: skip
+    yield from repetitions(flow, context, sent, min(over, default=_displaced(flow)))
+
+
+def _displaced(flow: Flow) -> float | None:
+    """When another connection took the ports."""
+    later = [
+        other.packets[0].time for other in flow.neighbours
+        if other.incarnation.ends == flow.incarnation.ends
+        and other.incarnation.start > flow.incarnation.start
+    ]  # fmt: skip
+    return min(later, default=None)
+
+
+@checker("STP-CC-027")
+def premature_end_is_an_abort(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Valid ENDs without A flag at an IUT that is not complete; what its user hears is hidden."""
+    for at, stp in heard_packets(flow):
+        if not _is_premature(flow, at, stp):
+            continue
+        acknowledgments = answers(flow, at, (ENDAK,))
+        after = [packet for packet in _data_after(flow, at) if packet.time > _due(flow, at)]
+        if not acknowledgments:
+            if observed_long_enough(flow, at):
+                yield context.violated("a premature END was not acknowledged", at)
+        elif after:
+            yield context.violated(
+                "the connection went on after a premature END", at, acknowledgments[0],
+                At(after[0]),
+            )  # fmt: skip
+        else:
+            yield context.holds("a premature END ended the connection", at, acknowledgments[0])
+        return
+
+
+def _due(flow: Flow, at: At) -> float:
+    return at.packet.time + DUE_S + flow.timing_error
+
+
+def _data_after(flow: Flow, at: At) -> list[Packet]:
+    return [
+        packet for packet in flow.packets
+        if packet.outgoing and packet.number > at.packet.number and packet.stp is not None
+        and packet.stp.type in _DATA
+    ]  # fmt: skip
+
+
+def _is_premature(flow: Flow, at: At, stp: Stp) -> bool:
+    if stp.type != END or stp.flags & (A | R) or not stp.wellformed:
+        return False
+    if flow.state_before.get(at.packet.number) != OPEN:
+        return False
+    if (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn) or flow.sender is None:
+        return False
+    own = _own_fin(flow)
+    if own is None or own.packet.number > at.packet.number or flow.sender.fin is None:
+        return True
+    # The END of a peer that had taken everything up to the FIN names the number above it.
+    return near(stp.seq, flow.sender.iss, flow.sender.vt_a) <= flow.sender.fin
+
+
+@checker("STP-CC-028")
+def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Data, POLLs and reports after the IUT's END, and what it must discard then (section 9)."""
+    release = _first_end(flow)
+    if release is None:
+        return
+    # A packet of the next connection on the ports carries another tag.
+    after = _data_after(flow, release)
+    if after:
+        found = after[0].stp
+        assert found is not None
+        yield context.violated(f"{name(found)} was sent after an END", release, At(after[0]))
+        return
+    if flow.until - release.packet.time > DUE_S:
+        yield context.holds("nothing but ENDs followed an END", release)
+    for at, stp in heard_packets(flow):
+        if flow.state_before.get(at.packet.number) != RELEASING or not stp.wellformed:
+            continue
+        if stp.type in (*_DATA, BGAK, BGREJ) or _is_stale_begin(flow, stp):
+            yield from discarded(flow, context, at, f"{name(stp)} while ENDAK was awaited")
+
+
+def _is_stale_begin(flow: Flow, stp: Stp) -> bool:
+    if stp.type != BEGIN or stp.version != 1 or stp.csn is None or flow.tester_csn is None:
+        return False
+    return not newer(stp.csn, flow.tester_csn)
