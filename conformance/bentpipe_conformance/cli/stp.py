@@ -292,6 +292,13 @@ def _written(target: str | None) -> Iterator[tuple[int, Callable[[], None]]]:
     if target is None:
         yield sys.stdout.fileno(), lambda: None
         return
+    if os.path.exists(target) and not os.path.isfile(target):
+        # A device or a named pipe is written to, never replaced.
+        with _opened(target, os.O_WRONLY) as descriptor:
+            yield descriptor, lambda: None
+        return
+    # What a symbolic link points at is replaced, not the link.
+    target = os.path.realpath(target)
     part = f"{target}.part"
     with _opened(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
 
