@@ -15,10 +15,15 @@ import pytest
 
 STP = (sys.executable, "-m", "bentpipe_conformance.cli.main", "stp")
 PATIENCE = 60.0
-PR_CAPBSET_DROP, CAP_NET_RAW = 24, 13
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, CAP_NET_RAW = 1, 24, 13
 LISTENING = "bentpipe: listening at "
 
 Start = Callable[..., "Command"]
+
+
+def die_with_us() -> None:
+    """Nothing that a test starts outlives it, even if the test is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Command:
@@ -31,6 +36,7 @@ class Command:
             stdout=stdout,
             stderr=subprocess.PIPE,
             bufsize=0,
+            preexec_fn=die_with_us,
         )
 
     def listening(self) -> str:
@@ -335,6 +341,15 @@ def test_raw_socket_without_the_capability_is_one_sentence() -> None:
     assert done.stdout == b""
     assert b"CAP_NET_RAW; run as root or leave out --ip" in done.stderr
     assert done.stderr.count(b"\n") == 1
+
+
+def test_standard_input_is_closed_is_one_sentence() -> None:
+    done = subprocess.run(
+        [*STP, "send", "-", "127.0.0.1:4000"],
+        capture_output=True, check=False, preexec_fn=lambda: os.close(0),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == b"bentpipe: standard input is closed; open it or give a file.\n"
 
 
 def drop_net_raw() -> None:

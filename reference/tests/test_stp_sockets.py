@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress, parse_place, resolve
 from bentpipe_reference.stp.io.carrier import BATCH
 from bentpipe_reference.stp.io.errors import StpIoError
 from bentpipe_reference.stp.io.loop import Loop
 from bentpipe_reference.stp.io.pump import Pump
+from bentpipe_reference.stp.io.raw import RawCarrier
 from bentpipe_reference.stp.io.udp import UdpCarrier
+from bentpipe_reference.stp.packets import Poll
 
 LOOPBACK = Place("127.0.0.1")
 
@@ -270,3 +273,52 @@ def test_watched_file_is_told_of(server: UdpCarrier) -> None:
     one.close()
     other.close()
     assert got == [b"hello"]
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw sockets take root")
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("host", "peer"), [("127.0.0.21", ("127.0.0.21", 0)), ("::1", ("::1", 0, 0, 0))]
+)
+def test_packet_directly_over_ip_has_its_peer_and_a_checksum_over_addresses(
+    host: str, peer: SocketAddress
+) -> None:
+    carrier = RawCarrier.listening(Place(host), 254)
+    try:
+        packet = encode(Poll(1, 2, 3, 0, 4, 5, 6), carrier.pseudo_header(peer))
+        # To itself: a raw socket gets what it sends to its own address.
+        assert carrier.send([(peer, packet)]) == 1
+        assert carrier.receive() == [(packet, peer)]
+        assert decode(packet, carrier.pseudo_header(peer)) == Poll(1, 2, 3, 0, 4, 5, 6)
+        with pytest.raises(MalformedPacket):
+            decode(packet)
+    finally:
+        carrier.close()
+
+
+@needs_root
+def test_packet_to_an_address_that_would_not_answer_is_dropped() -> None:
+    everywhere = RawCarrier.listening(Place("*"), 254)
+    try:
+        # The kernel answers 127.0.0.1 from 127.0.0.1, whatever was called.
+        everywhere.send([(("127.0.0.22", 0), b"lost"), (("127.0.0.1", 0), b"taken")])
+        assert everywhere.receive() == [(b"taken", ("127.0.0.1", 0))]
+    finally:
+        everywhere.close()
+
+
+@needs_root
+def test_caller_directly_over_ip_hears_only_its_peer() -> None:
+    client = RawCarrier.towards(Place("127.0.0.23"), 254)
+    other = RawCarrier.listening(Place("127.0.0.24"), 254)
+    server = RawCarrier.listening(Place("127.0.0.23"), 254)
+    try:
+        assert client.address == ("127.0.0.1", 0)
+        other.send([(client.address, b"forged")])
+        server.send([(client.address, b"true")])
+        assert client.receive() == [(b"true", client.peer)]
+    finally:
+        for carrier in (client, other, server):
+            carrier.close()

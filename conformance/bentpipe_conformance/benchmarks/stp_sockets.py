@@ -8,6 +8,7 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,8 @@ PACKET_OCTETS = 1400
 MEGABITS = 200
 FIRST_OCTETS, OCTETS = 10_000_000, 100_000_000
 """Carried before the memory is looked at first, and altogether."""
+LIMIT_S = 600
+"""Wall-clock seconds after which either process ends."""
 CONNECTIONS = 1000
 CREDIT = 2048
 KEPT_PER_SD = 3000
@@ -171,5 +174,7 @@ def _file(octets: int) -> int:
 
 
 if __name__ == "__main__":
+    # Nothing is left behind when the benchmark is killed.
+    signal.alarm(LIMIT_S)
     with contextlib.suppress(KeyboardInterrupt):
         _side(sys.argv[1], (sys.argv[2:] or ["0"])[0])

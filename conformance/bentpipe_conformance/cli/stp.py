@@ -155,7 +155,7 @@ def serve(listen: str, **settings: Any) -> None:
         click.echo("ready")
         sys.stdout.flush()
         with _failures():
-            server.run(sys.stdin.fileno())
+            server.run(None if sys.stdin is None else sys.stdin.fileno())
     raise click.exceptions.Exit(128 + (server.interrupted or 0))
 
 
@@ -254,8 +254,8 @@ def echo(destination: str, as_json: bool, **settings: Any) -> None:
     with _failures():
         program = dial(place, _config(place.host, **settings), DEFAULT_ECHO_PORT)
     with contextlib.closing(program):
-        program.download_to(sys.stdout.fileno(), lambda: None)
-        program.upload_from(sys.stdin.fileno())
+        program.download_to(_standard("output"), lambda: None)
+        program.upload_from(_standard("input"))
         with _failures():
             result = program.run()
     if as_json:
@@ -266,11 +266,19 @@ def echo(destination: str, as_json: bool, **settings: Any) -> None:
 # -- files
 
 
+def _standard(which: str) -> int:
+    """The descriptor of standard input or output."""
+    stream = sys.stdin if which == "input" else sys.stdout
+    if stream is None:
+        raise Failure(f"standard {which} is closed; open it or give a file.", USAGE)
+    return stream.fileno()
+
+
 @contextlib.contextmanager
 def _opened(file: str, flags: int) -> Iterator[int]:
     """A descriptor of a file, or of standard input."""
     if file == "-":
-        yield sys.stdin.fileno()
+        yield _standard("input")
         return
     try:
         descriptor = os.open(file, flags | os.O_CLOEXEC, 0o666)
@@ -290,7 +298,7 @@ def _opened(file: str, flags: int) -> Iterator[int]:
 def _written(target: str | None) -> Iterator[tuple[int, Callable[[], None]]]:
     """Where to write, and what to call when everything has been written."""
     if target is None:
-        yield sys.stdout.fileno(), lambda: None
+        yield _standard("output"), lambda: None
         return
     if os.path.exists(target) and not os.path.isfile(target):
         # A device or a named pipe is written to, never replaced.
