@@ -79,8 +79,14 @@ def lossy(profile: LinkProfile, loss: float, reordered: float) -> LinkProfile:
     return replace(profile, forward=faulty(profile.forward), return_=faulty(profile.return_))
 
 
-def transfer(profile: LinkProfile, octets: int, seed: int) -> Outcome:
+def transfer(profile: LinkProfile, octets: int, seed: int, protocol: str = "") -> Outcome:
     """Carry a file of ``octets`` over ``profile`` inside a guest with a virtual clock.
+
+    Args:
+        profile: the link.
+        octets: length of the file.
+        seed: of the file, the losses and the reordering.
+        protocol: ``253`` or ``254`` for directly over IP, empty for UDP.
 
     Raises:
         BedError: there is no such kernel here, or the guest failed.
@@ -93,7 +99,7 @@ def transfer(profile: LinkProfile, octets: int, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="bentpipe-transfer-") as folder:
         sent = Path(folder) / "sent"
         digest = write_random(sent, octets, seed)
-        order = {"link": asdict(profile), "folder": folder, "seed": seed}
+        order = {"link": asdict(profile), "folder": folder, "seed": seed, "ip": protocol}
         result = run(
             kernel,
             [sys.executable, "-m", "bentpipe_conformance.stp_transfer", json.dumps(order)],
@@ -142,20 +148,15 @@ def inside(order: dict[str, Any]) -> dict[str, Any]:
     """
     folder = Path(order["folder"])
     profile = profile_from_json(json.dumps(order["link"]))
+    place = ADDRESSES[1] if order["ip"] else f"{ADDRESSES[1]}:{PORT}"
+    options = ["--json", "--path-reorders", *(["--ip", order["ip"]] if order["ip"] else [])]
     with TwoHosts(profile, order["seed"]) as hosts:
-        receiver = hosts.start(
-            1,
-            [*_STP, "recv", "--listen", f"{ADDRESSES[1]}:{PORT}", "--json", "--path-reorders",
-             str(folder / "arrived")],
-        )  # fmt: skip
+        arrived, source = str(folder / "arrived"), str(folder / "sent")
+        receiver = hosts.start(1, [*_STP, "recv", "--listen", place, *options, arrived])
         assert receiver.stderr is not None
         announced = receiver.stderr.readline()
         started = time.monotonic()
-        sender = hosts.start(
-            0,
-            [*_STP, "send", "--json", "--path-reorders", str(folder / "sent"),
-             f"{ADDRESSES[1]}:{PORT}"],
-        )  # fmt: skip
+        sender = hosts.start(0, [*_STP, "send", *options, source, place])
         sent, sender_errors = sender.communicate()
         seconds = time.monotonic() - started
         if sender.returncode:
@@ -177,12 +178,15 @@ def inside(order: dict[str, Any]) -> dict[str, Any]:
 @click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
 @click.option("--loss", type=click.FloatRange(0, 0.5), default=LOSS, show_default=True)
 @click.option("--reordered", type=click.FloatRange(0, 0.5), default=REORDERED, show_default=True)
+@click.option("--ip", type=click.Choice(["253", "254"]), default="", help="Not in UDP.")
 @click.option("--seed", default=1, show_default=True, help="Of the file, losses and reordering.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def main(octets: int, link: str, loss: float, reordered: float, seed: int, as_json: bool) -> None:
+def main(
+    octets: int, link: str, loss: float, reordered: float, ip: str, seed: int, as_json: bool
+) -> None:
     """Carry a file over a satellite link by STP, and compare what arrives."""
     try:
-        outcome = transfer(lossy(load_link(link), loss, reordered), octets, seed)
+        outcome = transfer(lossy(load_link(link), loss, reordered), octets, seed, ip)
     except (BedError, ValueError) as error:
         click.echo(f"stp-transfer: {error}", err=True)
         sys.exit(3)

@@ -21,9 +21,10 @@ needs_virtual_time = pytest.mark.skipif(
 
 @pytest.mark.bed
 @needs_virtual_time
-def test_file_crosses_a_link_that_loses_and_reorders_it_arrives_whole() -> None:
+@pytest.mark.parametrize("protocol", ["", "253"])
+def test_file_crosses_a_link_that_loses_and_reorders_it_arrives_whole(protocol: str) -> None:
     print("seed 5")
-    outcome = stp_transfer.transfer(lossy(GEO, LOSS, REORDERED), 1_000_000, seed=5)
+    outcome = stp_transfer.transfer(lossy(GEO, LOSS, REORDERED), 1_000_000, 5, protocol)
     assert outcome.trouble == ""
     assert outcome.same
     assert outcome.send["sha256"] == outcome.receive["sha256"] == outcome.sha256
