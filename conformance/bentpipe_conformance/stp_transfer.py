@@ -178,15 +178,15 @@ def inside(order: dict[str, Any]) -> dict[str, Any]:
 @click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
 @click.option("--loss", type=click.FloatRange(0, 0.5), default=LOSS, show_default=True)
 @click.option("--reordered", type=click.FloatRange(0, 0.5), default=REORDERED, show_default=True)
-@click.option("--ip", type=click.Choice(["253", "254"]), default="", help="Not in UDP.")
+@click.option("--ip", type=click.Choice(["253", "254"]), help="Not in UDP.")
 @click.option("--seed", default=1, show_default=True, help="Of the file, losses and reordering.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def main(
-    octets: int, link: str, loss: float, reordered: float, ip: str, seed: int, as_json: bool
+    octets: int, link: str, loss: float, reordered: float, ip: str | None, seed: int, as_json: bool
 ) -> None:
     """Carry a file over a satellite link by STP, and compare what arrives."""
     try:
-        outcome = transfer(lossy(load_link(link), loss, reordered), octets, seed, ip)
+        outcome = transfer(lossy(load_link(link), loss, reordered), octets, seed, ip or "")
     except (BedError, ValueError) as error:
         click.echo(f"stp-transfer: {error}", err=True)
         sys.exit(3)

@@ -1,5 +1,7 @@
 """A file from one host to another by STP, over netem with loss and reordering."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,18 @@ def test_link_carries_nothing_the_transfer_is_no_success() -> None:
     outcome = stp_transfer.transfer(dead, 1000, seed=1)
     assert not outcome.same
     assert "does not answer" in outcome.trouble
+
+
+@pytest.mark.bed
+@needs_virtual_time
+def test_transfer_from_the_command_line_prints_its_outcome() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bentpipe_conformance.stp_transfer", "--octets", "1000"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " agrees\n" in done.stdout
+    assert "link          geo, 0.100% of packets lost and 1.0% reordered" in done.stdout
 
 
 def test_no_virtual_kernel_the_error_names_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
