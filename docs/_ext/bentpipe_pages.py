@@ -23,6 +23,7 @@ from bentpipe_conformance.case import load_cases
 from bentpipe_conformance.checking import load_checkers
 from bentpipe_conformance.cli.listing import iut_rows
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.experiments.statistics import decimals
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
 from bentpipe_reference.link.profile import Direction, load_profiles
@@ -296,14 +297,15 @@ class ExperimentResults(Printed):
         points = result["points"]
         series = [item["id"] for item in result["series"]]
         found = {(point["series"], point["x"]): point for point in points}
-        rows = [
-            (f"{x:g}", *(_mean(found[name, x]) for name in series))
-            for x in sorted({point["x"] for point in points})
-        ]
-        yield f"{result['y'].capitalize()}, mean and 95 % confidence interval, "
-        yield f"seed {result['seed']}:"
-        yield ""
-        yield from _table((result["x"], *(item["label"] for item in result["series"])), rows)
+        xs = sorted({point["x"] for point in points})
+        labels = [item["label"] for item in result["series"]]
+        for note, y in ((None, result["y"]), *((p["note"], p["y"]) for p in _panels(result))):
+            here = {key: point["panels"][note] if note else point for key, point in found.items()}
+            digits = decimals(point["mean"] for point in here.values())
+            rows = [(f"{x:g}", *(_mean(here[name, x], digits) for name in series)) for x in xs]
+            yield f"{_capital(y)}, mean and 95 % confidence interval, seed {result['seed']}:"
+            yield ""
+            yield from _table((result["x"], *labels), rows)
         for item in result["judgments"]:
             word = {True: "holds", False: "does not hold", None: "open"}[item["holds"]]
             yield f"* {_escaped(_capital(item['claim']))}: **{word}**."
@@ -330,8 +332,12 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _mean(point: dict[str, Any]) -> str:
-    return f"{point['mean']:.0f} ± {point['ci95'][1] - point['mean']:.0f}"
+def _panels(result: dict[str, Any]) -> list[dict[str, str]]:
+    return result.get("panels") or []
+
+
+def _mean(point: dict[str, Any], digits: int) -> str:
+    return f"{point['mean']:.{digits}f} ± {point['ci95'][1] - point['mean']:.{digits}f}"
 
 
 def _claims(ics: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
 from bentpipe_conformance.experiments.model import Cells, Experiment
 from bentpipe_conformance.experiments.registry import EXPERIMENTS
+from bentpipe_conformance.experiments.statistics import decimals
 from bentpipe_conformance.experiments.store import Store, StoreError, remove
 
 _STATUS = {True: PASSED, False: FAILED, None: OPEN}
@@ -30,14 +31,15 @@ _WORDS = {
 Examples:
   bentpipe experiment hk99-fig13
   bentpipe experiment hk99-fig13 --runs 5 --rtt 20 --rtt 600
+  bentpipe experiment hk99-stp-fig9
 Exit status: 0 the published shape holds, 1 it does not, 3 it stays open.
 """
 )
 @click.argument("name", type=click.Choice(list(EXPERIMENTS)))
 @click.option("--runs", type=click.IntRange(1), help="Runs per point (default: as published).")
 @click.option(
-    "--rtt", "points", type=click.FloatRange(1.0, 10_000.0), multiple=True, metavar="MS",
-    help="Only this round-trip time, milliseconds (repeatable; default: 20 to 600).",
+    "--rtt", "--at", "points", type=click.FloatRange(1.0, 10_000.0), multiple=True, metavar="X",
+    help="Only this round-trip time, milliseconds, or what else is varied (repeatable).",
 )  # fmt: skip
 @click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
 @click.option(
@@ -92,7 +94,7 @@ def experiment(
     if as_json:
         print_json(result)
     else:
-        _print(chosen, cells, where, result, directory)
+        _print(chosen, cells, result, directory)
     raise click.exceptions.Exit(_STATUS[result["holds"]])
 
 
@@ -122,27 +124,35 @@ def _measure(
 def _print(
     chosen: Experiment,
     cells: Cells,
-    points: Sequence[float],
     result: dict[str, Any],
     directory: Path,
 ) -> None:
     console = Console()
-    table = Table(
-        box=None, pad_edge=False, header_style="bold",
-        title=f"{chosen.y_label}: mean and 95 % confidence interval", title_justify="left",
-    )  # fmt: skip
-    table.add_column(chosen.x_label, justify="right")
-    for series in chosen.series:
-        table.add_column(series.label, justify="right")
-    for point in points:
-        found = [cells[series.id, point] for series in chosen.series]
-        table.add_row(f"{point:g}", *(f"{cell.mean:.0f} ± {cell.half_width:.0f}" for cell in found))
-    console.print(table)
-    console.print()
+    for text in result["ladder"]:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+    for note, label in chosen.quantities:
+        console.print(_table(chosen, {key: cell.of(note) for key, cell in cells.items()}, label))
+        console.print()
     for item in result["judgments"]:
         console.print(f"{_WORDS[item['holds']]}  {item['claim']}", soft_wrap=True)
         console.print(f"    {item['sentence']}", soft_wrap=True, highlight=False)
     console.print(f"\nfigure: {directory}/{chosen.id}.svg   results: {directory}/results.json")
+
+
+def _table(chosen: Experiment, cells: Cells, label: str) -> Table:
+    table = Table(
+        box=None, pad_edge=False, header_style="bold",
+        title=f"{label}: mean and 95 % confidence interval", title_justify="left",
+    )  # fmt: skip
+    table.add_column(chosen.x_label, justify="right")
+    for series in chosen.series:
+        table.add_column(series.label, justify="right")
+    digits = decimals(cell.mean for cell in cells.values())
+    for point in sorted({point for _, point in cells}):
+        found = [cells[series.id, point] for series in chosen.series]
+        row = (f"{cell.mean:.{digits}f} ± {cell.half_width:.{digits}f}" for cell in found)
+        table.add_row(f"{point:g}", *row)
+    return table
 
 
 COMMANDS = {"experiment": experiment}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.experiments.ladder import Ladder
 from bentpipe_conformance.experiments.statistics import half_width, mean
 
 
@@ -28,10 +29,12 @@ class Cell:
     Attributes:
         values: one per run.
         notes: the mean of each note.
+        noted: each note of each run.
     """
 
     values: tuple[float, ...]
     notes: Mapping[str, float]
+    noted: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -42,6 +45,10 @@ class Cell:
     def half_width(self) -> float:
         """Half the width of the 95 % confidence interval of the mean; 0 for a single run."""
         return half_width(self.values)
+
+    def of(self, note: str | None) -> Cell:
+        """The cell of a note instead of the value; None is the value itself."""
+        return self if note is None else Cell(self.noted[note], {})
 
 
 Cells = Mapping[tuple[str, float], Cell]
@@ -74,6 +81,19 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Panel:
+    """A further quantity of the same runs, with axes and a table of its own.
+
+    Attributes:
+        note: the note that is shown.
+        y_label: what it is, with its unit.
+    """
+
+    note: str
+    y_label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """One published experiment.
 
@@ -89,6 +109,8 @@ class Experiment:
         settings: every parameter, with the reason where the source leaves it open.
         measure: one run of a series at a point with a seed; a pure function.
         judge: the published claims against all results and the seed.
+        panels: what else the runs measure.
+        ladder: the packets of an exchange, where the figure is not one of curves.
     """
 
     id: str
@@ -102,3 +124,10 @@ class Experiment:
     settings: Mapping[str, str]
     measure: Callable[[str, float, int], Measurement]
     judge: Callable[[Cells, int], Sequence[Judgment]]
+    panels: tuple[Panel, ...] = ()
+    ladder: Callable[[], Sequence[Ladder]] | None = None
+
+    @property
+    def quantities(self) -> tuple[tuple[str | None, str], ...]:
+        """Note (None for the value) and label of everything that is measured."""
+        return ((None, self.y_label), *((panel.note, panel.y_label) for panel in self.panels))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.experiments.figure import draw
-from bentpipe_conformance.experiments.model import Cells, Experiment, Judgment
+from bentpipe_conformance.experiments.model import Cell, Cells, Experiment, Judgment
 from bentpipe_conformance.experiments.store import code_digest
 
 
@@ -32,6 +32,7 @@ def outcome(
         "series": [{"id": series.id, "label": series.label} for series in experiment.series],
         "x": experiment.x_label,
         "y": experiment.y_label,
+        "panels": [{"note": panel.note, "y": panel.y_label} for panel in experiment.panels],
         "points": [
             {
                 "series": series,
@@ -41,6 +42,9 @@ def outcome(
                 "ci95": [cell.mean - cell.half_width, cell.mean + cell.half_width],
                 "notes": dict(cell.notes),
                 "values": list(cell.values),
+                "panels": {
+                    panel.note: _summary(cell.of(panel.note)) for panel in experiment.panels
+                },
             }
             for (series, point), cell in sorted(cells.items())
         ],
@@ -49,7 +53,13 @@ def outcome(
             for item in judgments
         ],
         "holds": holds(judgments),
+        "ladder": [item.text() for item in experiment.ladder()] if experiment.ladder else [],
     }
+
+
+def _summary(cell: Cell) -> dict[str, Any]:
+    low, high = cell.mean - cell.half_width, cell.mean + cell.half_width
+    return {"mean": cell.mean, "ci95": [low, high], "values": list(cell.values)}
 
 
 def holds(judgments: Sequence[Judgment]) -> bool | None:

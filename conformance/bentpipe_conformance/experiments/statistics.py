@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import NormalDist, fmean, stdev
 
 
@@ -28,6 +28,12 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> tuple[float, float]
         _standard_error(above) / fmean(above), _standard_error(below) / fmean(below)
     )
     return value, student_t(min(len(above), len(below)) - 1) * value * relative
+
+
+def decimals(means: Iterable[float]) -> int:
+    """Decimals in which a table shows these means: three significant digits of the largest."""
+    largest = max(means, default=0.0)
+    return 0 if largest >= 100 else 1 if largest >= 10 else 2
 
 
 def clearly_below(lower: Sequence[float], higher: Sequence[float]) -> bool:

@@ -139,8 +139,9 @@ def code_digest() -> str:
 
 
 def _cell(found: Sequence[Measurement]) -> Cell:
-    names = found[0].notes
+    noted = {name: tuple(item.notes[name] for item in found) for name in found[0].notes}
     return Cell(
         tuple(measurement.value for measurement in found),
-        {name: mean([measurement.notes[name] for measurement in found]) for name in names},
+        {name: mean(values) for name, values in noted.items()},
+        noted,
     )

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.experiments import registry
+from bentpipe_conformance.experiments.ladder import Ladder, Rung
 from bentpipe_conformance.experiments.model import (
     Cells,
     Experiment,
     Judgment,
     Measurement,
+    Panel,
     Series,
 )
 from bentpipe_conformance.experiments.running import missing, run_missing, run_seed
@@ -200,3 +202,30 @@ def test_killed_experiment_leaves_no_process_and_keeps_its_runs(tmp_path: Path) 
     # Its workers hold the pipe too, so the end of the pipe is the end of them all.
     running.communicate(timeout=60)
     assert len(stored.read_bytes().splitlines()) >= 2
+
+
+def test_command_tells_a_second_quantity_of_the_same_runs(
+    toy: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = replace(toy, panels=(Panel("seed", "seeds"),))
+    monkeypatch.setitem(registry.EXPERIMENTS, NAME, two)
+    result = invoke("--out", str(tmp_path))
+    assert "seeds: mean and 95 % confidence interval" in " ".join(result.stdout.split())
+    document = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    panel = document["points"][0]["panels"]["seed"]
+    assert len(panel["values"]) == 3
+    low, high = panel["ci95"]
+    assert low <= panel["mean"] <= high
+
+
+def test_command_draws_and_prints_a_ladder(
+    toy: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ladder = Ladder("Said", "us", "them", (Rung(0.0, 0.1, True, "hello"),))
+    monkeypatch.setitem(registry.EXPERIMENTS, NAME, replace(toy, ladder=lambda: [ladder]))
+    result = invoke("--out", str(tmp_path))
+    assert "-> hello   100 ms" in result.stdout
+    assert (
+        "Said" in json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["ladder"][0]
+    )
+    assert (tmp_path / f"{NAME}.png").read_bytes().startswith(b"\x89PNG")
