@@ -1,9 +1,11 @@
 """``bentpipe stp`` as users run it: processes on loopback, each ended by the test."""
 
+import contextlib
 import ctypes
 import hashlib
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -118,6 +120,29 @@ def test_file_arrives_whole_and_both_sides_say_so(
     assert told["sds"] >= 3_000_001 // 1452
     assert told["polls"] > 0 and told["seconds"] > 0
     assert not (tmp_path / "copy.part").exists()
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(start: Start, data: Path) -> None:
+    receiver = start("recv", "--listen", "127.0.0.1:0", "--out", str(data.parent / "inbox"))
+    place = receiver.listening()
+    assert start("send", str(data), place).end() == (0, b"", "")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*STP, "send", str(data), place],
+        stdin=subprocess.DEVNULL, stderr=theirs, preexec_fn=die_with_us,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    ) as sender:  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        # Reading a terminal that nobody has open any longer is an error.
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 4096):
+                shown += piece
+    os.close(ours)
+    assert sender.returncode == 0
+    assert b"data" in shown
+    assert b"3.0/3.0 MB" in shown
+    assert b"3000001 octets in" in shown
 
 
 def test_pipe_to_pipe_arrives_whole(start: Start, data: Path) -> None:

@@ -375,7 +375,10 @@ def _carry(program: Program, name: str, size: int | None) -> Result:
         if console.is_terminal:
             task = bar.add_task(os.path.basename(name), total=size)
             _glance(program, bar, task)
-        return program.run()
+        result = program.run()
+        if console.is_terminal:
+            bar.update(task, completed=program.octets, refresh=True)
+        return result
 
 
 def _glance(program: Program, bar: Any, task: TaskID) -> None:
