@@ -167,7 +167,7 @@ class Conditions:
         other = self.peer_csn if peer_csn is None else peer_csn
         return End(*self.ports, self.tag, flags, n_r, reason, self.csn, other or 0)
 
-    def _note(self, name: str, now: float, values: dict[str, Any]) -> None:
+    def _note(self, name: str, now: float | None, values: dict[str, Any]) -> None:
         if self._trace is not None:
             self._trace(step_record(self, name, now, values))
 
@@ -184,6 +184,17 @@ class Conditions:
     def is_for_us_and_asks(self, bgak: Bgak) -> bool:
         """The same, and confirmation is asked for."""
         return self.is_for_us(bgak) and bool(bgak.flags & _C)
+
+    def tells_the_peer(self, bgak: Bgak) -> bool:
+        """Section 5.5: it tells, for the first time, whose connection has been aborted."""
+        return self.peer_csn is None and self.is_for_us(bgak)
+
+    def is_impossible(self, packet: Packet) -> bool:
+        """Section 5.1: a BGAK for us whose N(R) is below ISS or above VT(S) is discarded."""
+        if not isinstance(packet, Bgak) or not self.is_for_us(packet):
+            return False
+        sender = self.outgoing.sender
+        return (packet.n_r - sender.vt_a & PACKET_MASK) > sender.vt_s - sender.vt_a
 
     def is_of_peer(self, begin: Begin) -> bool:
         """STP-CC-015: the BEGIN of this connection."""

@@ -42,6 +42,9 @@ NO_RESPONSE_S = 60.0
 KEEP_ALIVE_S = 15.0
 """Between POLLs on an idle connection, seconds (STP-PL-010)."""
 
+MSL_S = 120.0
+"""Longest life of a packet, seconds (section 8)."""
+
 CHALLENGE_S = 1.0
 """Between challenges on one connection, seconds (STP-CC-018, STP-CC-021)."""
 

@@ -111,10 +111,13 @@ class Connection(Procedures):
         return data
 
     def announce_credit(self) -> None:
-        """STP-DT-024: a STAT with the N(PS) and timestamp of the last."""
+        """STP-DT-024: a STAT with the N(PS) and timestamp of the newest POLL answered."""
         assert self.receiver is not None
-        if self.receiver.last_poll is not None:
-            self._send_stats(self.receiver.stat_lists(), *self.receiver.last_poll)
+        n_ps, timestamp = self.receiver.last_poll
+        self._send_stats(self.receiver.stat_lists(), n_ps, timestamp)
+        if self._trace is not None:
+            elements = self.receiver.whole_list()
+            self._note("announce", None, {"n_ps": n_ps, "elements": elements})
 
     def close(self) -> None:
         """End our stream; harmless when it has ended already."""
@@ -155,6 +158,10 @@ class Connection(Procedures):
         if kind in TAGGED and not self.tag_is_right(packet.tag):
             return False
         before = self.state
+        if before is State.READY and kind in TAGGED:
+            self.outgoing.unheard = False
+        elif before is State.OUTGOING and self.is_impossible(packet):
+            return False
         for row in CELLS[before][kind]:
             if not row.guard or getattr(self, row.guard)(packet):
                 return self._apply(row, packet, before, now)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.config import LEAST_MAX_SD, StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.pacing import Pacer
 from bentpipe_reference.stp.packets import Packet, Poll, Sd, Sdp, Stat, Ustat
@@ -32,7 +32,7 @@ class Outgoing:
         sender, congestion, rtt, pacer, polling: the parts.
         on_step: told of every step when set.
         asks_at_once: a POLL is due now, whatever the timer says.
-        unheard: POLLs go on until a STAT arrives, even with nothing to send (STP-CC-030).
+        unheard: POLLs go on until the peer shows itself, even with nothing to send (STP-CC-030).
     """
 
     def __init__(self, config: StpConfig, iss: int, ports: tuple[int, int], tag: int) -> None:
@@ -54,7 +54,7 @@ class Outgoing:
         """The peer's MaxSD option, None when it announced none (STP-PF-009)."""
         sender = self.sender
         if max_sd is not None:
-            sender.max_sd = max(1, min(max_sd, self._config.own_max_sd))
+            sender.max_sd = max(LEAST_MAX_SD, min(max_sd, self._config.own_max_sd))
         self.congestion.learn(sender.max_sd)
 
     def learn_credit(self, n_mr: int, n_r: int) -> None:
@@ -98,8 +98,10 @@ class Outgoing:
     def need(self) -> Need:
         """Section 7.1: why the timer for POLLs has to run."""
         sender = self.sender
-        if sender.unacknowledged or self.unheard:
+        if sender.unacknowledged:
             return Need.DATA
+        if self.unheard:
+            return Need.HEARD
         if sender.has_new and not self._paced:
             return Need.PROBE
         return Need.IDLE if self._config.keep_alive else Need.NONE
@@ -210,7 +212,6 @@ class Outgoing:
         report = sender.on_stat(stat)
         if report is not None:
             n_ps = report.n_ps or 0
-            self.unheard = False
             self.rtt.answered(n_ps, now)
             self.polling.answered(now, outstanding=sender.vt_ps > n_ps)
             self._react(report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.config import MOST_CREDIT, MSL_S, StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.rtt import RoundTrip
 
@@ -59,7 +59,11 @@ class Pacer:
 
     def gap(self, octets: int) -> float:
         """Seconds until the SD after one of ``octets``."""
-        return max(self.window_gap(max(octets, 1)), self.rate_gap(octets))
+        return max(self.window_gap(max(octets, 1)), self.rate_gap(octets), self.lifetime_gap())
+
+    def lifetime_gap(self) -> float:
+        """STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
+        return MSL_S / MOST_CREDIT
 
     def window_gap(self, octets: int) -> float:
         """STP-CG-008. Where POLLs are rarer than round trips, their interval counts."""

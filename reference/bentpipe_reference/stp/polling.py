@@ -24,6 +24,8 @@ class Need(Enum):
     """Nothing is unacknowledged, nothing waits: the connection is silent (STP-PL-010)."""
     DATA = 1
     """Something is unacknowledged (STP-DT-004)."""
+    HEARD = 4
+    """All is acknowledged, but the peer has not yet shown that it is open (STP-CC-030)."""
     PROBE = 2
     """All is acknowledged, and data waits for credit (STP-DT-025)."""
     IDLE = 3
@@ -128,6 +130,8 @@ class Polling:
             return self.keep_alive_interval()
         if self.need is Need.PROBE:
             return self.probe_interval()
+        if self.need is Need.HEARD:
+            return self.poll_interval()
         return self.low_window_interval() if self._congestion.low else self.poll_interval()
 
     def probe_interval(self) -> float:
@@ -177,7 +181,7 @@ class Polling:
 
     def _poll_at(self) -> float:
         silent_at = self._silent_at()
-        if self.silences and self.need is Need.DATA:
+        if self.silences and self.need in (Need.DATA, Need.HEARD):
             return silent_at
         return min(self._base + self.interval(), silent_at)
 

@@ -8,6 +8,7 @@ Each is a method of its own, named by a row of :data:`~bentpipe_reference.stp.st
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from bentpipe_reference.stp.conditions import Conditions
 from bentpipe_reference.stp.config import (
@@ -159,14 +160,15 @@ class Procedures(Conditions):
         self.events |= Events.OPENED
         self._measure(now)
         sender = outgoing.sender
-        outgoing.unheard = self.must_be_heard(bgak)
+        outgoing.unheard = self.must_be_heard()
         # Who asks for confirmation has answered no POLL so far, so a new one is due.
         lost_touch = sender.unacknowledged and sender.vt_pd > 0
-        outgoing.asks_at_once = outgoing.unheard or lost_touch
+        asked = bool(bgak.flags & _C)
+        outgoing.asks_at_once = (asked and outgoing.unheard) or lost_touch
 
-    def must_be_heard(self, bgak: Bgak) -> bool:
-        """STP-CC-030: whether POLLs have to make sure that the confirmation arrives."""
-        return bool(bgak.flags & _C)
+    def must_be_heard(self) -> bool:
+        """STP-CC-030: whether POLLs have to make sure that the peer has the connection."""
+        return True
 
     def _measure(self, now: float) -> None:
         """STP-PL-009: a BGAK measures if the packet that it answers was sent once."""
@@ -218,6 +220,13 @@ class Procedures(Conditions):
         """STP-CC-022."""
         self.put(endak_for(end))
         self.forget(end, now)
+
+    def end_again_to_the_peer(self, bgak: Bgak, now: float) -> None:
+        """Section 5.5: the END of an abort in state 2 could not name the peer's CSN."""
+        assert self._release is not None
+        self.peer_csn = bgak.csn
+        self._release = replace(self._release, peer_csn=bgak.csn)
+        self.put(self._release)
 
     def answer_begin_again(self, begin: Begin, now: float) -> None:
         """STP-CC-015: nothing else changes."""
@@ -281,6 +290,7 @@ class Procedures(Conditions):
     def _receive_sd(self, field: int, data: bytes, fin: int, now: float) -> None:
         receiver = self.receiver
         assert receiver is not None
+        self.outgoing.unheard = False
         before = receiver.vr_r
         gap = receiver.on_sd(field, data, fin)
         if gap is not None:
@@ -321,6 +331,7 @@ class Procedures(Conditions):
 
     def _answer(self, n_s: int, n_ps: int, timestamp: int, now: float) -> None:
         assert self.receiver is not None
+        self.outgoing.unheard = False
         self._send_stats(self.receiver.on_poll(n_s, n_ps, timestamp), n_ps, timestamp)
         if self._trace is not None:
             elements = self.receiver.whole_list()

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import deque
 
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.sequence import PACKET_MASK
+from bentpipe_reference.stp.sequence import PACKET_MASK, below
 
 Run = tuple[int, int]
 """The numbers from the first up to, but not including, the second."""
@@ -29,16 +29,17 @@ class Receiver:
         vr_h: VR(H), next highest number expected.
         vr_mr: VR(MR), first number not permitted.
         delivered: octets of user data delivered in sequence.
-        fin_number: number of the SD with FIN, None before it has arrived.
-        last_poll: N(PS) and timestamp of the last POLL answered, None before it.
+        fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
+        last_poll: N(PS) and timestamp of the newest POLL answered, zeros before it.
     """
 
     def __init__(self, config: StpConfig, iss: int) -> None:
         self.iss = self.vr_r = self.vr_h = iss
         self.delivered = 0
         self.fin_number: int | None = None
-        self.last_poll: tuple[int, int] | None = None
+        self.last_poll = (0, 0)
         self._credit = config.credit
+        self._max_sd = config.own_max_sd
         self._list_limit = config.list_limit
         self._fifo = config.fifo
         self._held: dict[int, tuple[bytes, int]] = {}
@@ -100,13 +101,17 @@ class Receiver:
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         """Section 6.2: take an SD. The run that a USTAT has to report, if any."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
-        if number == self.vr_r == self.vr_h and self.vr_r < self.vr_mr and not self.finished:
+        if len(data) > self._max_sd:
+            return None
+        if number == self.vr_r == self.vr_h < self.vr_mr and self.fin_number is None:
             self.vr_h += 1
             self.deliver(data, fin)
             self.raise_credit()
             return None
-        if not self.takes(number):
+        if not self.takes(number) or (fin and self.held_above(number)):
             return None
+        if fin:
+            self.fin_number = number
         self._arrivals += 1
         gap = None
         if self.is_gap(number):
@@ -126,6 +131,10 @@ class Receiver:
         if number >= self.vr_mr or number in self._held:
             return False
         return self.fin_number is None or number <= self.fin_number
+
+    def held_above(self, number: int) -> bool:
+        """Section 6.2: nothing can follow a FIN."""
+        return bool(self._held) and max(self._held) > number
 
     def is_gap(self, number: int) -> bool:
         """STP-DT-001: beyond the next *highest* number expected."""
@@ -180,7 +189,8 @@ class Receiver:
         """Section 6.3: the lists of the STATs that answer a POLL."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
         self.raise_highest(number)
-        self.last_poll = (n_ps, timestamp)
+        if not below(n_ps, self.last_poll[0]):
+            self.last_poll = (n_ps, timestamp)
         return self.stat_lists()
 
     def raise_highest(self, number: int) -> None:
@@ -213,7 +223,7 @@ class Receiver:
 
     def reopened(self) -> bool:
         """STP-DT-024: whether a STAT has to announce credit that the last report lacked."""
-        if self._reported_mr is None or self.last_poll is None:
+        if self._reported_mr is None:
             return False
         return self.vr_mr - self._reported_mr >= min(_REOPENED_SDS, self._credit // 2)
 

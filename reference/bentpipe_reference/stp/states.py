@@ -135,9 +135,8 @@ _INCOMING_CELLS: Cells = {
     Type.BEGIN: (
         _version(_INCOMING),
         Row("peer's CSN", "send BGAK with C", _INCOMING, "is_of_peer", "ask_again"),
-        Row("newer CSN", "forget the pending connection, treat as in state idle", _INCOMING,
-            "is_newer_begin", "forget", again=True),
-        *_discard(_INCOMING),
+        Row("", "forget the pending connection, treat as in state idle", None,
+            "", "forget", again=True),
     ),
     Type.BGAK: (
         Row("both CSNs right", "hand over what is held; send BGAK if C flag", _READY,
@@ -208,8 +207,13 @@ _RELEASE_CELLS: Cells = {
         Row("own CSN as recipient", "nothing more is to be done", _IDLE, "is_for_us", "forget"),
         *_discard(_RELEASE),
     ),
+    Type.BGAK: (
+        Row("own CSN as recipient, peer's CSN not known", "send END with A to it", _RELEASE,
+            "tells_the_peer", "end_again_to_the_peer"),
+        *_discard(_RELEASE),
+    ),
     **{kind: _discard(_RELEASE) for kind in (
-        Type.BGAK, Type.BGREJ, Type.SD, Type.SDP, Type.POLL, Type.STAT, Type.USTAT)},
+        Type.BGREJ, Type.SD, Type.SDP, Type.POLL, Type.STAT, Type.USTAT)},
 }  # fmt: skip
 
 CELLS: dict[State, Cells] = {

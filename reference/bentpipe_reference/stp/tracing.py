@@ -14,13 +14,15 @@ Those of data transfer:
 ``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was worked off
 ``sd``            ``n``, ``gap`` (a pair or null): an SD arrived; ``gap`` is what its USTAT reports
 ``poll_arrives``  ``n_s``, ``n_ps``, ``elements`` (the whole list): a POLL arrived and was answered
+``announce``      ``n_ps``, ``elements``: a STAT announced credit (STP-DT-024) when the user read;
+                  ``time`` is null, for a user reads without a clock
 
 The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
-``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last two the receiver's ``vr_r``,
-``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded; numbers in a
-report are as the sender reads them.
+``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last three the receiver's
+``vr_r``, ``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded;
+numbers in a report are as the sender reads them.
 
-Those of connections, each with ``vt_a`` and, where there is one, ``vr_r``:
+Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there is one, ``vr_r``:
 
 ``begin``         a BEGIN left (``first`` tells whether for the first time)
 ``receive``       ``packet``: what arrived; ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from bentpipe_reference.stp.conditions import Conditions
 
 _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
-_RECEIVER_EVENTS = frozenset({"sd", "poll_arrives"})
+_RECEIVER_EVENTS = frozenset({"sd", "poll_arrives", "announce"})
 _FIELDS = ("n_r", "csn", "peer_csn", "iss", "flags", "reason")
 
 
@@ -66,12 +68,12 @@ class StpTrace:
 
 
 def step_record(
-    connection: Conditions, name: str, now: float, values: dict[str, Any]
+    connection: Conditions, name: str, now: float | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """One event with the variables after it."""
     record = {
         "event": name,
-        "time": round(now, 9),
+        "time": None if now is None else round(now, 9),
         "end": connection.csn,
         "peer_end": connection.peer_csn,
         "state": int(connection.state),
@@ -84,7 +86,9 @@ def step_record(
         record |= _receiver_variables(connection)
     else:
         record |= values
-        record["vt_a"] = connection.outgoing.sender.vt_a - connection.iss
+        sender = connection.outgoing.sender
+        for variable in ("vt_s", "vt_a", "vt_ms"):
+            record[variable] = getattr(sender, variable) - sender.iss
         if connection.receiver is not None:
             record["vr_r"] = connection.receiver.vr_r - connection.receiver.iss
     return record

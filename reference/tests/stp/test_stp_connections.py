@@ -52,7 +52,8 @@ def test_outgoing_bgak_that_covers_the_data_acknowledges_it(stp: Any) -> None:
     script.call(b"data")
     answers = script.arrive(script.bgak(n_r=ISS + 1))
     assert answers == [] and not script.connection.outgoing.sender.unacknowledged
-    assert script.run(until=100.0) == []
+    script.arrive(script.sd(0))
+    assert script.run(until=100.0) == [], "the peer has shown itself (STP-CC-030)"
 
 
 def test_outgoing_bgak_that_does_not_cover_the_data_makes_it_poll(stp: Any) -> None:
@@ -63,12 +64,37 @@ def test_outgoing_bgak_that_does_not_cover_the_data_makes_it_poll(stp: Any) -> N
     assert [(sd.n_s, sd.data) for sd in again if isinstance(sd, Sd)] == [(ISS, b"data")]
 
 
-def test_outgoing_bgak_with_impossible_numbers_is_survived(stp: Any) -> None:
+def test_outgoing_bgak_with_impossible_numbers_is_discarded_or_corrected(stp: Any) -> None:
     script = stp()
     script.call(b"data")
-    script.arrive(script.bgak(n_r=ISS + 9, n_mr=ISS - 5, max_sd=0))
+    for n_r in (ISS + 2, ISS - 1):
+        assert script.arrive(script.bgak(n_r=n_r)) == [] and script.state is State.OUTGOING
+    script.arrive(script.bgak(n_mr=ISS - 5, max_sd=0))
     sender = script.connection.outgoing.sender
-    assert (sender.vt_a, sender.vt_ms, sender.max_sd) == (ISS, ISS + 4, 1)
+    assert (sender.vt_a, sender.vt_ms, sender.max_sd) == (ISS, ISS + 4, 512)
+
+
+def test_abort_in_state_2_is_repeated_with_the_peers_number_once_known(stp: Any) -> None:
+    script = stp()
+    script.call(b"data")
+    script.connection.abort(script.now)
+    script.flush()
+    (end,) = script.arrive(script.bgak(flags=C))
+    assert (end.flags, end.reason, end.peer_csn) == (A, 1, PEER_CSN)
+    assert script.arrive(script.bgak(flags=C)) == []
+    (again, *_) = [packet for _, packet in script.run(until=5.0)]
+    assert again == end
+
+
+def test_caller_polls_until_the_peer_shows_itself(stp: Any) -> None:
+    script = stp()
+    script.call(b"data")
+    script.now = 0.6
+    script.arrive(script.bgak(n_r=ISS + 1))
+    (first, *_) = script.run(until=2.0)
+    assert isinstance(first[1], Poll) and 0.6 < first[0] <= 0.8 + 1e-6
+    script.arrive(script.poll(0, 1))
+    assert script.run(until=300.0) == []
 
 
 def test_both_call_at_once_and_get_one_connection() -> None:
@@ -289,6 +315,6 @@ def test_connection_to_the_same_port_from_the_same_port_is_refused_locally(stp: 
 def test_unwrapped_iss_and_peer_iss_may_be_the_last_numbers(stp: Any) -> None:
     script = stp(iss=PACKET_MASK)
     script.arrive(script.begin(iss=PACKET_MASK, data=b"a"))
-    (answer,) = script.arrive(script.bgak(iss=PACKET_MASK, n_r=PACKET_MASK, n_mr=500))[:1] or [None]
-    assert answer is None and script.connection.read() == b"a"
+    script.arrive(script.bgak(iss=PACKET_MASK, n_r=PACKET_MASK, n_mr=500))
+    assert script.connection.read() == b"a"
     assert script.connection.receiver.vr_r == PACKET_MASK + 1

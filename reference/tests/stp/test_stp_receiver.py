@@ -136,6 +136,28 @@ def test_ready_fin_is_reported_after_all_data_and_nothing_follows(stp: Any) -> N
     assert connection.read() == b"" and connection.receiver.vr_r == PEER_ISS + 3
 
 
+def test_ready_sds_that_cannot_be_are_discarded(stp: Any) -> None:
+    script = stp()
+    connection = script.ready()
+    assert script.arrive(script.sd(0, bytes(1453))) == [] and connection.readable == 0
+    script.arrive(script.sd(3), script.fin(2))
+    assert connection.receiver.held() == [PEER_ISS + 3], "a FIN below what is held"
+    script.arrive(script.fin(5))
+    script.arrive(script.sd(6))
+    assert connection.receiver.held() == [PEER_ISS + 3, PEER_ISS + 5], "beyond a known FIN"
+
+
+def test_ready_old_poll_does_not_lower_what_an_announcement_repeats(stp: Any) -> None:
+    script = stp(credit=4)
+    connection = script.ready()
+    for at in range(4):
+        script.arrive(script.sd(at))
+    script.arrive(script.poll(4, 9, timestamp=99), script.poll(4, 8))
+    connection.read()
+    stat = only(Stat, script.flush())
+    assert (stat.n_ps, stat.timestamp) == (9, 99)
+
+
 def test_ready_long_list_is_cut_as_sscop_cuts_it(stp: Any) -> None:
     script = stp(max_stat=5)
     script.ready()

@@ -39,6 +39,7 @@ SITUATIONS = (
     *((state, "plain") for state in State),
     (State.IDLE, "deaf"),
     (State.IDLE, "known"),
+    (State.OUTGOING_RELEASE, "nameless"),
     (State.READY, "complete but for the acknowledgment"),
 )
 
@@ -61,6 +62,10 @@ class Situation:
             self.script.ready()
             self.script.arrive(self.script.end(flags=A))
             assert self.script.state is State.IDLE
+        elif kind == "nameless":
+            self.script.call(b"data")
+            self.script.connection.abort(0.0)
+            self.script.flush()
         else:
             self.script.enter(state)
         if self.complete:
@@ -69,13 +74,17 @@ class Situation:
             self.script.arrive(self.script.fin(0, b"theirs"))
             assert self.script.connection.peer_has_closed and not self.script.connection.is_over
         self.script.endpoint.take_events()
-        self.peer_csn = None if state in (State.IDLE, State.OUTGOING) else CSN
+        nameless = kind == "nameless" or state in (State.IDLE, State.OUTGOING)
+        self.peer_csn = None if nameless else CSN
 
     def row(self, packet: Packet) -> Row | None:
         """The row of the table that applies; None when the tag is wrong."""
         data = (Sd, Sdp, Poll, Stat, Ustat)
         if isinstance(packet, data) and self.peer_csn is not None and packet.tag != CSN & 0xFFFF:
             return None
+        answers_us = isinstance(packet, Bgak) and packet.peer_csn == OWN
+        if answers_us and self.state is State.OUTGOING and packet.n_r not in (ISS, ISS + 1):
+            return None  # section 5.1; the data of the BEGIN is the only SD
         cell = [r for r in TABLE if (r.state, r.packet) == (self.state.title, packet.type.name)]
         return next(row for row in cell if self.holds(row.when, packet))
 
@@ -89,14 +98,14 @@ class Situation:
                 "nobody listens": not self.listening,
                 "peer known and CSN newer": self.known and newer(packet.csn, CSN),
                 "peer's CSN": packet.csn == CSN,
-                "newer CSN": newer(packet.csn, CSN),
-                "newer CSN than the peer's": newer(packet.csn, CSN),
+                "newer CSN than the peer's": self.peer_csn is not None and newer(packet.csn, CSN),
             }[when]
         if isinstance(packet, Bgak):
             ours, asks = packet.peer_csn == OWN, bool(packet.flags & C)
             return {
                 "own CSN as recipient, C flag": ours and asks,
                 "own CSN as recipient": ours,
+                "own CSN as recipient, peer's CSN not known": ours and self.peer_csn is None,
                 "both CSNs right": ours and packet.csn == CSN,
                 "both CSNs right, C flag": ours and packet.csn == CSN and asks,
                 "own CSN as recipient, newer CSN of the sender": ours and newer(packet.csn, CSN),
@@ -107,7 +116,8 @@ class Situation:
         assert isinstance(packet, End)
         reflected, aborts = bool(packet.flags & R), bool(packet.flags & A)
         both = packet.csn == CSN and packet.peer_csn == OWN
-        if self.state is State.OUTGOING:
+        both = (both and self.peer_csn is not None) or (both and self.state is State.IDLE)
+        if self.peer_csn is None:
             plain = packet.peer_csn == OWN
         elif self.state is State.INCOMING:
             plain = both or (packet.csn == CSN and packet.peer_csn == 0)
@@ -218,9 +228,13 @@ class Situation:
                 bgak(0, csn=CSN)
             case "learn the peer's numbers, send BGAK":
                 bgak(0)
-                assert any(isinstance(item, Poll | Sdp) for item in own_data)  # STP-CC-030
+                assert any(isinstance(item, Poll | Sdp) for item in own_data)
             case "learn the peer's numbers":
                 assert control == []
+            case "send END with A to it":
+                (answer,) = answers
+                assert isinstance(answer, End) and (answer.flags, answer.reason) == (A, 1)
+                assert (answer.csn, answer.peer_csn) == (OWN, packet.csn)
             case "send END with A, reason 2, to it; report failure":
                 (answer,) = answers
                 assert isinstance(answer, End) and answer.flags == A and answer.reason == 2
