@@ -2,8 +2,8 @@
 
 ``requirement-matrix``, ``requirement-texts``
     the registry, with each requirement's checker, cases and mutants;
-``implementation-table``, ``link-table``, ``statement-table``
-    the bundled descriptions, the link profiles and the proforma of the conformance statement;
+``implementation-table``, ``link-table``, ``statement-table SUITE``
+    the bundled descriptions, the link profiles and a suite's conformance statement proforma;
 ``specification NAME``
     a specification in full;
 ``command-help NAME...``
@@ -19,13 +19,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
-from bentpipe_conformance.case import load_cases
-from bentpipe_conformance.checking import load_checkers
+from bentpipe_conformance.case import Case, load_cases
+from bentpipe_conformance.checking import Checker, load_checkers
 from bentpipe_conformance.cli.listing import iut_rows
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.experiments.statistics import decimals
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
+from bentpipe_conformance.suite import SUITES, suite_named
 from bentpipe_reference.link.profile import Direction, load_profiles
 from bentpipe_spec.document import specification
 from bentpipe_spec.registry import Requirement, load_requirements
@@ -123,7 +124,15 @@ def _heading(group: str) -> str:
 
 
 def _cases_of(requirement: str) -> list[str]:
-    return [item.id for item in load_cases().values() if requirement in item.requirements]
+    return [item.id for item in _cases() if requirement in item.requirements]
+
+
+def _cases() -> list[Case]:
+    return [item for suite in SUITES for item in load_cases(suite).values()]
+
+
+def _checkers() -> dict[str, Checker]:
+    return {name: found for item in SUITES.values() for name, found in load_checkers(item).items()}
 
 
 def _anchor(requirement: str) -> str:
@@ -139,11 +148,11 @@ class RequirementMatrix(Printed):
 
     def lines(self) -> Iterable[str]:
         """A table per group, after the totals."""
-        registry, checkers = load_requirements(), load_checkers()
+        registry, checkers = load_requirements(), _checkers()
         wire = [item for item in registry.values() if item.testability == "wire"]
         yield (
             f"{len(registry)} requirements, {len(wire)} of them judged on packets; "
-            f"{len(checkers)} checkers, {len(load_cases())} cases, {len(load_mutants())} mutants."
+            f"{len(checkers)} checkers, {len(_cases())} cases, {len(load_mutants())} mutants."
         )
         yield ""
         for group, items in _by_group().items():
@@ -165,7 +174,7 @@ class RequirementMatrix(Printed):
 
     @staticmethod
     def _row(item: Requirement) -> tuple[str, ...]:
-        checker = load_checkers().get(item.id)
+        checker = _checkers().get(item.id)
         module = checker.__module__.rpartition(".")[2] if checker else ""
         return (
             f":ref:`{item.id} <{_anchor(item.id)}>` {_escaped(item.title)}",
@@ -238,14 +247,16 @@ class LinkTable(Printed):
 
 
 class StatementTable(Printed):
-    """The proforma of the conformance statement."""
+    """The proforma of a suite's conformance statement."""
+
+    required_arguments = 1
 
     def lines(self) -> Iterable[str]:
         """A row per item."""
         rows = [
             (f"``{name}``", f"{item.kind}{_choices(item.choices)}", f"``{_toml(item.default)}``",
              _escaped(item.question))
-            for name, item in load_proforma().items()
+            for name, item in load_proforma(suite_named(self.arguments[0])).items()
         ]  # fmt: skip
         yield from _table(("item", "type", "default", "question"), rows)
 
