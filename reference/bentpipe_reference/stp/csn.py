@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from bentpipe_reference.stp.sequence import CSN_MASK, newer
 class CsnGenerator:
     """Rising CSNs from a random start.
 
-    One count serves for all peers. Steps are random so that the tag of the next connection is
-    not known; they are small, so that 2^31 of them (STP-CC-010) do not come to pass.
+    One count serves for all peers, and each sees it from a place of its own (RFC 6528), so that the
+    numbers one peer gets tell nothing about those of another. Steps are small, so that 2^31 of
+    them (STP-CC-010) do not come to pass.
     """
 
     _LARGEST_STEP = 64
@@ -22,10 +24,22 @@ class CsnGenerator:
     def __init__(self, numbers: random.Random, first: int | None) -> None:
         self._random = numbers
         self._next = self.first() if first is None else first
+        self._secret = b"" if first is not None else numbers.randbytes(16)
 
     def first(self) -> int:
         """STP-CC-011: from the whole range."""
         return self._random.getrandbits(32)
+
+    def for_peer(self, peer: Hashable) -> int:
+        """The CSN of a new connection with ``peer``."""
+        return self.next() + self.place(peer) & CSN_MASK
+
+    def place(self, peer: Hashable) -> int:
+        """Section 10: where a peer's numbers lie; the same for all if the first CSN was given."""
+        if not self._secret:
+            return 0
+        digest = hashlib.blake2b(repr(peer).encode(), digest_size=4, key=self._secret)
+        return int.from_bytes(digest.digest(), "big")
 
     def next(self) -> int:
         """STP-CC-010: newer than every one before."""

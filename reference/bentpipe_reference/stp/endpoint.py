@@ -233,7 +233,7 @@ class StpEndpoint:
         connection = (self.config.connection_class or Connection)(
             self.config,
             Identity(peer, peer_port, local_port),
-            self._csns.next(),
+            self._csns.for_peer(peer),
             iss,
             self._without,
             self._trace,

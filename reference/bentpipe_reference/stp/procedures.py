@@ -83,7 +83,7 @@ class Procedures(Conditions):
             self._receive_sd(number, *self._early[number], now)
         self._early = {}
 
-    def fail(self, text: str, reason: int, now: float) -> None:
+    def fail(self, text: str, reason: int, now: float | None = None) -> None:
         """STP-CC-006: the connection is over, and not as it should be."""
         if self.failure is None and not self.succeeded:
             self.failure, self.reason = text, reason
@@ -91,7 +91,7 @@ class Procedures(Conditions):
             self._note("outcome", now, {"result": "failure", "reason": int(reason)})
         self._over()
 
-    def succeed(self, now: float) -> None:
+    def succeed(self, now: float | None = None) -> None:
         """STP-CC-005: both streams are through and acknowledged."""
         if self.failure is None and not self.succeeded:
             self.succeeded = True
@@ -160,13 +160,13 @@ class Procedures(Conditions):
         self.events |= Events.OPENED
         self._measure(now)
         sender = outgoing.sender
-        outgoing.unheard = self.must_be_heard()
+        outgoing.unheard = self.must_be_heard(bgak)
         # Who asks for confirmation has answered no POLL so far, so a new one is due.
         lost_touch = sender.unacknowledged and sender.vt_pd > 0
         asked = bool(bgak.flags & _C)
         outgoing.asks_at_once = (asked and outgoing.unheard) or lost_touch
 
-    def must_be_heard(self) -> bool:
+    def must_be_heard(self, bgak: Bgak) -> bool:
         """STP-CC-030: whether POLLs have to make sure that the peer has the connection."""
         return True
 

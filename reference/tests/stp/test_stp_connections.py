@@ -162,6 +162,16 @@ def test_own_connection_numbers_rise() -> None:
     assert all(newer(later, earlier) for earlier, later in pairwise(csns))
 
 
+def test_numbers_of_one_peer_tell_nothing_about_those_of_another() -> None:
+    endpoint = StpEndpoint(StpConfig(), 1)
+    csns = {host: [endpoint.connect((host, 1), 9).csn for _ in range(5)] for host in range(200)}
+    for rising in csns.values():
+        assert all(newer(later, earlier) for earlier, later in pairwise(rising))
+    firsts = sorted(rising[0] for rising in csns.values())
+    assert firsts[-1] - firsts[0] > 1 << 31, "spread over the whole range"
+    assert [rising[0] for rising in csns.values()] != firsts
+
+
 def test_ready_connection_answers_its_begin_again(stp: Any) -> None:
     script = stp()
     script.arrive(script.begin(data=b"once"))
