@@ -134,3 +134,9 @@ def test_many_small_sds_in_a_tick_are_few_octets() -> None:
         stream.story.iut(SD, number, data=b"d" * 8, after=0.0001)
     stream.number = 24
     assert Verdict.FAIL not in stream.verdicts("STP-CG-008")
+
+
+def test_spacing_is_not_judged_by_a_clock_coarser_than_a_tick() -> None:
+    stream = Stream().sends(10).hears().sends(20, gap=0.0001)
+    stream.story.timing_error = 0.02
+    assert stream.verdicts("STP-CG-008") == set()

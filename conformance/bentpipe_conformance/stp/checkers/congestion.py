@@ -196,13 +196,14 @@ def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
     measured = next(
         (report.time for report in flow.reports_heard if report.is_stat and not report.fault), None
     )
-    if measured is None:
+    tick = TICK_S - flow.timing_error
+    if measured is None or tick <= 0:
         return
     sds = [item for item in _replayed(flow, context) if item.sd.time > measured]
     first = busiest = octets = 0
     for last, item in enumerate(sds):
         octets += max(len(item.sd.stp.data), 1)
-        while item.sd.time - sds[first].sd.time >= TICK_S - flow.timing_error:
+        while item.sd.time - sds[first].sd.time >= tick:
             octets -= max(len(sds[first].sd.stp.data), 1)
             first += 1
         bounds = trips.bounds(item.sd.time)
