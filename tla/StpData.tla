@@ -23,6 +23,7 @@ VARIABLES
     vt_pa,              \* age of the POLL that the newest STAT echoed; OldestAge at first
     buffer,             \* age of the last transmission of each SD the sender still keeps
     queue,              \* SDs awaiting retransmission
+    repeated,           \* SDs in the buffer that were sent more than once
     polled,             \* nothing was sent since the last POLL: VT(PD) = 0
     vr_r, vr_h,         \* next SD in sequence; next highest SD expected
     held,               \* SDs received beyond vr_r
@@ -32,7 +33,7 @@ VARIABLES
     spurious,           \* ghost: an SD was requeued that had arrived or was under way
     misread             \* ghost: a sequence number was decoded wrongly and used
 
-senderVars   == <<vt_s, vt_a, vt_ms, vt_pa, buffer, queue, polled>>
+senderVars   == <<vt_s, vt_a, vt_ms, vt_pa, buffer, queue, repeated, polled>>
 receiverVars == <<vr_r, vr_h, held, delivered>>
 budgets      == <<forwardLosses, returnLosses, duplicates>>
 vars == <<senderVars, receiverVars, forward, return, budgets, spurious, misread>>
@@ -43,15 +44,20 @@ Max(a, b) == IF a >= b THEN a ELSE b
 Min(a, b) == IF a <= b THEN a ELSE b
 Lowest(S) == CHOOSE x \in S : \A y \in S : x <= y
 
-vr_mr == vr_r + Window
+(* The first number that a receiver does not permit whose user has taken everything below nr.         *)
+Credit(nr) == nr + Window
 
-Init ==
-    /\ vt_s = 0 /\ vt_a = 0 /\ vt_ms = Window /\ vt_pa = OldestAge
-    /\ buffer = <<>> /\ queue = {} /\ polled = TRUE
+vr_mr == Credit(vr_r)
+
+Start(permitted) ==
+    /\ vt_s = 0 /\ vt_a = 0 /\ vt_ms = permitted /\ vt_pa = OldestAge
+    /\ buffer = <<>> /\ queue = {} /\ repeated = {} /\ polled = TRUE
     /\ vr_r = 0 /\ vr_h = 0 /\ held = {} /\ delivered = <<>>
     /\ forward = <<>> /\ return = <<>>
     /\ forwardLosses = ForwardLosses /\ returnLosses = ReturnLosses /\ duplicates = Duplicates
     /\ spurious = FALSE /\ misread = FALSE
+
+Init == Start(Window)
 
 (* What STAT and USTAT acknowledge: N(R). *)
 InSequence == vr_r
@@ -95,7 +101,7 @@ SendNew ==
     /\ buffer' = With(buffer, vt_s, 0)
     /\ vt_s' = vt_s + 1
     /\ polled' = FALSE
-    /\ UNCHANGED <<vt_a, vt_ms, vt_pa, queue, receiverVars, return, budgets, spurious, misread>>
+    /\ UNCHANGED <<vt_a, vt_ms, vt_pa, queue, repeated, receiverVars, return, budgets, spurious, misread>>
 
 Retransmit ==
     /\ queue # {} /\ HasRoom(forward, Capacity, 1)
@@ -103,6 +109,7 @@ Retransmit ==
        IN /\ forward' = Append(forward, SD(n))
           /\ buffer' = With(buffer, n, 0)
           /\ queue' = queue \ {n}
+          /\ repeated' = repeated \cup {n}
     /\ polled' = FALSE
     /\ UNCHANGED <<vt_s, vt_a, vt_ms, vt_pa, receiverVars, return, budgets, spurious, misread>>
 
@@ -119,7 +126,7 @@ SendPoll ==
     /\ buffer' = [n \in DOMAIN buffer |-> Older(buffer[n])]
     /\ vt_pa' = Older(vt_pa)
     /\ polled' = TRUE
-    /\ UNCHANGED <<vt_s, vt_a, vt_ms, queue, receiverVars, budgets, spurious, misread>>
+    /\ UNCHANGED <<vt_s, vt_a, vt_ms, queue, repeated, receiverVars, budgets, spurious, misread>>
 
 (* STP-DT-003: strictly older than the POLL that the STAT answers. *)
 Predates(transmission, poll) == transmission > poll
@@ -135,9 +142,10 @@ AlreadyThere(n) == n < vr_r \/ n \in held \/ \E i \in DOMAIN forward : forward[i
 (* Common to STAT and USTAT: acknowledge up to nr, release what arrived, queue what is missing.       *)
 Update(nr, arrived, missing) ==
     /\ vt_a' = Max(vt_a, nr)
-    /\ vt_ms' = Max(vt_ms, nr + Window)
+    /\ vt_ms' = Max(vt_ms, Credit(nr))
     /\ buffer' = Only(buffer, {n \in DOMAIN buffer : n >= nr /\ n \notin arrived})
     /\ queue' = (queue \cup missing) \cap DOMAIN buffer'
+    /\ repeated' = repeated \cap DOMAIN buffer'
     /\ spurious' = (spurious \/ \E n \in missing : AlreadyThere(n))
 
 ReceiveStat(i) ==
@@ -153,9 +161,13 @@ ReceiveStat(i) ==
                                        /\ Predates(buffer[g], stat.age)})
                /\ vt_pa' = stat.age
                /\ misread' = (misread \/ nr # stat.n \/ high # stat.h \/ gaps # stat.gaps)
-          ELSE UNCHANGED <<vt_a, vt_ms, vt_pa, buffer, queue, spurious, misread>>
+          ELSE UNCHANGED <<vt_a, vt_ms, vt_pa, buffer, queue, repeated, spurious, misread>>
     /\ return' = Without(return, i)
     /\ UNCHANGED <<vt_s, polled, receiverVars, forward, budgets>>
+
+(* STP-DT-014: a USTAT reports a gap when it is first seen. A STAT may have overtaken it on the way,  *)
+(* and the retransmission may have arrived since.                                                     *)
+SentOnce(n) == n \notin repeated
 
 ReceiveUstat(i) ==
     /\ return[i].type = "USTAT"
@@ -163,11 +175,11 @@ ReceiveUstat(i) ==
            nr    == Seen(ustat.n, vt_a)
            high  == Seen(ustat.h, vt_a)
            gaps  == {Seen(g, vt_a) : g \in ustat.gaps}
-           valid == nr <= vt_s /\ high < vt_s /\ nr <= high
+           valid == nr <= vt_s /\ high <= vt_s /\ nr <= high
        IN IF valid
-          THEN /\ Update(nr, {}, gaps \cap (DOMAIN buffer \ queue))
+          THEN /\ Update(nr, {}, {g \in gaps : g \in DOMAIN buffer \ queue /\ SentOnce(g)})
                /\ misread' = (misread \/ nr # ustat.n \/ gaps # ustat.gaps)
-          ELSE UNCHANGED <<vt_a, vt_ms, buffer, queue, spurious, misread>>
+          ELSE UNCHANGED <<vt_a, vt_ms, buffer, queue, repeated, spurious, misread>>
     /\ return' = Without(return, i)
     /\ UNCHANGED <<vt_s, vt_pa, polled, receiverVars, forward, budgets>>
 
@@ -280,7 +292,7 @@ TypeOK ==
     /\ vt_pa \in 0..OldestAge
     /\ DOMAIN buffer \subseteq 0..(Packets - 1)
     /\ \A n \in DOMAIN buffer : buffer[n] \in 0..OldestAge
-    /\ queue \subseteq DOMAIN buffer
+    /\ queue \subseteq DOMAIN buffer /\ repeated \subseteq DOMAIN buffer
     /\ polled \in BOOLEAN /\ spurious \in BOOLEAN /\ misread \in BOOLEAN
     /\ Len(forward) <= Capacity /\ Len(return) <= ReturnCapacity
 
@@ -290,8 +302,12 @@ RetransmissionsGoFirst == [][vt_s' > vt_s => queue = {}]_vars
 (* STP-DT-010 *)
 ReleasedHasArrived == \A n \in 0..(vt_s - 1) : n \in DOMAIN buffer \/ n < vr_r \/ n \in held
 
-(* STP-DT-003 *)
+(* STP-DT-003, STP-DT-014 *)
 NoSpuriousRetransmission == ~spurious
+
+(* STP-DT-001, STP-DT-002: a USTAT names nothing that an earlier report named. *)
+GapReportedOnce == \A i, j \in DOMAIN return :
+    i < j /\ return[j].type = "USTAT" /\ return[i] # return[j] => return[i].gaps \cap return[j].gaps = {}
 
 (* STP-DT-005 *)
 DecodedRightly == ~misread

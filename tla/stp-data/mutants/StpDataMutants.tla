@@ -27,6 +27,9 @@ EverythingElseArrived(nr, high, gaps) == (0..(vt_s - 1)) \ gaps
 (* An old STAT is used like a new one.                                                                *)
 AnyStat(stat) == TRUE
 
+(* A USTAT retransmits an SD however often it has been sent.                                           *)
+AnyTimes(n) == TRUE
+
 (* The credit is taken for inclusive.                                                                 *)
 OneTooMany == vt_s <= vt_ms
 
