@@ -20,8 +20,9 @@ from typing import Any, Protocol
 
 from bentpipe_conformance.modelling.rejection import Module
 
-Value = int | bool | str | frozenset[int]
-"""What a field of a step can be; a set of numbers comes from a JSON array."""
+Value = int | bool | str | frozenset[int] | Mapping[int, int]
+"""What a field of a step can be; a set of numbers comes from a JSON array. A mapping is a function
+of TLA+; the trace module has to extend TLC."""
 
 
 LARGEST = 2**31 - 1
@@ -54,7 +55,23 @@ def tla(value: Value) -> str:
         return str(value)
     if isinstance(value, str):
         return json.dumps(value)
+    if isinstance(value, Mapping):
+        pairs = " @@ ".join(f"{number} :> {value[number]}" for number in sorted(value))
+        return f"({pairs})" if pairs else "<<>>"
     return "{" + ", ".join(map(str, sorted(value))) + "}"
+
+
+def numbers(value: object, where: str) -> list[int]:
+    """An array of numbers that TLC can hold.
+
+    Raises:
+        TraceProblem: it is none; the message begins with ``where``.
+    """
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
+        raise TraceProblem(f"{where} is no array of numbers.")
+    if any(abs(item) > LARGEST for item in value):
+        raise TraceProblem(f"{where} exceeds {LARGEST}.")
+    return value
 
 
 class Encoder(Protocol):
@@ -82,15 +99,12 @@ class PlainEncoder:
         values: dict[str, Value] = {}
         for field_name in self._forms[kind].fields:
             value = event[field_name]
+            where = f"{self._name}, line {line}: {field_name!r}"
             if isinstance(value, list):
-                if not all(type(item) is int for item in value):
-                    raise TraceProblem(
-                        f"{self._name}, line {line}: {field_name!r} is no array of numbers."
-                    )
-                value = frozenset(value)
-            numbers = value if isinstance(value, frozenset) else [value]
-            if any(type(item) is int and abs(item) > LARGEST for item in numbers):
-                raise TraceProblem(f"{self._name}, line {line}: {field_name!r} exceeds {LARGEST}.")
+                values[field_name] = frozenset(numbers(value, where))
+                continue
+            if type(value) is int:
+                numbers([value], where)
             values[field_name] = value
         return [Step(kind, values, line)]
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.modelling.binding import Binding, Step, TraceProblem
+from bentpipe_conformance.modelling.exchanges import STP_DATA
 from bentpipe_conformance.modelling.rejection import follow
 from bentpipe_conformance.modelling.segments import SACK_NEWRENO
 
-BINDINGS: dict[str, Binding] = {binding.protocol: binding for binding in (SACK_NEWRENO,)}
+BINDINGS: dict[str, Binding] = {binding.protocol: binding for binding in (SACK_NEWRENO, STP_DATA)}
 """The table of every protocol whose traces can be checked."""
 
 
