@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.checking import Context, Finding, checker
-from bentpipe_conformance.stp.analysis.flow import CALLING, Flow
+from bentpipe_conformance.stp.analysis.flow import CALLING, TAGGED, Flow
 from bentpipe_conformance.stp.checkers.common import At, heard_packets, name
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END, C
+from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END
 from bentpipe_conformance.trace import Packet
 
 TIMER_CC_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
@@ -119,37 +119,41 @@ def repetitions(
 
 
 @checker("STP-CC-030")
-def caller_makes_sure_of_its_confirmation(flow: Flow, context: Context) -> Iterator[Finding]:
-    """POLLs of a caller that was asked for confirmation, until a STAT arrives."""
-    asked = next(
-        (p for p in flow.bgaks
-         if not p.outgoing and p.stp is not None and p.stp.flags & C
-         and flow.state_before.get(p.number) == CALLING), None
-    )  # fmt: skip
-    if not flow.iut_calls or asked is None or flow.established != asked.time:
+def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Iterator[Finding]:
+    """POLLs of a caller after the BGAK, until something of the peer shows that it was heard."""
+    opened = next((p for p in flow.bgaks if not p.outgoing and p.time == flow.established), None)
+    if not flow.iut_calls or opened is None or _state(flow, opened) != CALLING:
         return
-    heard = next((r.time for r in flow.reports_heard if r.is_stat and not r.fault), None)
-    ends = [time for time in (heard, flow.ended, flow.until) if time is not None]
+    heard = next(
+        (at.packet.time for at, stp in heard_packets(flow)
+         if stp.type in TAGGED and at.packet.number > opened.number), None
+    )  # fmt: skip
+    until = min(time for time in (heard, flow.ended, flow.until) if time is not None)
     # Whether its time is measured already is not known, so the initial interval is granted.
     interval = TIMER_CC_S.get(context.ics.get("path_class", "geo"), 1.0)
-    due = asked.time + LATEST * interval + TICK_S + flow.timing_error
-    polls = [poll for poll in flow.polls_sent if poll.time >= asked.time - flow.timing_error]
+    due = opened.time + LATEST * interval + TICK_S + flow.timing_error
+    polls = [poll for poll in flow.polls_sent if poll.time >= opened.time - flow.timing_error]
     if polls and polls[0].time <= due:
-        yield context.holds("a POLL followed the confirmation", At(asked), polls[0])
-    elif min(ends) > due:
+        yield context.holds("a POLL followed the BGAK", At(opened), polls[0])
+    elif until > due:
         yield context.violated(
-            "no POLL followed the confirmation in time", At(asked), *polls[:1],
+            "no POLL followed the BGAK in time", At(opened), *polls[:1],
             expected=f"within {interval:g} s",
         )  # fmt: skip
         return
     # Each silence at most doubles the time between POLLs (STP-PL-007).
     for place, poll in enumerate(polls):
-        if poll.time > min(ends):
+        if poll.time > until:
             return
         patience = PATIENCE_S * 2.0**place + flow.timing_error
-        later = polls[place + 1].time if place + 1 < len(polls) else min(ends)
-        if later - poll.time > patience:
+        later = polls[place + 1].time if place + 1 < len(polls) else until
+        if min(later, until) - poll.time > patience:
             yield context.violated(
-                f"no POLL followed within {patience:.0f} s, though no STAT had arrived", poll
+                f"no POLL followed within {patience:.0f} s, though the peer had not shown itself",
+                poll,
             )
             return
+
+
+def _state(flow: Flow, packet: Packet) -> int | None:
+    return flow.state_before.get(packet.number)

@@ -34,7 +34,7 @@ SOON_S = 1.0
 
 @checker("STP-CC-001")
 def other_incarnations_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Packets with a tag, or an old CSN, that is not that of the connection which is there."""
+    """Packets with a tag that is not that of the connection which is there."""
     for event in flow.others:
         if isinstance(event, Other) and event.ignored.startswith("its tag"):
             what = f"{name(event.stp)} with a wrong tag ({event.ignored})"
@@ -50,18 +50,6 @@ def other_incarnations_are_discarded(flow: Flow, context: Context) -> Iterator[F
                 yield from discarded(present, context, at, what)
         elif stp.type in (*TAGGED, ENDAK) and state == CALLING:
             yield from discarded(flow, context, at, f"{name(stp)} before the call was answered")
-        elif stp.type == BEGIN and state == CALLED and _is_older(flow, stp):
-            what = "a BEGIN older than the call that awaited confirmation"
-            yield from discarded(flow, context, at, what)
-
-
-def _is_older(flow: Flow, begin: Stp) -> bool:
-    return (
-        begin.version == 1
-        and begin.csn is not None
-        and flow.tester_csn is not None
-        and newer(flow.tester_csn, begin.csn)
-    )
 
 
 def _present(flow: Flow, at: At) -> Flow | None:

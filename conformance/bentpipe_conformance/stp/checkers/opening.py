@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import SdHeard
-from bentpipe_conformance.stp.analysis.flow import CALLED, IDLE, OPEN, RELEASING, Flow
+from bentpipe_conformance.stp.analysis.flow import CALLED, CALLING, IDLE, OPEN, RELEASING, Flow
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,
     At,
@@ -155,7 +155,7 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("STP-CC-012")
 def begins_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """BEGINs of version 1 to services that listen, in states 1, 3 and 4."""
+    """BEGINs of version 1 to a service that listens, or to the port of a call."""
     for at, begin in heard_packets(flow):
         if begin.type != BEGIN or not begin.wellformed or begin.version != 1:
             continue
@@ -193,11 +193,13 @@ def _answers_begin(reply: At, begin: Stp) -> bool:
 
 
 def _has_to_be_answered(flow: Flow, at: At, begin: Stp) -> bool:
+    state = flow.state_before.get(at.packet.number)
+    if state == CALLING:
+        return True
     if begin.dport not in (ECHO, DISCARD, CHARGEN):
         return False
-    state = flow.state_before.get(at.packet.number)
     if state == CALLED:
-        return begin.csn == flow.tester_csn or _newer(begin.csn, flow.tester_csn)
+        return True
     if state == RELEASING:
         return _newer(begin.csn, flow.tester_csn)
     if state != IDLE or flow.iut_calls:

@@ -231,10 +231,11 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     sent = [at.packet for at, _ in _ends(flow)]
     if not sent:
         return
-    # Whatever ends the wait, or another call on the ports, may have come.
+    # What ends the wait may have come, or another call, or the peer's CSN to begin anew with.
+    kinds = (END, ENDAK, BEGIN) if flow.established is not None else (END, ENDAK, BEGIN, BGAK)
     over = [
         at.packet.time for at, stp in heard_packets(flow)
-        if stp.type in (END, ENDAK, BEGIN) and at.packet.time >= sent[0].time - DUE_S
+        if stp.type in kinds and at.packet.time >= sent[0].time - DUE_S
     ]  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=_displaced(flow)))
 
@@ -313,6 +314,9 @@ def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]
         yield context.holds("nothing but ENDs followed an END", release)
     for at, stp in heard_packets(flow):
         if flow.state_before.get(at.packet.number) != RELEASING or not stp.wellformed:
+            continue
+        if stp.type == BGAK and flow.established is None:
+            # It may tell the peer's CSN for the first time (section 5.5).
             continue
         if stp.type in (*_DATA, BGAK, BGREJ) or _is_stale_begin(flow, stp):
             yield from discarded(flow, context, at, f"{name(stp)} while ENDAK was awaited")

@@ -201,10 +201,10 @@ def ends_are_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         endak = replies[0].packet.stp
         assert endak is not None
-        # For an END without the IUT's CSN (state 3) sections 3.1 and 5.5 ask for different tags.
-        if stp.peer_csn and endak.tag != tag_of(stp.peer_csn):
+        # Section 5.5: the tag is that of the END's CSN of the recipient, even if it is zero.
+        if endak.tag != tag_of(stp.peer_csn or 0):
             yield context.violated("an ENDAK has a wrong tag", at, replies[0],
-                                   expected=f"{tag_of(stp.peer_csn):#06x}",
+                                   expected=f"{tag_of(stp.peer_csn or 0):#06x}",
                                    actual=f"{endak.tag:#06x}")  # fmt: skip
         else:
             yield context.holds("a valid END was acknowledged", at, replies[0])
