@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.stp.analysis.events import ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.numbers import LEAST_MAX_SD
+
+ECHO = 7
+"""The service that sends what it has received."""
 
 LOW_WINDOW = 10
 """SMSS below which the last packet of a burst polls (STP-PL-003)."""
@@ -27,11 +31,17 @@ class Span:
 
 
 def smss(flow: Flow) -> int:
-    """The most user data the IUT puts into one SD, as far as it has shown; 1 without any."""
+    """The most user data the IUT has put into one SD: SMSS is no smaller; 1 without any SD."""
     # A BEGIN and early SDs are cut before the peer's MaxSD is known.
     open_ = flow.established if flow.established is not None else 0.0
     sizes = [len(sd.stp.data) for sd in flow.sds_sent if sd.time >= open_]
     return max(sizes, default=1) or 1
+
+
+def largest_smss(flow: Flow) -> int:
+    """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
+    announced = max(flow.tester_max_sd or LEAST_MAX_SD, LEAST_MAX_SD)
+    return max(announced, smss(flow))
 
 
 def octets_with(sd: SdSent) -> int:
@@ -50,7 +60,7 @@ def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
     It is once so much is in flight, and stays so until a loss is reported or, at the earliest
     after ``quiet`` seconds without a report, a silence may be taken for congestion.
     """
-    enough = LOW_WINDOW * smss(flow)
+    enough = LOW_WINDOW * largest_smss(flow)
     spans: list[Span] = []
     start: float | None = None
     heard = flow.established if flow.established is not None else 0.0

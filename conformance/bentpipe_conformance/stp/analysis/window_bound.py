@@ -15,7 +15,7 @@ from typing import Literal
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
-from bentpipe_conformance.stp.analysis.window import MOST_INITIAL_WINDOW, smss
+from bentpipe_conformance.stp.analysis.window import MOST_INITIAL_WINDOW, largest_smss
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
 PROCESSING_S = 0.02
@@ -100,7 +100,7 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
     sender = flow.sender
     if sender is None:
         return
-    bound = _Bound(smss(flow), float(MOST_INITIAL_WINDOW * smss(flow)))
+    bound = _Bound(largest_smss(flow), float(MOST_INITIAL_WINDOW * largest_smss(flow)))
     flying, waiting = _Flying(), _Waiting(trips)
     for event in flow.events:
         if isinstance(event, SdSent):

@@ -10,8 +10,8 @@ from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import round_trips
 from bentpipe_conformance.stp.analysis.window import (
     MOST_INITIAL_WINDOW,
+    largest_smss,
     octets_with,
-    smss,
 )
 from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Phase, bounded
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
@@ -57,7 +57,7 @@ def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
     ]  # fmt: skip
     if not early:
         return
-    size = smss(flow)
+    size = largest_smss(flow)
     largest = max(early, key=octets_with)
     if octets_with(largest) > MOST_INITIAL_WINDOW * size:
         yield context.violated(
@@ -126,7 +126,7 @@ def _within(
     flow: Flow, context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
 ) -> Iterator[Finding]:
     kept: list[Bounded] = []
-    margin = smss(flow)
+    margin = largest_smss(flow)
     for item in _replayed(flow, context):
         if item.phase != phase or item.exempt:
             continue
@@ -153,7 +153,7 @@ def _within(
 def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
     """The first response to a report that calls for a reduction."""
     trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
-    octets = smss(flow)
+    octets = largest_smss(flow)
     if context.ics.get("rate_limit"):
         return
     for item in _first_after_reductions(flow, context):
@@ -209,7 +209,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
         bounds = trips.bounds(item.sd.time)
         assert bounds is not None
         # Any time as long as a tick touches two of them at most.
-        fitting = 2 * TICK_S * FASTEST_GAIN * item.window / bounds[0] + smss(flow)
+        fitting = 2 * TICK_S * FASTEST_GAIN * item.window / bounds[0] + largest_smss(flow)
         count = last - first + 1
         if count > 2 * IN_A_TICK and octets > fitting:
             yield context.violated(
