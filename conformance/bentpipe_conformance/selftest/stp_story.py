@@ -11,7 +11,7 @@ after the handshake::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bentpipe_conformance.checking import judge
@@ -34,6 +34,7 @@ from bentpipe_conformance.stp.wire import (
     Stp,
     build,
     build_datagram,
+    dissect,
 )
 from bentpipe_conformance.suite import STP
 from bentpipe_conformance.trace import Trace, read_trace
@@ -155,6 +156,16 @@ class StpStory:
         if kind == BGREJ:
             right |= {"tag": 0, "peer_csn": peer, "reason": 3}
         return Stp(*ends, kind, **{**right, **fields})
+
+    def of_service(self, port: int) -> StpStory:
+        """The same packets, but of another service of the implementation."""
+        moved = []
+        for item in self.packets:
+            stp = dissect(item.data)
+            stp = replace(stp, sport=port) if item.outgoing else replace(stp, dport=port)
+            moved.append(replace(item, data=build(stp)))
+        self.packets = moved
+        return self
 
     def trace(self) -> Trace:
         """What was told as a trace."""

@@ -17,7 +17,7 @@ class Stream:
     """A stream of SDs of 1,000 octets, told burst by burst."""
 
     def __init__(self) -> None:
-        self.story = StpStory(credit=2048).opened()
+        self.story = StpStory(credit=2048, max_sd=OCTETS).opened()
         self.number = self.n_ps = 0
 
     def sends(self, count: int, gap: float = 0.001) -> Stream:
@@ -140,3 +140,11 @@ def test_spacing_is_not_judged_by_a_clock_coarser_than_a_tick() -> None:
     stream = Stream().sends(10).hears().sends(20, gap=0.0001)
     stream.story.timing_error = 0.02
     assert stream.verdicts("STP-CG-008") == set()
+
+
+def test_echo_of_small_sds_shows_no_smss() -> None:
+    story = StpStory().opened()
+    for number in range(12):
+        story.iut(SD, number, data=b"d" * 100, after=0.001)
+    story.iut(SDP, 12).tester(STAT, 13, after=RTT).of_service(7)
+    assert story.verdicts("STP-CG-001") == PASS
