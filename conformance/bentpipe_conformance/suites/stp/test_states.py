@@ -7,6 +7,7 @@ Valid, invalid and inopportune behaviour, as ITU's suites have it. The cases fol
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from bentpipe_spec.document import Row, state_table
@@ -255,8 +256,15 @@ def _summoned(peer: Peer) -> Connection:
     return _impolite(peer.summon("receive"))
 
 
-def _unconfirmed(peer: Peer) -> Connection:
-    return _impolite(peer.connect("discard", data=b"held", confirm=False))
+def _unconfirmed() -> Callable[[Peer], Connection]:
+    """Each call is older than the one before, so that it is asked whoever has been confirmed."""
+    back = count(0, -1000)
+
+    def bring(peer: Peer) -> Connection:
+        csn = _other(peer.next_csn(), next(back))
+        return _impolite(peer.connect("discard", data=b"held", confirm=False, csn=csn))
+
+    return bring
 
 
 def _open(peer: Peer) -> Connection:
@@ -293,7 +301,7 @@ def test_calling_every_packet(peer: Peer) -> None:
 )  # fmt: skip
 def test_pending_every_packet(peer: Peer) -> None:
     """A call that waits for its confirmation holds early data, asks again, and minds no reports."""
-    drive(peer, CALLED, _unconfirmed)
+    drive(peer, CALLED, _unconfirmed())
 
 
 @case(
