@@ -169,7 +169,7 @@ Guard ==
       [] ENABLED TraceNext -> "followed"
       [] ENABLED Step -> "wrong after it: " \o Wrong
       [] Is("sd") -> "the gap is another (STP-DT-001)"
-      [] AtReceiver -> "the list is another (STP-DT-006, STP-DT-018)"
+      [] AtReceiver -> "the list is another (STP-DT-002, STP-DT-006, STP-DT-018)"
       [] OTHER -> "whether the report is valid, or VT(PA), is another (STP-DT-007, STP-DT-023)"
 
 Reached == PrintT(<<"reached", trace, at, 0, Guard>>)

@@ -8,6 +8,7 @@ to the connection alone, is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from bentpipe_conformance.modelling.binding import (
@@ -96,12 +97,14 @@ class StreamEncoder:
 
 def _run(first: int, end: int, where: str) -> range:
     """The numbers from ``first`` to ``end``; bounded, since each becomes a member of a set."""
-    if not 0 <= end - first <= _LONGEST_RUN:
+    if end - first > _LONGEST_RUN:
         raise TraceProblem(f"{where}: {first} to {end} is no run of at most {_LONGEST_RUN} SDs.")
     return range(first, end)
 
 
 _LONGEST_RUN = 100_000
+_NO_RUN = frozenset({-1})
+"""In place of a run or a list that is not rising (STP-PF-011): no report of the model names it."""
 
 
 def _gap(value: object, where: str) -> frozenset[int]:
@@ -110,13 +113,15 @@ def _gap(value: object, where: str) -> frozenset[int]:
     pair = numbers(value, f"{where}: 'gap'")
     if len(pair) != 2:
         raise TraceProblem(f"{where}: 'gap' is no pair of numbers.")
-    return frozenset(_run(pair[0], pair[1], where))
+    return frozenset(_run(pair[0], pair[1], where)) or _NO_RUN
 
 
 def _missing(listed: list[int], event: dict[str, Any], where: str) -> tuple[frozenset[int], int]:
     """What a list reports missing, and its bound; an empty one's is N(R) (section 3.6)."""
     if not listed:
         return frozenset(), event["n_r"] if "n_r" in event else event["vr_r"]
+    if any(first >= second for first, second in pairwise(listed)):
+        return _NO_RUN, -1
     runs = zip(listed[::2], listed[1::2], strict=False)
     return frozenset(n for first, end in runs for n in _run(first, end, where)), listed[-1]
 
