@@ -86,6 +86,7 @@ def statements(flow: Flow) -> list[Statement]:
     """Everything said in STATs, in order."""
     found: list[Statement] = []
     stats = [report for report in flow.reports_sent if report.is_stat]
+    longest = max((len(report.elements) for report in stats), default=0)
     while stats:
         parts = [stats.pop(0)]
         while stats and _goes_on(parts[-1], stats[0]):
@@ -93,7 +94,8 @@ def statements(flow: Flow) -> list[Statement]:
         elements = parts[0].elements
         for part in parts[1:]:
             elements += part.elements[1:]
-        found.append(Statement(tuple(parts), elements, not _may_be_cut(parts[-1], elements)))
+        complete = not _may_be_cut(parts[-1], elements, longest)
+        found.append(Statement(tuple(parts), elements, complete))
     return found
 
 
@@ -107,9 +109,12 @@ def _goes_on(part: ReportSent, following: ReportSent) -> bool:
     )
 
 
-def _may_be_cut(part: ReportSent, elements: tuple[int, ...]) -> bool:
-    """Whether the list is the beginning of the one that was right."""
-    return len(part.elements) > 2 and any(
+def _may_be_cut(part: ReportSent, elements: tuple[int, ...], longest: int) -> bool:
+    """Whether the list is the beginning of the one that was right, as long as none is longer."""
+    size = len(part.elements)
+    if size < 3 or size % 2 == 0 or size < longest:
+        return False
+    return any(
         len(known.elements) > len(elements) and known.elements[: len(elements)] == elements
         for known in part.possible
     )

@@ -113,6 +113,9 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
         gaps = [later.time - poll.time for poll, later in pairwise(polls)]
         for place, (gap, following) in enumerate(pairwise([*gaps, last])):
             ended = place + 1 == len(gaps)
+            # Silences poll as well, by a timer of their own (STP-PL-007).
+            if _silent(flow, closed, until if ended else polls[place + 2].time):
+                break
             # The first may be the poll interval once more: since the window closed, and since then.
             least = gap * (0.75 if place == 0 else DOUBLED[0])
             most = min(gap * DOUBLED[1], LATE * MOST_BACKED_OFF_S)
@@ -131,6 +134,22 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
                     f"{gap:.2f} s between two POLLs into a closed window, then {following:.2f} s",
                     closed, *polls[place : place + 3],
                 )  # fmt: skip
+
+
+def _silent(flow: Flow, closed: ReportHeard, until: float) -> bool:
+    """Whether a POLL that was under way when the window closed, or left later, met a silence."""
+    heard = [
+        (report.n_ps, report.time)
+        for report in flow.reports_heard
+        if report.is_stat and not report.fault and report.n_ps is not None
+    ]
+    for poll in flow.polls_sent:
+        if poll.n_ps <= (closed.n_ps or 0) or poll.time >= until:
+            continue
+        answered = min((time for n_ps, time in heard if n_ps >= poll.n_ps), default=until)
+        if min(answered, until) - poll.time > LEAST_SILENCE_S - SLACK_S - flow.timing_error:
+            return True
+    return False
 
 
 def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], float]]:
