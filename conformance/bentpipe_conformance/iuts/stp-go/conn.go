@@ -27,7 +27,7 @@ const (
 	leastSilence      = time.Second
 	mostSilence       = 60 * time.Second
 	challengeInterval = time.Second // STP-CC-018, STP-CC-021
-	earlyOctets       = 512         // in a SD before the peer's MaxSD is known (STP-PF-009)
+	earlyOctets       = 512         // in an SD before a MaxSD is known, and the least MaxSD
 )
 
 var (
@@ -58,8 +58,7 @@ type conn struct {
 	snd sender
 	rcv receiver
 
-	early     [earlyCredit]arrival // what is held back until the connection is confirmed
-	beginning packet               // the peer's BEGIN, when both have called
+	early [earlyCredit]arrival // what is held back until the connection is confirmed
 
 	repeated packet // BEGIN or END
 	vtCC     int
@@ -144,8 +143,8 @@ func (c *conn) call(now instant) {
 		nMR: uint32(c.ep.cfg.credit), maxSD: c.ep.cfg.maxSD, hasMaxSD: true,
 	}
 	if c.snd.waiting() {
-		_, sd := c.snd.cut(earlyOctets)
-		c.snd.note(sd)
+		n, sd := c.snd.cut(earlyOctets)
+		c.snd.note(n, sd)
 		p.data = sd.data
 		if sd.fin {
 			p.flags = flagFIN
@@ -184,7 +183,8 @@ func (c *conn) open(now instant) {
 	c.app = c.ep.services[c.key.port]()
 	c.snd.start(c, c.iss, c.smss())
 	// The peer has not yet been promised anything but its BEGIN's credit, from its ISS here.
-	c.snd.vtMS = seqAdd(c.iss, min(int(c.credit), seqHalf-1))
+	// Less than the early credit counts as that (section 3.3).
+	c.snd.vtMS = seqAdd(c.iss, min(max(int(c.credit), earlyCredit), seqHalf-1))
 	c.startReceiver()
 	c.ep.remember(now, c.key.peer, c.peerCSN)
 }
@@ -201,10 +201,7 @@ func (c *conn) startReceiver() {
 
 // smss is the most user data in one SD.
 func (c *conn) smss() int {
-	if c.peerMaxSD == 0 {
-		return min(c.ep.cfg.maxSD, earlyOctets)
-	}
-	return min(c.ep.cfg.maxSD, c.peerMaxSD)
+	return min(c.ep.cfg.maxSD, max(c.peerMaxSD, earlyOctets))
 }
 
 // over tells the user how the connection ended; only the first word counts.

@@ -34,6 +34,7 @@ type config struct {
 	keepAlive       time.Duration // 0: off
 	connections     int
 	rate            int // bit/s, 0: none
+	overhead        int // octets of IP and UDP in front of every packet
 	random          func() uint32
 }
 
@@ -89,11 +90,12 @@ func newEndpoint(
 	return ep
 }
 
-// newCSN is newer than every one before, for every address, and tells another address nothing
-// about it, as RFC 6528 does for TCP (STP-CC-010, STP-CC-011).
-func (ep *endpoint) newCSN(peer netip.Addr) uint32 {
-	address := peer.As16()
-	hash := sha256.Sum256(append(ep.secret[:], address[:]...))
+// newCSN is newer than every one before for this address, IP and UDP port (section 2), and tells
+// another address nothing about it, as RFC 6528 does for TCP (STP-CC-010, STP-CC-011, section 10).
+func (ep *endpoint) newCSN(peer netip.AddrPort) uint32 {
+	address := peer.Addr().As16()
+	named := binary.BigEndian.AppendUint16(append(ep.secret[:], address[:]...), peer.Port())
+	hash := sha256.Sum256(named)
 	ep.opened += 1 + ep.cfg.random()&0xFF
 	return binary.BigEndian.Uint32(hash[:]) + ep.opened
 }
@@ -195,7 +197,7 @@ func (ep *endpoint) called(now instant, k key, p *packet, length int) {
 	known, ok := ep.peers[k.peer]
 	trusted := ok && now-known.last <= peerLife && csnNewer(p.csn, known.csn)
 	c := &conn{
-		ep: ep, key: k, csn: ep.newCSN(k.peer.Addr()), iss: ep.cfg.random() & seqMask,
+		ep: ep, key: k, csn: ep.newCSN(k.peer), iss: ep.cfg.random() & seqMask,
 		received: length,
 	}
 	ep.add(c)
@@ -228,7 +230,7 @@ func (ep *endpoint) call(now instant, to netip.AddrPort, port uint16, user app) 
 	}
 	ep.nextPort = max(k.port+1, firstLocalPort)
 	c := &conn{
-		ep: ep, key: k, csn: ep.newCSN(to.Addr()), iss: ep.cfg.random() & seqMask, app: user,
+		ep: ep, key: k, csn: ep.newCSN(to), iss: ep.cfg.random() & seqMask, app: user,
 	}
 	ep.add(c)
 	c.call(now)

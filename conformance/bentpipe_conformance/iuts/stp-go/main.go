@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"runtime"
 	"sync"
@@ -89,6 +90,7 @@ func parseOptions(arguments []string) (options, error) {
 		return chosen, errors.New("--listen ADDRESS:UDPPORT is required, and no other words")
 	}
 	chosen.maxSTAT = maxSTAT(chosen.maxSD)
+	chosen.overhead = overhead(chosen.listen, chosen.ip != 0)
 	chosen.random = func() uint32 {
 		var octets [4]byte
 		_, _ = crand.Read(octets[:]) // never fails (crypto/rand)
@@ -101,6 +103,23 @@ func parseOptions(arguments []string) (options, error) {
 func maxSTAT(maxSD int) int {
 	most := (fixedLength[typeSDP] + maxSD - fixedLength[typeSTAT]) / 4
 	return min(67, most-(1-most%2))
+}
+
+// overhead is what IP, and UDP, put in front of a packet, in octets (STP-CG-009 counts IP packets).
+func overhead(listen string, overIP bool) int {
+	address, err := netip.ParseAddr(listen)
+	if err != nil {
+		with, _ := netip.ParseAddrPort(listen) // what is neither, the link refuses
+		address = with.Addr()
+	}
+	octets := 20
+	if address.Is6() {
+		octets = 40
+	}
+	if !overIP {
+		octets += 8
+	}
+	return octets
 }
 
 // inbox holds lines for the one goroutine that does the work, and wakes it.

@@ -11,6 +11,7 @@ type arrival struct {
 // most window SDs, whatever arrives.
 type receiver struct {
 	vrR, vrH, vrMR uint32
+	top            uint32 // just above the highest SD taken
 	window         int
 
 	ring []arrival // the SD numbered vrR+i is at (head+i) mod window
@@ -26,7 +27,7 @@ type receiver struct {
 }
 
 func (r *receiver) start(iss uint32, window int) {
-	*r = receiver{vrR: iss, vrH: iss, window: window, ring: make([]arrival, window)}
+	*r = receiver{vrR: iss, vrH: iss, top: iss, window: window, ring: make([]arrival, window)}
 	r.vrMR = seqAdd(iss, window)
 	r.lastMR = r.vrMR
 }
@@ -37,6 +38,10 @@ func (r *receiver) take(n uint32, data []byte, fin bool) (from uint32, gap bool)
 	if offset >= seqDist(r.vrR, r.vrMR) || r.finished || r.finKnown && seqBelow(r.fin, n) {
 		return 0, false
 	}
+	above := seqAdd(n, 1)
+	if fin && seqBelow(above, r.top) {
+		return 0, false // the stream goes on already (section 6.2)
+	}
 	place := &r.ring[(r.head+offset)%r.window]
 	if place.held {
 		return 0, false
@@ -46,7 +51,7 @@ func (r *receiver) take(n uint32, data []byte, fin bool) (from uint32, gap bool)
 	if fin {
 		r.fin, r.finKnown = n, true
 	}
-	r.vrH = seqHigher(r.vrH, seqAdd(n, 1))
+	r.vrH, r.top = seqHigher(r.vrH, above), seqHigher(r.top, above)
 	r.deliver()
 	return from, gap
 }

@@ -102,7 +102,7 @@ func (r *report) arrived(sd *outgoing) {
 		r.s.flight -= sd.octets()
 	}
 	sd.queued = false
-	if sd.useful {
+	if !sd.idle {
 		r.grown += sd.octets()
 	}
 	sd.data = nil

@@ -11,7 +11,7 @@ type outgoing struct {
 	serial  uint64 // of its last transmission, among all of the connection
 	arrived bool
 	queued  bool // awaits retransmission
-	useful  bool // sent while half the window was in flight (STP-CG-010)
+	idle    bool // sent while data or credit lacked to fill half the window (STP-CG-010)
 }
 
 // octets is what the SD counts for in the congestion window.
@@ -39,8 +39,10 @@ type sender struct {
 	window  congestion
 	rtt     roundTrip
 	pace    pacer
-	reduced uint64 // serial of the last transmission before the last reduction
-	free    bool   // the next retransmission need not wait (STP-CG-006)
+	reduced uint64   // serial of the last transmission before the last reduction
+	free    bool     // the next retransmission need not wait (STP-CG-006)
+	open    bool     // an SD was sent that no POLL follows yet
+	doubted []uint32 // sent while less than half the window was in flight, it is not known yet why
 
 	polled     [pollRecord]instant // when a POLL was sent, by N(PS) modulo pollRecord
 	pollBase   instant             // when the timer for POLLs was started
@@ -101,12 +103,33 @@ func (s *sender) cut(most int) (uint32, *outgoing) {
 }
 
 // note books a transmission: it is in flight, with the number of the last POLL as its stamp.
-func (s *sender) note(sd *outgoing) {
+func (s *sender) note(n uint32, sd *outgoing) {
 	s.serial++
 	s.flight += sd.octets()
 	sd.serial, sd.stamp, sd.queued = s.serial, s.vtPS, false
 	sd.sent++
-	sd.useful = 2*s.flight >= s.window.cwnd
+	sd.idle = false
+	if s.halfFull() {
+		s.doubted = s.doubted[:0]
+	} else {
+		s.doubted = append(s.doubted, n)
+	}
+}
+
+func (s *sender) halfFull() bool { return 2*s.flight >= s.window.cwnd }
+
+// judge decides what has kept the window from filling, once it is known that nothing more is to be
+// sent now: lack of data or credit makes it idle, the window itself and pacing do not (STP-CG-010).
+func (s *sender) judge() {
+	if why := s.obstacle(); why != noData && why != noCredit || s.halfFull() {
+		return
+	}
+	for _, n := range s.doubted {
+		if offset := seqDist(s.vtA, n); offset < len(s.sds) {
+			s.sds[offset].idle = true
+		}
+	}
+	s.doubted = s.doubted[:0]
 }
 
 type obstacle int
@@ -153,7 +176,6 @@ func (s *sender) nextAgain() *outgoing {
 
 // transmit sends what may be sent now, and the POLLs that go with it.
 func (s *sender) transmit(now instant) {
-	sent, open := false, false // open: an SD was sent that no POLL follows yet
 	s.gate = never
 	for {
 		if len(s.buffer) < s.window.smss {
@@ -172,10 +194,10 @@ func (s *sender) transmit(now instant) {
 		if !s.passes(now, size) {
 			break
 		}
-		sent = true
-		open = !s.send(now, sd)
+		s.send(now, sd)
 	}
-	if sent && open && s.ends() || s.ask && !s.soon(now) {
+	s.judge()
+	if s.open && s.unacknowledged() && s.ends() || s.ask && !s.soon(now) {
 		s.poll(now)
 	}
 	s.armPoll(now)
@@ -196,7 +218,7 @@ func (s *sender) passes(now instant, size int) bool {
 		}
 		return false
 	}
-	wait := s.c.ep.rate.wait(now, length)
+	wait := s.c.ep.rate.wait(now, s.c.ep.cfg.overhead+length)
 	if s.rtt.known {
 		wait = max(wait, s.pace.wait(now, s.window.spacing(s.rtt.smoothed, max(1, size))))
 	}
@@ -220,8 +242,8 @@ func (s *sender) ends() bool {
 	return s.window.small()
 }
 
-// send transmits one SD, sd again or else a new one, and tells whether a POLL rode on it.
-func (s *sender) send(now instant, sd *outgoing) bool {
+// send transmits one SD, sd again or else a new one.
+func (s *sender) send(now instant, sd *outgoing) {
 	var n uint32
 	fresh := sd == nil
 	if fresh {
@@ -231,7 +253,7 @@ func (s *sender) send(now instant, sd *outgoing) bool {
 		s.again = s.again[1:]
 		s.free = false
 	}
-	s.note(sd)
+	s.note(n, sd)
 	s.pace.sent(now)
 	p := packet{kind: typeSD, sequence: n, data: sd.data}
 	if sd.fin {
@@ -244,9 +266,9 @@ func (s *sender) send(now instant, sd *outgoing) bool {
 		p.kind = typeSDP
 		p.nPS, p.timestamp = s.nextPoll(now)
 	}
-	s.c.ep.rate.sent(now, fixedLength[p.kind]+len(p.data))
+	s.open = !ride
+	s.c.ep.rate.sent(now, s.c.ep.cfg.overhead+fixedLength[p.kind]+len(p.data))
 	s.c.emit(&p)
-	return ride
 }
 
 // nextPoll takes the number and the timestamp of the next POLL and starts the timers anew.
@@ -256,7 +278,7 @@ func (s *sender) nextPoll(now instant) (uint32, uint32) {
 	s.silentFrom = min(s.silentFrom, now)
 	s.unanswered = min(s.unanswered, now)
 	s.startPollTimer(now)
-	s.ask = false
+	s.ask, s.open = false, false
 	return s.vtPS, uint32(now / time.Microsecond)
 }
 
@@ -309,6 +331,14 @@ func (s *sender) closed() bool {
 	return !s.unacknowledged() && s.waiting() && !seqBelow(s.vtS, s.vtMS)
 }
 
+// lengthenProbe doubles the time between POLLs to a closed window, whatever has made it what it is
+// (STP-DT-025).
+func (s *sender) lengthenProbe(now instant) {
+	if s.closed() {
+		s.probe = min(2*max(s.interval(), now-s.pollBase), mostSilence)
+	}
+}
+
 // armPoll starts or stops the timer for POLLs as section 7.1 says.
 func (s *sender) armPoll(now instant) {
 	if s.c.state != ready {
@@ -359,11 +389,10 @@ func (s *sender) expire(now instant) bool {
 			s.reduced = s.serial
 		}
 		s.silentFrom = now
+		s.lengthenProbe(now)
 		s.poll(now)
 	} else if s.silences == 0 && now >= s.pollAt {
-		if s.closed() {
-			s.probe = min(2*s.interval(), mostSilence)
-		}
+		s.lengthenProbe(now)
 		s.ask = true
 	}
 	return true

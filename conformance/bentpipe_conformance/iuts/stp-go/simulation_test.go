@@ -170,6 +170,10 @@ func checkBounds(t *testing.T, ep *endpoint) {
 			len(s.sds) > ep.cfg.window || len(s.again) > len(s.sds)+ep.cfg.window {
 			t.Fatalf("sender: %d in flight, not %d; %d SDs", flight, s.flight, len(s.sds))
 		}
+		if s.open && s.unacknowledged() && c.allowance() >= fixedLength[typePOLL] &&
+			s.obstacle() != none && (s.window.small() || s.obstacle() == noData) {
+			t.Fatal("the last SD of a burst has no POLL (STP-PL-003, STP-PL-004)")
+		}
 		if len(s.buffer) > 3*ep.cfg.maxSD {
 			t.Fatalf("%d octets wait to be sent", len(s.buffer))
 		}

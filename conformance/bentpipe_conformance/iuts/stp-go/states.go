@@ -9,6 +9,7 @@ func (c *conn) handle(now instant, p *packet) {
 		if c.state != calling && p.tag != uint16(c.peerCSN) {
 			return
 		}
+		c.snd.unheard = false // STP-CC-030
 	case typeBEGIN:
 		if p.version != version {
 			c.ep.refuse(c.key, p.csn, reasonVersion)
@@ -44,10 +45,7 @@ func (c *conn) validEND(p *packet) bool {
 func (c *conn) whileCalling(now instant, p *packet) {
 	switch p.kind {
 	case typeBEGIN:
-		// Both have called. Its data counts once a BGAK has proven the peer's CSN.
-		c.beginning = *p
-		c.beginning.data = append([]byte(nil), p.data...)
-		c.beginning.list = nil
+		// Both have called; the data of a BEGIN that crosses is not taken (section 5.2).
 		c.sendBGAK(flagC, p.csn, p.sequence, seqAdd(p.sequence, c.ep.cfg.credit))
 	case typeBGAK:
 		if p.peerCSN != c.csn {
@@ -78,18 +76,10 @@ func (c *conn) accepted(now instant, p *packet) {
 	c.snd.setSMSS(c.smss())
 	c.snd.acknowledged(p.nR, p.nMR)
 	c.snd.silentFrom, c.snd.unanswered = never, never
-	c.snd.unheard = p.flags&flagC != 0
-	c.snd.ask = c.snd.unheard || c.snd.unacknowledged() // early data may be lost or held
-	if b := &c.beginning; b.kind == typeBEGIN && b.csn == p.csn && b.sequence == p.sequence &&
-		(len(b.data) > 0 || b.flags&flagFIN != 0) {
-		c.hold(b)
-	}
-	c.beginning = packet{}
+	c.snd.unheard, c.snd.ask = true, true // STP-CC-030
 	c.startReceiver()
 	c.ep.remember(now, c.key.peer, c.peerCSN)
-	// A listener that knows this endpoint does not ask, and may still send next to nothing until it
-	// hears from here (STP-SEC-001). If it has all the data, that would be never.
-	if p.flags&flagC != 0 || !c.snd.unacknowledged() && !c.snd.waiting() {
+	if p.flags&flagC != 0 {
 		c.accept(0)
 	}
 }
@@ -99,7 +89,7 @@ func (c *conn) whileCalled(now instant, p *packet) {
 	case typeBEGIN:
 		if p.csn == c.peerCSN {
 			c.ask(now)
-		} else if csnNewer(p.csn, c.peerCSN) {
+		} else { // older or newer: neither is confirmed
 			c.end(errSuperseded)
 			c.ep.replace(now, c, p)
 		}
@@ -192,7 +182,7 @@ func (c *conn) endWhileReady(now instant, p *packet) {
 	switch {
 	case p.flags&flagA != 0:
 		c.end(errAborted)
-	case c.snd.finSent && p.sequence == seqAdd(c.snd.fin, 1) && c.rcv.finished:
+	case c.snd.finSent && seqBelow(c.snd.fin, p.sequence) && c.rcv.finished:
 		c.end(nil)
 	default:
 		c.end(errPremature)
@@ -205,6 +195,15 @@ func (c *conn) whileReleasing(now instant, p *packet) {
 		if c.peerKnown && csnNewer(p.csn, c.peerCSN) {
 			c.end(nil)
 			c.ep.replace(now, c, p)
+		}
+	case typeBGAK:
+		if !c.peerKnown && p.peerCSN == c.csn {
+			// Aborted while calling; now the END can name the peer's connection (section 5.5).
+			c.peerCSN, c.peerKnown, c.repeated.peerCSN = p.csn, true, p.csn
+			if c.vtCC < maxCC {
+				c.vtCC++
+				c.emit(&c.repeated)
+			}
 		}
 	case typeEND:
 		if c.validEND(p) {
