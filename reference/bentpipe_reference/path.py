@@ -140,6 +140,7 @@ class Path:
     Args:
         profile: the link; flows send in its forward direction.
         seed: seed of the links' faults and of the flows' initial sequence numbers.
+        simulation: a clock shared with other paths; one of its own when omitted.
 
     Attributes:
         simulation: the clock and event queue.
@@ -147,8 +148,10 @@ class Path:
         return_: the direction of the acknowledgments.
     """
 
-    def __init__(self, profile: LinkProfile, seed: int = 0) -> None:
-        self.simulation = Simulation()
+    def __init__(
+        self, profile: LinkProfile, seed: int = 0, *, simulation: Simulation | None = None
+    ) -> None:
+        self.simulation = simulation or Simulation()
         self._numbers = random.Random(seed)
         self.forward: VirtualLink[Delivery] = VirtualLink(
             self.simulation, profile.forward, _deliver, self._numbers.getrandbits(32)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.experiments import hk99_fig13, hk99_stp_fig8
+from bentpipe_conformance.experiments import (
+    hk99_fig13,
+    hk99_stp_fig8,
+    hk99_stp_fig9,
+    hk99_stp_table2,
+)
 from bentpipe_conformance.experiments.model import Experiment
 
-MODULES = (hk99_fig13, hk99_stp_fig8)
+MODULES = (hk99_fig13, hk99_stp_fig8, hk99_stp_fig9, hk99_stp_table2)
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.id: experiment for module in MODULES for experiment in module.EXPERIMENTS

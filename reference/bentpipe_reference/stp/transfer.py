@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from bentpipe_reference.link.profile import LinkProfile
 from bentpipe_reference.link.virtual import LinkCounters, VirtualLink
@@ -25,6 +25,14 @@ User = Callable[[Connection, Events, float], None]
 """Uses a connection, after some events at some time."""
 
 
+class Carrier(Protocol):
+    """Takes packets to a station: a link, or something before one."""
+
+    def send(self, item: tuple[Station, bytes], size: int) -> None:
+        """Offer one packet of ``size`` octets, IP header included, now."""
+        ...
+
+
 class Station:
     """An endpoint on a simulation: octets from and to a link, timers, and who uses it.
 
@@ -40,7 +48,7 @@ class Station:
     ) -> None:
         self.endpoint = endpoint
         self.address = address
-        self.link: VirtualLink[tuple[Station, bytes]] | None = None
+        self.link: Carrier | None = None
         self.far: Station | None = None
         self._simulation = simulation
         self._user = user
