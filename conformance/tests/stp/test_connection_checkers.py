@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from bentpipe_conformance.lane import Captured
@@ -52,7 +53,10 @@ def between(captured: Captured, *, port: int | None = None, service: int | None 
     """The same packet between other ports."""
     stp = dissect(captured.data)
     mine, other = ("dport", "sport") if captured.outgoing else ("sport", "dport")
-    ports = {mine: port or getattr(stp, mine), other: service or getattr(stp, other)}
+    ports: dict[str, Any] = {
+        mine: port or getattr(stp, mine),
+        other: service or getattr(stp, other),
+    }
     return replace(captured, data=build(replace(stp, **ports)))
 
 
@@ -495,3 +499,14 @@ def test_packets_after_the_end() -> None:
     assert ended.verdicts("STP-CC-028") >= FAIL
     ended = complete().iut(END, 3).tester(POLL, 3, after=0.95).iut(END, 3, after=0.05)
     assert later(ended).verdicts("STP-CC-028") == PASS
+
+
+def test_sd_that_overtakes_the_bgak_for_its_begin_is_not_out_of_the_blue() -> None:
+    story = StpStory().tester(BEGIN).tester(SD, 0, data=b"x").iut(BGAK, flags=C, after=0.01)
+    story.tester(BGAK, after=0.6).tester(END, 0, flags=A, reason=1, after=1.0).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-020") == NOTHING
+
+
+def test_window_reopened_after_a_packet_to_discard_is_no_answer_to_it() -> None:
+    story = polled(opened()).tester(SD, 0, tag=1, data=b"x", after=1.0).iut(STAT, 0, after=0.01)
+    assert later(story).verdicts("STP-CC-001") == PASS

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.checking import Context, Finding
 from bentpipe_conformance.stp.analysis.events import ReportSent
-from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.analysis.flow import CALLED, Flow
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,
     At,
     answers,
     observed_long_enough,
 )
+from bentpipe_conformance.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.stp.numbers import near
 from bentpipe_conformance.stp.wire import BGAK, BGREJ, END, ENDAK, SD, SDP, STAT, USTAT, R, Stp
 
@@ -38,8 +39,11 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Iterator[Findi
         at: the packet.
         what: the packet with its article and why it had to be discarded.
     """
+    if flow.state_before.get(at.packet.number) == CALLED and flow.pending_beside >= LEAST_PENDING:
+        # It may have made room for another call, and be forgotten (STP-SEC-002).
+        return
     alone = is_alone(flow, at)
-    replies = [reply for reply in replies_to(flow, at) if _is_evoked(flow, reply)]
+    replies = [reply for reply in replies_to(flow, at) if _is_evoked(flow, at, reply)]
     if replies and alone:
         yield context.violated(f"{what} was answered", at, *replies[:1])
         return
@@ -69,18 +73,25 @@ def replies_to(flow: Flow, at: At, within: float = DUE_S) -> list[At]:
     ]
 
 
-def _is_evoked(flow: Flow, reply: At) -> bool:
-    """Whether a packet is no repetition, and no END that a timer or the user may have caused."""
-    stp = reply.packet.stp
+def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
+    """Whether a packet cannot be explained without the one that it may answer."""
+    stp, cause = reply.packet.stp, at.packet.stp
     assert stp is not None
+    assert cause is not None
+    before = [
+        packet.stp for packet in flow.packets
+        if packet.outgoing and packet.stp is not None and packet.number < reply.packet.number
+    ]  # fmt: skip
+    if stp.type == STAT:
+        if cause.type in (SD, STAT, USTAT) and not cause.fault:
+            return False
+        # A reopened window is announced with the numbers of the last STAT (STP-DT-024).
+        asked = stp.n_ps, stp.timestamp
+        return all((item.n_ps, item.timestamp) != asked for item in before if item.type == STAT)
     if stp.type != END or stp.flags & R:
         return True
-    repeats = any(
-        packet.outgoing and packet.stp is not None and packet.stp.octets == stp.octets
-        for packet in flow.packets
-        if packet.number < reply.packet.number
-    )
-    return not repeats and stp.reason not in _BY_TIMER
+    # A timer repeats ENDs, and sends them when a stream is complete or the peer silent.
+    return stp.reason not in _BY_TIMER and all(item.octets != stp.octets for item in before)
 
 
 def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:

@@ -18,7 +18,7 @@ from bentpipe_conformance.stp.checkers.common import (
     sent_packets,
 )
 from bentpipe_conformance.stp.checkers.discarding import discarded, on_same_ports
-from bentpipe_conformance.stp.numbers import MODULUS, newer, tag_of
+from bentpipe_conformance.stp.numbers import MODULUS, near, newer, tag_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, ENDAK, A, C, R, Stp
 from bentpipe_conformance.trace import Packet
 
@@ -173,11 +173,13 @@ NARROW = MODULUS // 16
 @checker("STP-CC-011")
 def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Iterator[Finding]:
     """The ISSs of many connections; the first CSN after a start is a single sample."""
+    if flow is not flow.neighbours[-1]:
+        return
     shown = [
         (first, other.sender.iss) for other in flow.neighbours
         if other.sender is not None and (first := _first_shown(other)) is not None
     ]  # fmt: skip
-    if flow is not flow.neighbours[-1] or len(shown) < ENOUGH:
+    if len(shown) < ENOUGH:
         return
     numbers = [number for _, number in shown]
     where = [first for first, _ in shown]
@@ -211,7 +213,8 @@ def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         if (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn):
             continue
-        if flow.state_before.get(packet.number) not in (CALLING, CALLED, OPEN):
+        state = flow.state_before.get(packet.number)
+        if state not in (CALLING, CALLED, OPEN) or (state == CALLING and not _opens(flow, stp)):
             continue
         at = At(packet)
         replies = [
@@ -225,6 +228,12 @@ def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
             yield context.violated("a BGAK with C flag was answered with wrong CSNs", at, *replies)
         elif observed_long_enough(flow, at) and not _ended_by(flow, at):
             yield context.violated("a BGAK with C flag was not answered in time", at)
+
+
+def _opens(flow: Flow, bgak: Stp) -> bool:
+    """Whether a caller has to take a BGAK: N(R) between ISS and VT(S) (section 5.1)."""
+    sender = flow.sender
+    return sender is not None and 0 <= near(bgak.n_r or 0, sender.iss, 0) <= sender.vt_s
 
 
 def _csns(at: At) -> tuple[int | None, int | None]:

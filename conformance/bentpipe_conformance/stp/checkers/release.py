@@ -14,6 +14,7 @@ from bentpipe_conformance.stp.checkers.common import (
     heard_packets,
     name,
     observed_long_enough,
+    proven_at,
     sent_packets,
 )
 from bentpipe_conformance.stp.checkers.discarding import discarded
@@ -150,13 +151,28 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
         yield context.holds("after the peer's FIN its own stream went on", going_on[0])
         return
     over = flow.ended if flow.ended is not None else flow.until
-    has_to = sender.vt_a < sender.vt_s or (flow.service in SERVICES and not flow.iut_calls)
-    if has_to and over - finished > IDLE_S:
+    if _has_to_go_on(flow, finished) and over - finished > IDLE_S:
         yield context.violated(
             f"nothing was sent for {over - finished:.1f} s after the peer's FIN, though the own "
             "stream had not ended",
             *(At(sd.packet) for sd in flow.sds_heard if sd.stp.flags & FIN),
         )  # fmt: skip
+
+
+def _has_to_go_on(flow: Flow, finished: float) -> bool:
+    """Whether something has to leave soon after the peer's FIN."""
+    sender = flow.sender
+    if sender is None or (not flow.iut_calls and proven_at(flow) is None):
+        return False
+    if sender.vt_a == sender.vt_s:
+        # Its service closes; without credit only probes leave, ever less often (STP-DT-025).
+        closes = flow.service in SERVICES and not flow.iut_calls
+        return closes and sender.vt_s < sender.vt_ms
+    # Silence makes POLLs rare (STP-PL-007); where they were being answered they are not.
+    return any(
+        report.is_stat and not report.fault and -IDLE_S / 3 <= report.time - finished <= 0
+        for report in flow.reports_heard
+    )
 
 
 @checker("STP-CC-024")

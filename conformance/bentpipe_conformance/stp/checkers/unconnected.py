@@ -128,8 +128,11 @@ def _is_idle(flow: Flow, at: At) -> bool:
     number = at.packet.number
     if flow.state_before.get(number) != IDLE:
         return False
-    if flow.ended is None and any(_shows_connection(flow, packet) for packet in flow.packets):
-        # It has one from before the trace, or the BGAK for a BEGIN is on its way.
+    if flow.ended is None:
+        if any(_shows_connection(flow, packet) for packet in flow.packets):
+            # It has one from before the trace, or the BGAK for a BEGIN is on its way.
+            return False
+    elif at.packet.time < flow.ended:
         return False
     return all(
         other is flow or other.ended is not None or other.iut_csn is None
