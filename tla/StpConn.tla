@@ -39,8 +39,9 @@ Fin == Packets
 Max(a, b) == IF a >= b THEN a ELSE b
 
 BEGIN(csn)          == [type |-> "BEGIN", csn |-> csn]
-BGAK(csn, own, r)   == [type |-> "BGAK", csn |-> csn, own |-> own, r |-> r]
-SD(csn, n, echo)    == [type |-> "SD", csn |-> csn, n |-> n, echo |-> echo]
+BGAK(csn, own, r, asks) == [type |-> "BGAK", csn |-> csn, own |-> own, r |-> r, asks |-> asks]
+CONFIRM(csn, own)   == [type |-> "CONFIRM", csn |-> csn, own |-> own]      \* a BGAK of the client
+SD(csn, n)          == [type |-> "SD", csn |-> csn, n |-> n]
 STAT(csn, r)        == [type |-> "STAT", csn |-> csn, r |-> r]
 END(csn, from)      == [type |-> "END", csn |-> csn, from |-> from]
 
@@ -67,7 +68,7 @@ MaySend(n) == cState = "open" \/ (cState = "begun" /\ n < EarlyCredit)
 
 Send(n) ==
     /\ MaySend(n) /\ n >= Max(cAcked, 1)       \* SD 0 travels in the BEGIN only
-    /\ net' = net \cup {SD(cCsn, n, cEcho)}
+    /\ net' = net \cup {SD(cCsn, n)}
     /\ UNCHANGED <<clientVars, serverVars>>
 
 Over(result) ==
@@ -85,10 +86,12 @@ ReceiveBgak(m) ==
     /\ m.type = "BGAK" /\ m.csn = cCsn /\ Live
     /\ \/ /\ cState = "begun"
           /\ cState' = "open" /\ cEcho' = m.own /\ cAcked' = Max(cAcked, m.r)
+          /\ net' = IF m.asks THEN net \cup {CONFIRM(cCsn, m.own)} ELSE net      \* STP-CC-017
           /\ UNCHANGED told
        \/ /\ cState = "open" /\ OtherNumber(m.own)
           /\ LosesConnection(m.own)
-    /\ UNCHANGED <<cCsn, abandoned, serverVars, net>>
+          /\ UNCHANGED net
+    /\ UNCHANGED <<cCsn, abandoned, serverVars>>
 
 (* STP-CC-005: success only when the FIN is acknowledged, and with it everything before. *)
 Complete(r) == r > Fin
@@ -135,21 +138,21 @@ ReceiveBegin(m) ==
     /\ \/ /\ Newer(m.csn) /\ Known
           /\ sState' = "open" /\ sCsn' = m.csn /\ sCache' = m.csn /\ sRcv' = 1
           /\ Deliver(m.csn, 0)
-          /\ net' = net \cup {BGAK(m.csn, Own, 1)}
+          /\ net' = net \cup {BGAK(m.csn, Own, 1, FALSE)}
        \/ /\ Newer(m.csn) /\ ~Known
           /\ sState' = "waiting" /\ sCsn' = m.csn /\ sRcv' = 0
-          /\ net' = net \cup {BGAK(m.csn, Own, AckOfWaiting)}
+          /\ net' = net \cup {BGAK(m.csn, Own, AckOfWaiting, TRUE)}
           /\ UNCHANGED <<sCache, log, got>>
        \/ /\ m.csn = sCsn /\ sState \in {"waiting", "open"}
-          /\ net' = net \cup {BGAK(m.csn, Own, IF sRcv > 0 THEN 1 ELSE 0)}
+          /\ net' = net \cup {BGAK(m.csn, Own, IF sRcv > 0 THEN 1 ELSE 0, sState = "waiting")}
           /\ UNCHANGED <<sState, sCsn, sCache, sRcv, log, got>>
     /\ UNCHANGED <<clientVars, sTold, epoch, since>>
 
 (* STP-CC-003 *)
-Confirms(m) == m.echo = Own
+Confirms(m) == m.own = Own
 
 ReceiveConfirmation(m) ==
-    /\ m.type = "SD" /\ sState = "waiting" /\ m.csn = sCsn /\ Confirms(m)
+    /\ m.type = "CONFIRM" /\ sState = "waiting" /\ m.csn = sCsn /\ Confirms(m)
     /\ sState' = "open" /\ sCache' = sCsn /\ sRcv' = 1
     /\ Deliver(sCsn, 0)
     /\ net' = net \cup {STAT(sCsn, 1)}

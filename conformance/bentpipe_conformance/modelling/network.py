@@ -25,7 +25,7 @@ _USERS = {
     "Restart": "server restarts",
 }
 _SENDS = "Send"
-_TO_SERVER = ("BEGIN", "SD")
+_TO_SERVER = ("BEGIN", "CONFIRM", "SD")
 
 Record = dict[str, Any]
 
@@ -158,9 +158,9 @@ def _at_server(before: Record, after: Record, new: set[str]) -> Iterator[Record]
     if csn != before["sCsn"] or "BGAK" in new:
         yield {"type": "BEGIN", "csn": csn}
     elif before["sState"] == "waiting" and after["sState"] == "open":
-        yield {"type": "SD", "csn": csn, "echo": before["epoch"] + 1}
-        yield {"type": "SD", "csn": csn}
-        yield {"type": "SD"}
+        yield {"type": "CONFIRM", "csn": csn, "own": before["epoch"] + 1}
+        yield {"type": "CONFIRM", "csn": csn}
+        yield {"type": "CONFIRM"}
     elif len(after["log"]) > len(before["log"]):
         yield {"type": "SD", "csn": after["log"][-1][0], "n": after["log"][-1][1]}
     elif after["sRcv"] != before["sRcv"]:  # the FIN hands nothing over

@@ -8,9 +8,10 @@ from bentpipe_conformance.modelling.network import history
 from bentpipe_conformance.modelling.tool import ToolProblem
 
 BEGIN = '[type |-> "BEGIN", csn |-> 1]'
-BGAK = '[type |-> "BGAK", csn |-> 1, own |-> 1, r |-> 0]'
-SD = '[type |-> "SD", csn |-> 1, n |-> 1, echo |-> 1]'
-FIN = '[type |-> "SD", csn |-> 1, n |-> 2, echo |-> 1]'
+BGAK = '[type |-> "BGAK", csn |-> 1, own |-> 1, r |-> 0, asks |-> TRUE]'
+CONFIRM = '[type |-> "CONFIRM", csn |-> 1, own |-> 1]'
+SD = '[type |-> "SD", csn |-> 1, n |-> 1]'
+FIN = '[type |-> "SD", csn |-> 1, n |-> 2]'
 STAT = '[type |-> "STAT", csn |-> 1, r |-> 1]'
 
 
@@ -28,11 +29,11 @@ STATES = [
     state(cCsn=0),
     state(BEGIN),
     state(BEGIN, BGAK, **WAITING),
-    state(BEGIN, BGAK, **WAITING, cEcho=1),
-    state(BEGIN, BGAK, SD, **WAITING, cEcho=1),
-    state(BEGIN, BGAK, SD, FIN, **WAITING, cEcho=1),
-    state(BEGIN, BGAK, SD, FIN, STAT, **OPEN),
-    state(BEGIN, BGAK, SD, FIN, STAT, **{**OPEN, "sRcv": 3}),
+    state(BEGIN, BGAK, CONFIRM, **WAITING, cEcho=1),
+    state(BEGIN, BGAK, CONFIRM, SD, **WAITING, cEcho=1),
+    state(BEGIN, BGAK, CONFIRM, SD, FIN, **WAITING, cEcho=1),
+    state(BEGIN, BGAK, CONFIRM, SD, FIN, STAT, **OPEN),
+    state(BEGIN, BGAK, CONFIRM, SD, FIN, STAT, **{**OPEN, "sRcv": 3}),
 ]
 ACTIONS = ["Begin", "ServerStep", "ClientStep", "Send", "Send", "ServerStep", "ServerStep"]
 
@@ -47,30 +48,33 @@ def test_deliveries_of_a_path_are_inferred_in_order() -> None:
     assert past.order == (
         "client opens",
         "deliver BEGIN csn=1",
-        "deliver BGAK csn=1 own=1 r=0",
-        "deliver SD csn=1 echo=1 n=1",
-        "deliver SD csn=1 echo=1 n=2",
+        "deliver BGAK asks=True csn=1 own=1 r=0",
+        "deliver CONFIRM csn=1 own=1",
+        "deliver SD csn=1 n=2",
     )
     assert [(item.kind, item.nth, item.to_server) for item in past.sent] == [
-        ("BEGIN", 1, True), ("BGAK", 1, False), ("SD", 1, True), ("SD", 2, True),
-        ("STAT", 1, False),
+        ("BEGIN", 1, True), ("BGAK", 1, False), ("CONFIRM", 1, True), ("SD", 1, True),
+        ("SD", 2, True), ("STAT", 1, False),
     ]  # fmt: skip
-    assert past.fates() == []
-
-
-def test_message_passed_over_for_a_later_one_is_lost() -> None:
-    states = [*STATES[:6], state(BEGIN, BGAK, SD, FIN, **{**OPEN, "sRcv": 3})]
-    states[5] = state(BEGIN, BGAK, SD, FIN, **OPEN)
-    past = history(graph(states, ACTIONS[:6]), range(6))
-    assert past.order[-1] == "deliver SD csn=1 echo=1 n=2"
     assert past.fates() == [
         {"message": "SD", "nth": 1, "number": 1, "transmission": 1, "fate": "lost"}
     ]
 
 
+def test_message_passed_over_for_a_later_one_is_lost() -> None:
+    states = [*STATES[:6], state(BEGIN, BGAK, CONFIRM, SD, FIN, **{**OPEN, "sRcv": 3})]
+    states[5] = state(BEGIN, BGAK, CONFIRM, SD, FIN, **OPEN)
+    past = history(graph(states, ACTIONS[:6]), range(6))
+    assert past.order[-1] == "deliver SD csn=1 n=2"
+    assert past.fates() == [
+        {"message": "CONFIRM", "nth": 1, "fate": "lost"},
+        {"message": "SD", "nth": 1, "number": 1, "transmission": 1, "fate": "lost"},
+    ]
+
+
 def test_message_that_arrives_again_is_doubled() -> None:
     restarted = state(BEGIN, BGAK, epoch=1)
-    again = '[type |-> "BGAK", csn |-> 1, own |-> 2, r |-> 0]'
+    again = '[type |-> "BGAK", csn |-> 1, own |-> 2, r |-> 0, asks |-> TRUE]'
     states = [*STATES[:3], restarted, state(BEGIN, BGAK, again, **WAITING, epoch=1)]
     actions = [*ACTIONS[:2], "Restart", "ServerStep"]
     past = history(graph(states, actions), range(4))
@@ -79,12 +83,12 @@ def test_message_that_arrives_again_is_doubled() -> None:
 
 
 def test_data_handed_over_names_its_message() -> None:
-    old = '[type |-> "SD", csn |-> 2, n |-> 1, echo |-> 1]'
+    old = '[type |-> "SD", csn |-> 2, n |-> 1]'
     before = state(BEGIN, SD, old, **OPEN)
     after = state(BEGIN, SD, old, **{**OPEN, "log": "<<<<1, 0>>, <<2, 1>>>>"})
     states = [state(), state(BEGIN), state(BEGIN, SD), before, after]
     past = history(graph(states, ["Begin", "Send", "Restart", "ServerStep"]), range(4))
-    assert past.order[-1] == "deliver SD csn=2 echo=1 n=1"
+    assert past.order[-1] == "deliver SD csn=2 n=1"
 
 
 def test_step_that_no_message_explains_is_refused() -> None:

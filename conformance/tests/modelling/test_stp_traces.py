@@ -215,7 +215,7 @@ def lines(found: dict[str, Judgement]) -> dict[str, int | None]:
 
 
 def test_transfer_of_the_reference_is_one_of_the_model(tmp_path: Path, checked: Checked) -> None:
-    events = recorded(6)
+    events = recorded(9)
     traces = {"true": events}
     expected: dict[str, int | None] = {"true": None}
     for name in CHANGES:
@@ -224,7 +224,8 @@ def test_transfer_of_the_reference_is_one_of_the_model(tmp_path: Path, checked: 
     assert lines(found) == expected
     kinds = {step.kind for step in found["true"].trace.steps}
     assert kinds >= {
-        "send", "retransmit", "poll", "stat", "ustat", "sd", "poll_arrives", "bgak", "call",
+        "send", "retransmit", "poll", "stat", "ustat", "sd", "poll_arrives", "announce", "bgak",
+        "call",
     }  # fmt: skip
     guards = {name: item.guard for name, item in found.items()}
     assert "(STP-DT-016)" in guards["another SD sent"]
