@@ -97,9 +97,14 @@ func TestSecondSilenceIsAReductionSoThatOlderLossesDoNotHalveAgain(t *testing.T)
 	if snd.window.cwnd != 1000 || snd.window.ssthresh != 2000 {
 		t.Fatalf("after two silences: %+v", snd.window)
 	}
-	s.hear(s.stat(0, snd.vtPS, 0, 4)) // all were sent before
-	if snd.window.ssthresh != 2000 || snd.window.cwnd < 1000 {
+	ustat := s.stat(0, 0, 0, 1)
+	ustat.kind = typeUSTAT
+	s.hear(ustat) // it was sent before
+	if snd.window.ssthresh != 2000 || snd.window.cwnd != 1000 {
 		t.Errorf("after the report: %+v", snd.window)
+	}
+	if snd.sds[0].sent != 2 { // 3,000 octets are still in flight
+		t.Error("the first retransmission waits for the window (STP-CG-006)")
 	}
 }
 
@@ -145,12 +150,14 @@ func TestWindowGrowsIfPacingHasKeptItEmptyAndNotIfDataHas(t *testing.T) {
 	snd.rtt.measure(600 * time.Millisecond)
 	snd.window.cwnd = 100_000
 	s.hear(packet{kind: typePOLL, destination: portChargen, sequence: peerISS, nPS: 1})
-	if len(snd.sds) > 20 || snd.halfFull() || snd.gate == never {
-		t.Fatalf("%d SDs are out: not paced", len(snd.sds))
+	s.w.run(50*time.Millisecond, nil)
+	out := len(snd.sds)
+	if out < 10 || snd.halfFull() || snd.gate == never {
+		t.Fatalf("%d SDs are out: not paced", out)
 	}
-	s.hear(s.stat(2, snd.vtPS))
-	if snd.window.cwnd != 102_000 {
-		t.Errorf("window %d after 2,000 octets of a paced stream", snd.window.cwnd)
+	s.hear(s.stat(out, snd.vtPS))
+	if snd.window.cwnd != 100_000+1000*out {
+		t.Errorf("window %d after %d SDs of a paced stream", snd.window.cwnd, out)
 	}
 
 	s = newScript(t)

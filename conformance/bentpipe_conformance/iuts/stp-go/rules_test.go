@@ -443,6 +443,25 @@ func TestPrematureENDIsAcknowledgedAndAFailure(t *testing.T) {
 	}
 }
 
+func TestENDWhoseNRDoesNotCoverTheOwnFINIsAnAbort(t *testing.T) {
+	for covered, expected := range map[int]error{0: errPremature, 1: nil} {
+		s := newScript(t)
+		result := errNoAnswer
+		s.ep.services[portEcho] = func() app { return &watched{&echo{}, &result} }
+		s.open(portEcho)
+		empty := sd(portEcho, 0, flagFIN)
+		empty.data = nil
+		s.one(s.hear(empty), typeSDP) // the own FIN
+		s.one(s.hear(packet{
+			kind: typeEND, destination: portEcho, csn: peerCSN, peerCSN: s.csn,
+			sequence: seqAdd(s.iss, covered), tag: peerCSN & 0xFFFF,
+		}), typeENDAK)
+		if result != expected || len(s.ep.conns) != 0 {
+			t.Errorf("N(R) = ISS + %d: ended as %v", covered, result)
+		}
+	}
+}
+
 type watched struct {
 	app
 	result *error

@@ -331,11 +331,11 @@ func (s *sender) closed() bool {
 	return !s.unacknowledged() && s.waiting() && !seqBelow(s.vtS, s.vtMS)
 }
 
-// lengthenProbe doubles the time between POLLs to a closed window, whatever has made it what it is
-// (STP-DT-025).
-func (s *sender) lengthenProbe(now instant) {
+// lengthenProbe doubles the time between POLLs to a closed window, also in silence, which ends
+// earlier (STP-DT-025).
+func (s *sender) lengthenProbe() {
 	if s.closed() {
-		s.probe = min(2*max(s.interval(), now-s.pollBase), mostSilence)
+		s.probe = min(2*s.interval(), mostSilence)
 	}
 }
 
@@ -386,13 +386,13 @@ func (s *sender) expire(now instant) bool {
 		s.silences++
 		if s.silences == 2 {
 			s.window.silent(s.flight)
-			s.reduced = s.serial
+			s.reduced, s.free = s.serial, true
 		}
 		s.silentFrom = now
-		s.lengthenProbe(now)
+		s.lengthenProbe()
 		s.poll(now)
 	} else if s.silences == 0 && now >= s.pollAt {
-		s.lengthenProbe(now)
+		s.lengthenProbe()
 		s.ask = true
 	}
 	return true
