@@ -133,6 +133,21 @@ def test_begin_and_end_answered_need_no_repetition() -> None:
     assert later(story).verdicts("STP-CC-026") == NOTHING
 
 
+def test_begin_and_end_repeated_after_their_answer() -> None:
+    story = StpStory().called().iut(BEGIN, after=0.4)
+    assert later(story).verdicts("STP-CC-016") == FAIL
+    story = opened().iut(END, flags=A, reason=1).tester(ENDAK, after=0.6)
+    story.iut(END, flags=A, reason=1, after=0.4)
+    assert later(story).verdicts("STP-CC-026") == FAIL
+
+
+def test_endak_of_another_connection_ends_no_release() -> None:
+    story = opened().iut(END, flags=A, reason=1).tester(ENDAK, peer_csn=5, after=0.6)
+    assert later(story).verdicts("STP-CC-026") == PASS | FAIL
+    story = opened().iut(END, flags=A, reason=1).tester(ENDAK, peer_csn=5, after=0.6)
+    assert later(story.iut(END, flags=A, reason=1, after=0.4)).verdicts("STP-CC-026") >= PASS
+
+
 def test_caller_polls_until_it_is_heard() -> None:
     story = StpStory().called().iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
     assert later(story).verdicts("STP-CC-030") == PASS
@@ -168,6 +183,13 @@ def test_stat_before_the_confirmation_and_after_it() -> None:
     story = StpStory().tester(BEGIN).iut(BGAK, 0, flags=C).tester(SDP, 0, data=b"x", after=0.1)
     assert story.iut(STAT, 1, after=0.01).verdicts("STP-CC-003") == FAIL
     assert polled(opened()).verdicts("STP-CC-003") == NOTHING
+
+
+def test_poll_while_confirmation_is_awaited() -> None:
+    story = StpStory().tester(BEGIN).iut(BGAK, flags=C).tester(POLL, 0, after=0.5)
+    assert later(story).verdicts("STP-CC-003") == FAIL
+    story = StpStory().tester(BEGIN).iut(BGAK, flags=C).tester(POLL, 0, after=0.5)
+    assert later(story.iut(BGAK, flags=C, after=0.01)).verdicts("STP-CC-003") == PASS
 
 
 def test_begin_accepted_at_once_with_an_older_csn_than_one_confirmed() -> None:

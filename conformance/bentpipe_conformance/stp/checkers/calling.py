@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.flow import CALLING, TAGGED, Flow
-from bentpipe_conformance.stp.checkers.common import At, heard_packets, name
+from bentpipe_conformance.stp.checkers.common import DUE_S, At, heard_packets, name
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END
 from bentpipe_conformance.trace import Packet
@@ -76,6 +76,10 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding
     if flow.ended is not None:
         over.append(flow.ended)
     yield from repetitions(flow, context, sent, min(over, default=None))
+    done = [time for time in (flow.established, flow.ended) if time is not None]
+    late = [packet for packet in sent if done and packet.time > min(done) + DUE_S + TICK_S]
+    if late:
+        yield context.violated("a BEGIN was repeated though it had been answered", At(late[0]))
 
 
 def repetitions(

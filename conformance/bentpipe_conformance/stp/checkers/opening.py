@@ -16,8 +16,14 @@ from bentpipe_conformance.stp.checkers.common import (
     observed_long_enough,
     sent_packets,
 )
-from bentpipe_conformance.stp.checkers.discarding import discarded, on_same_ports, replies_to
-from bentpipe_conformance.stp.numbers import CSN_MODULUS, EARLY_CREDIT, MODULUS, newer
+from bentpipe_conformance.stp.checkers.discarding import (
+    discarded,
+    is_alone,
+    on_same_ports,
+    replies_to,
+)
+from bentpipe_conformance.stp.checkers.robustness import LEAST_PENDING
+from bentpipe_conformance.stp.numbers import CSN_MODULUS, EARLY_CREDIT, MODULUS, newer, tag_of
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
@@ -25,6 +31,7 @@ from bentpipe_conformance.stp.wire import (
     END,
     ENDAK,
     FIN,
+    POLL,
     SD,
     SDP,
     STAT,
@@ -149,8 +156,27 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
         if flow.state_before.get(at.packet.number) != CALLED or not stp.wellformed:
             continue
         wrong = stp.type == BGAK and (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn)
+        what = f"{name(stp)} while confirmation was awaited"
         if wrong or stp.type in (BGREJ, ENDAK, STAT, USTAT):
-            yield from discarded(flow, context, at, f"{name(stp)} while confirmation was awaited")
+            yield from discarded(flow, context, at, what)
+        elif stp.type in (POLL, SDP) and stp.tag == tag_of(flow.tester_csn or 0):
+            yield from _asks_again(flow, context, at, what)
+
+
+def _asks_again(flow: Flow, context: Context, at: At, what: str) -> Iterator[Finding]:
+    """The caller shows that it believes the connection open: the question may have been lost."""
+    questions = [
+        reply for reply in answers(flow, at, (BGAK,))
+        if reply.packet.stp is not None and reply.packet.stp.flags & C
+    ]  # fmt: skip
+    if questions:
+        yield context.holds(f"{what} was answered with the question", at, questions[0])
+    elif (
+        is_alone(flow, at)
+        and observed_long_enough(flow, at)
+        and flow.pending_beside < LEAST_PENDING
+    ):
+        yield context.violated(f"{what} was not answered with the question", at)
 
 
 @checker("STP-CC-012")

@@ -252,8 +252,26 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     over = [
         at.packet.time for at, stp in heard_packets(flow)
         if stp.type in kinds and at.packet.time >= sent[0].time - DUE_S
+        and not (stp.type == ENDAK and stp.peer_csn != flow.iut_csn)
     ]  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=_displaced(flow)))
+    done = _release_answered(flow)
+    late = [packet for packet in sent if done is not None and packet.time > _due(flow, done)]
+    if done is not None and late:
+        yield context.violated("an END was repeated after its answer", done, At(late[0]))
+    for at, stp in heard_packets(flow):
+        stray = stp.type == ENDAK and stp.wellformed and stp.peer_csn != flow.iut_csn
+        if stray and flow.state_before.get(at.packet.number) == RELEASING:
+            yield from discarded(flow, context, at, "an ENDAK for another connection")
+
+
+def _release_answered(flow: Flow) -> At | None:
+    """The ENDAK that the IUT's END was waiting for."""
+    return next(
+        (at for at, stp in heard_packets(flow)
+         if stp.type == ENDAK and stp.wellformed and stp.peer_csn == flow.iut_csn
+         and flow.state_before.get(at.packet.number) == RELEASING), None
+    )  # fmt: skip
 
 
 def _displaced(flow: Flow) -> float | None:

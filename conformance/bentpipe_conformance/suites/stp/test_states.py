@@ -226,11 +226,21 @@ def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
         STIMULI[row.state, row.packet, row.when](connection)
         peer.wait(PAUSE_S)
         if row.next != state or state == IDLE:
+            _show(connection, row)
             _leave(connection, state)
             connection = None
     if connection is not None:
         _leave(connection, state)
     peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+def _show(connection: Connection, row: Row) -> None:
+    """Have the IUT show the state that a row has led to: by its answer to a POLL, or its POLLs."""
+    if row.next == IDLE and row.state != IDLE:
+        connection.poll()
+        connection.peer.wait(PAUSE_S)
+    elif row.state == CALLING:
+        connection.peer.wait(1.5)
 
 
 def _leave(connection: Connection, state: str) -> None:
