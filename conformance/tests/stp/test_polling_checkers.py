@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from bentpipe_conformance.selftest.stp_story import StpStory
-from bentpipe_conformance.stp.wire import END, FIN, POLL, SD, SDP, STAT, A, build, dissect
+from bentpipe_conformance.stp.wire import END, FIN, POLL, SD, SDP, STAT, USTAT, A, build, dissect
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
@@ -147,6 +147,12 @@ def test_silence_met_by_polls_at_one_interval() -> None:
 
 def test_silence_met_by_nothing() -> None:
     assert silence().tester(SD, 0, after=30.0).verdicts("STP-PL-007") == FAIL
+
+
+def test_ustat_in_silence_leaves_the_interval_doubled() -> None:
+    story = silence(1.2, 3.6).tester(USTAT, 1, elements=(1, 2), after=0.5)
+    story.iut(POLL, 2, n_ps=5, after=4.3).iut(POLL, 2, n_ps=6, after=9.6)
+    assert Verdict.FAIL not in story.tester(SD, 0, after=1.0).verdicts("STP-PL-007")
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(60.0, PASS), (20.0, FAIL), (90.0, FAIL)])

@@ -113,6 +113,13 @@ def test_polls_after_silences_become_rarer() -> None:
     assert later(story).verdicts("STP-DT-004") == PASS
 
 
+def test_ustat_in_silence_leaves_the_polls_rare() -> None:
+    story = sent().tester(STAT, 5, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
+    story.iut(POLL, 6, n_ps=3, after=4.0).tester(USTAT, 5, elements=(5, 6), after=0.5)
+    story.iut(POLL, 6, n_ps=4, after=6.0)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
+
+
 # The window of the peer
 
 

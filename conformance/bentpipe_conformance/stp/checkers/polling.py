@@ -290,13 +290,21 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
 
 
 def _silences(flow: Flow) -> Iterator[tuple[float, float]]:
-    """Times without a valid STAT or USTAT."""
-    heard = [report.time for report in flow.reports_heard if not report.fault]
-    begin = flow.established
-    if begin is None:
+    """Times without a valid STAT or USTAT, but those in which the interval may be doubled still."""
+    begin = stat = flow.established
+    if begin is None or stat is None:
         return
     end = flow.until if flow.ended is None else flow.ended
-    yield from pairwise([begin, *(time for time in heard if begin < time < end), end])
+    for report in flow.reports_heard:
+        if report.fault or not begin < report.time < end:
+            continue
+        # A USTAT ends a silence, but only a STAT ends the doubling.
+        if begin - stat <= LEAST_SILENCE_S:
+            yield begin, report.time
+        begin = report.time
+        stat = begin if report.is_stat else stat
+    if begin - stat <= LEAST_SILENCE_S:
+        yield begin, end
 
 
 def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Finding]:

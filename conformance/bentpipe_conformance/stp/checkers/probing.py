@@ -63,7 +63,7 @@ def _longest_wait(trips: RoundTrips, time: float, silences: int) -> float:
 
 
 def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, PollSent | None]]:
-    """From when the timer for POLLs runs at the latest, seconds without report, the next POLL.
+    """From when the timer for POLLs runs at the latest, seconds without STAT, the next POLL.
 
     Only times in which something is unacknowledged throughout.
     """
@@ -82,7 +82,8 @@ def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, P
                 yield start, max(0.0, start.time - heard), event
             start = event if event.vt_a < event.vt_s else None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            heard = event.time
+            # Only a STAT ends the doubling (STP-PL-007).
+            heard = event.time if event.is_stat else heard
             if event.n_r >= event.vt_s:
                 start = None
     if start is not None:

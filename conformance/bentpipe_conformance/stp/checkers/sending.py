@@ -126,7 +126,18 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Iterator[Findi
     """SDs that had to be sent more than twice, and such as were never sent again."""
     found = _retransmissions(flow, context)
     for neglect in found.neglected:
-        if neglect.number in found.never:
+        # A USTAT may have been overlooked, a STAT that asks for the SD may not.
+        stats = [
+            report
+            for report in flow.reports_heard
+            if report.is_stat and not report.fault and report.time <= neglect.since
+        ]
+        asked = any(
+            report.packet.number >= neglect.report.packet.number
+            and names_missing(report, neglect.number)
+            for report in stats
+        )
+        if asked and neglect.number in found.never:
             yield context.violated(
                 f"SD {neglect.number}, sent {neglect.transmissions} times and reported missing, "
                 "was never sent again",

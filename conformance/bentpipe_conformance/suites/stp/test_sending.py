@@ -56,6 +56,21 @@ def test_ready_stat_reports_one_sd_and_everything_else_arrived(peer: Peer) -> No
     connection.abort()
 
 
+@case("STP-DT-014")
+def test_ready_ustat_reports_the_only_sd_in_flight(peer: Peer) -> None:
+    """With nothing else in flight, what a USTAT reports missing is sent again."""
+    connection, base = open_stream(peer)
+    fill(connection, lose=[base + 7])
+    connection.stat(n_r=base + 7, elements=())
+    peer.wait(PAUSE_S)
+    connection.ustat(base + 7, base + 8)
+    connection.expect(
+        SD, lambda sd: sd.number == base + 7, within=NEGLECT_S, what="a retransmission"
+    )
+    connection.receive(base + 16, credit=8)
+    connection.abort()
+
+
 @case("STP-DT-006")
 def test_ready_stat_says_nothing_of_the_last_sds(peer: Peer) -> None:
     """SDs above the bound of a STAT are not taken for received."""
