@@ -1,7 +1,14 @@
 from __future__ import annotations
 
 from bentpipe_conformance.selftest.stp_story import TESTER_CSN, StpStory
-from bentpipe_conformance.stp.analysis.flow import CALLED, IDLE, OPEN, RELEASING, read_flows
+from bentpipe_conformance.stp.analysis.flow import (
+    CALLED,
+    CALLING,
+    IDLE,
+    OPEN,
+    RELEASING,
+    read_flows,
+)
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
@@ -239,3 +246,9 @@ def test_begin_accepted_over_an_open_connection_displaces_it() -> None:
     story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9, flags=C)
     old, _ = read_flows(story.trace())
     assert (old.displaced_in, old.state, old.ended) == (OPEN, None, story.at)
+
+
+def test_bgak_that_acknowledges_what_was_not_sent_opens_no_call() -> None:
+    story = StpStory().iut(BEGIN).tester(BGAK, 1, after=0.6).iut(BEGIN, after=0.4)
+    assert story.flow().state == CALLING
+    assert story.tester(BGAK, 0, after=0.6).flow().state == OPEN

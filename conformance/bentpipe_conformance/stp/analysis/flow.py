@@ -375,6 +375,12 @@ class _Replay:
         flow.bgaks.append(packet)
         both = flow.iut_csn is not None and stp.peer_csn == flow.iut_csn
         both = both and stp.csn == flow.tester_csn
+        if both and not is_possible(flow, stp):
+            self._other(packet, "its N(R) is that of nothing sent")
+            if flow.state == CALLED:
+                # Only a caller is told to discard it (section 5.1).
+                self._enter(None, packet.time)
+            return
         if both and flow.state == CALLING and flow.sender is not None:
             flow.tester_max_sd = stp.max_sd
             if flow.receiver is None:
@@ -426,6 +432,12 @@ class _Replay:
             or (stp.type == END and is_valid_end(flow, stp))
         ):
             self._enter(IDLE, packet.time)
+
+
+def is_possible(flow: Flow, bgak: Stp) -> bool:
+    """Whether N(R) of a BGAK to the IUT lies between ISS and VT(S) (section 5.1)."""
+    sender = flow.sender
+    return sender is None or 0 <= near(bgak.n_r or 0, sender.iss, sender.vt_a) <= sender.vt_s
 
 
 def is_valid_end(flow: Flow, stp: Stp) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import Other
-from bentpipe_conformance.stp.analysis.flow import CALLED, CALLING, OPEN, TAGGED, Flow
+from bentpipe_conformance.stp.analysis.flow import CALLED, CALLING, OPEN, TAGGED, Flow, is_possible
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,
     At,
@@ -18,7 +18,7 @@ from bentpipe_conformance.stp.checkers.common import (
     sent_packets,
 )
 from bentpipe_conformance.stp.checkers.discarding import discarded, on_same_ports
-from bentpipe_conformance.stp.numbers import MODULUS, near, newer, tag_of
+from bentpipe_conformance.stp.numbers import MODULUS, newer, tag_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, ENDAK, A, C, R, Stp
 from bentpipe_conformance.trace import Packet
 
@@ -77,7 +77,7 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[F
             continue
         if stp.peer_csn != flow.iut_csn or stp.csn is None or flow.tester_csn is None:
             continue
-        if not newer(stp.csn, flow.tester_csn):
+        if not newer(stp.csn, flow.tester_csn) or not is_possible(flow, stp):
             continue
         at = At(packet)
         replies = _to_csn(flow, at, stp.csn)
@@ -209,12 +209,13 @@ def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
     """BGAKs with C flag and both CSNs."""
     for packet in flow.bgaks:
         stp = packet.stp
-        if packet.outgoing or stp is None or not stp.flags & C:
+        if packet.outgoing or stp is None or not stp.flags & C or not is_possible(flow, stp):
             continue
         if (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn):
             continue
         state = flow.state_before.get(packet.number)
-        if state not in (CALLING, CALLED, OPEN) or (state == CALLING and not _opens(flow, stp)):
+        opened = state == CALLING and packet.time == flow.established
+        if not opened and state not in (CALLED, OPEN):
             continue
         at = At(packet)
         replies = [
@@ -228,12 +229,6 @@ def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
             yield context.violated("a BGAK with C flag was answered with wrong CSNs", at, *replies)
         elif observed_long_enough(flow, at) and not _ended_by(flow, at):
             yield context.violated("a BGAK with C flag was not answered in time", at)
-
-
-def _opens(flow: Flow, bgak: Stp) -> bool:
-    """Whether a caller has to take a BGAK: N(R) between ISS and VT(S) (section 5.1)."""
-    sender = flow.sender
-    return sender is not None and 0 <= near(bgak.n_r or 0, sender.iss, 0) <= sender.vt_s
 
 
 def _csns(at: At) -> tuple[int | None, int | None]:
