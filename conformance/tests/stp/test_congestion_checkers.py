@@ -148,3 +148,10 @@ def test_echo_of_small_sds_shows_no_smss() -> None:
         story.iut(SD, number, data=b"d" * 100, after=0.001)
     story.iut(SDP, 12).tester(STAT, 13, after=RTT).of_service(7)
     assert story.verdicts("STP-CG-001") == PASS
+
+
+def test_burst_after_a_long_rest_is_no_burst_after_silence() -> None:
+    """Every POLL was answered before the rest; a later one is not yet."""
+    stream = Stream().sends(4).hears()
+    stream.story.tester(SD, 0, after=10.0)
+    assert Verdict.FAIL not in stream.sends(4).hears().sends(6).hears().verdicts("STP-CG-007")

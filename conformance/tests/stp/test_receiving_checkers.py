@@ -162,6 +162,13 @@ def test_list_in_two_parts() -> None:
     assert asked(given(0, 2, 4, 6), 7, 1, (1, 2, 3)).verdicts("STP-DT-018") == set()
 
 
+def test_same_poll_twice_with_a_gap_mended_in_between() -> None:
+    """The second STAT begins where the first one ends, and is no part of it."""
+    story = asked(given(0, 2), 3, 1, (1, 2, 3)).tester(SD, 1).tester(SD, 4)
+    story.tester(POLL, 5).iut(STAT, 3, elements=(3, 4, 5), after=0.001)
+    assert story.verdicts("STP-DT-018") == PASS
+
+
 def test_stat_after_an_sd_above_the_fin_says_nothing() -> None:
     story = given(0).tester(SD, 1, flags=FIN).tester(SD, 2)
     assert asked(story, 3, 3).verdicts("STP-DT-018") == set()

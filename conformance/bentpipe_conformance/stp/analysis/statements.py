@@ -100,13 +100,16 @@ def statements(flow: Flow) -> list[Statement]:
 
 
 def _goes_on(part: ReportSent, following: ReportSent) -> bool:
-    same = (part.stp.n_ps, part.stp.timestamp) == (following.stp.n_ps, following.stp.timestamp)
     return (
-        same
+        _fields(part) == _fields(following)
         and len(part.elements) > 2
         and following.elements[:1] == part.elements[-1:]
         and following.time - part.time <= PARTS_S
     )
+
+
+def _fields(part: ReportSent) -> tuple[object, ...]:
+    return part.stp.n_ps, part.stp.timestamp, part.n_r, part.n_mr
 
 
 def _may_be_cut(part: ReportSent, elements: tuple[int, ...], longest: int) -> bool:

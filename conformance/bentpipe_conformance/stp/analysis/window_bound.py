@@ -112,11 +112,11 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
                 bound.exempt = bound.exempt and event.new
             flying.leaves(event)
         elif isinstance(event, PollSent):
-            waiting.polled(event.time)
+            waiting.polled(event)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             if waiting.twice_silent(event.time):
                 bound.collapse(event.time, flying.octets)
-            waiting.heard(event, sender.polls)
+            waiting.heard(event)
             before = flying.octets
             bound.grow(flying.arrive(event.arrived))
             settled = bound.reduced_at + PROCESSING_S + flow.timing_error
@@ -160,14 +160,16 @@ class _Waiting:
 
     trips: RoundTrips
     since: float | None = None
+    newest: int = 0
 
-    def polled(self, time: float) -> None:
+    def polled(self, poll: PollSent) -> None:
+        self.newest = max(self.newest, poll.n_ps)
         if self.since is None:
-            self.since = time
+            self.since = poll.time
 
-    def heard(self, report: ReportHeard, polls: list[PollSent]) -> None:
-        outstanding = bool(polls) and report.n_ps is not None and polls[-1].n_ps > report.n_ps
-        self.since = report.time if outstanding or report.n_ps is None else None
+    def heard(self, report: ReportHeard) -> None:
+        outstanding = report.n_ps is None or self.newest > report.n_ps
+        self.since = report.time if outstanding and self.newest else None
 
     def twice_silent(self, time: float) -> bool:
         """Whether two silences are over for sure: one silence time, then twice as long."""
