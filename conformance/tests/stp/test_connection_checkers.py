@@ -74,7 +74,7 @@ def calls(*numbers: tuple[int, int, int], flags: int = C, n_r: int = 0) -> StpSt
         call.iut(BGAK, n_r if last else 0, csn=iut, peer_csn=tester, seq=iss,
                  tag=iut & 0xFFFF, flags=flags if last else C)  # fmt: skip
         if not last:
-            call.tester(BGAK, csn=tester, peer_csn=iut, tag=tester & 0xFFFF, after=0.6)
+            call.tester(BGAK, csn=tester, peer_csn=iut, n_r=iss, tag=tester & 0xFFFF, after=0.6)
         whole.packets += [between(captured, port=50000 + place) for captured in call.packets]
         whole.at = call.at
     return whole
