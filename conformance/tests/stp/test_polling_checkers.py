@@ -149,6 +149,12 @@ def test_silence_met_by_nothing() -> None:
     assert silence().tester(SD, 0, after=30.0).verdicts("STP-PL-007") == FAIL
 
 
+def test_probe_of_a_closed_window_lost_says_nothing() -> None:
+    story = StpStory(credit=1).opened().iut(SDP, 0).tester(STAT, 1, n_mr=1, after=RTT)
+    story.iut(POLL, 1, n_ps=2, after=6.4).iut(POLL, 1, n_ps=3, after=12.8)
+    assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-007") == set()
+
+
 def test_ustat_in_silence_leaves_the_interval_doubled() -> None:
     story = silence(1.2, 3.6).tester(USTAT, 1, elements=(1, 2), after=0.5)
     story.iut(POLL, 2, n_ps=5, after=4.3).iut(POLL, 2, n_ps=6, after=9.6)

@@ -113,6 +113,18 @@ def test_polls_after_silences_become_rarer() -> None:
     assert later(story).verdicts("STP-DT-004") == PASS
 
 
+def test_stat_ends_a_doubled_wait() -> None:
+    story = sent().tester(STAT, 4, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
+    story.iut(POLL, 6, n_ps=3, after=4.0).tester(STAT, 5, n_ps=3, after=3.8)
+    assert later(story.iut(POLL, 6, n_ps=4, after=0.01)).verdicts("STP-DT-004") == PASS
+
+
+def test_stat_that_comes_very_late_lengthens_the_interval() -> None:
+    story = sent().iut(POLL, 6, n_ps=2, after=2.0).iut(POLL, 6, n_ps=3, after=4.0)
+    story.tester(STAT, 5, n_ps=2, after=5.0).iut(POLL, 6, n_ps=4, after=10.0)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
+
+
 def test_ustat_in_silence_leaves_the_polls_rare() -> None:
     story = sent().tester(STAT, 5, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
     story.iut(POLL, 6, n_ps=3, after=4.0).tester(USTAT, 5, elements=(5, 6), after=0.5)

@@ -263,7 +263,8 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
     trips = _round_trips(flow, context)
     for start, end in _silences(flow):
         polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
-        if not polls:
+        # With nothing unacknowledged STP-DT-025 and STP-SEC-001 say when to ask.
+        if not polls or polls[0].vt_a >= polls[0].vt_s:
             continue
         first = polls[0]
         deviation = trips.with_deviation(first.time)

@@ -37,9 +37,11 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         # STP-SEC-001 may not permit a POLL before.
         if not flow.iut_calls and (proven is None or start.packet.number < proven):
             continue
-        # A silence lasts a second at least, the next twice as long (STP-PL-007).
-        longest = _longest_wait(trips, start.time, int(log2(quiet / LEAST_SILENCE_S + 1)))
-        waited = (end if following is None else following.time) - start.time
+        until = end if following is None else following.time
+        waited = until - start.time
+        # A silence lasts a second at least, the next twice as long (STP-PL-007). A measurement
+        # that is made meanwhile counts (section 7.1).
+        longest = _longest_wait(trips, until, int(log2(quiet / LEAST_SILENCE_S + 1)))
         if waited > LATE * longest + SLACK_S + flow.timing_error:
             found = [] if following is None else [following]
             yield context.violated(
@@ -71,23 +73,25 @@ def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, P
     if flow.established is None:
         return
     heard = flow.established
+    quiet = 0.0
     for event in flow.events:
         if event.time > end:
             break
         if isinstance(event, SdSent):
-            if event.time >= flow.established:
-                start = start or event
+            if start is None and event.time >= flow.established:
+                start, quiet = event, event.time - heard
         elif isinstance(event, PollSent):
             if start is not None:
-                yield start, max(0.0, start.time - heard), event
+                yield start, quiet, event
             start = event if event.vt_a < event.vt_s else None
+            quiet = max(0.0, event.time - heard)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             # Only a STAT ends the doubling (STP-PL-007).
             heard = event.time if event.is_stat else heard
             if event.n_r >= event.vt_s:
                 start = None
     if start is not None:
-        yield start, max(0.0, start.time - heard), None
+        yield start, quiet, None
 
 
 @checker("STP-DT-025")
@@ -97,7 +101,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
         return
     trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
     for closed, polls, until in _closed_windows(flow):
-        longest = _longest_wait(trips, closed.time, 0)
+        longest = _longest_wait(trips, polls[0].time if polls else until, 0)
         first = (polls[0].time if polls else until) - closed.time
         if first > LATE * longest + SLACK_S + flow.timing_error:
             yield context.violated(
