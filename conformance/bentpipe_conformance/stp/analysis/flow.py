@@ -296,7 +296,9 @@ class _Replay:
                 # (STP-CC-007).
                 lost = flow.tester_csn is not None and stp.peer_csn != flow.tester_csn
                 known = flow.state in (CALLED, OPEN)
-                self._enter(IDLE if lost and known else RELEASING, packet.time)
+                # One that crosses its answer may have been on its way.
+                over = flow.state == IDLE and flow.ended is not None
+                self._enter(None if over else IDLE if lost and known else RELEASING, packet.time)
 
     def _begin_leaves(self, packet: Packet, stp: Stp) -> None:
         flow = self.flow
@@ -309,7 +311,7 @@ class _Replay:
         else:
             self._other(packet)
         if flow.state == IDLE:
-            self._enter(CALLING, packet.time)
+            self._enter(CALLING if flow.ended is None else None, packet.time)
 
     def _bgak_leaves(self, packet: Packet, stp: Stp) -> None:
         flow = self.flow

@@ -266,10 +266,11 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _release_answered(flow: Flow) -> At | None:
-    """The ENDAK that the IUT's END was waiting for."""
+    """The ENDAK, or the valid END, that the IUT's END was waiting for."""
     return next(
         (at for at, stp in heard_packets(flow)
-         if stp.type == ENDAK and stp.wellformed and stp.peer_csn == flow.iut_csn
+         if stp.wellformed and stp.peer_csn == flow.iut_csn
+         and (stp.type == ENDAK or (stp.type == END and stp.csn == flow.tester_csn))
          and flow.state_before.get(at.packet.number) == RELEASING), None
     )  # fmt: skip
 

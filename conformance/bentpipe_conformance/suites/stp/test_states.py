@@ -235,12 +235,14 @@ def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
 
 
 def _show(connection: Connection, row: Row) -> None:
-    """Have the IUT show the state that a row has led to: by its answer to a POLL, or its POLLs."""
+    """Have the IUT show the state that a row has led to: by its answer to a POLL, or by a timer."""
+    wait = connection.peer.wait
     if row.next == IDLE and row.state != IDLE:
         connection.poll()
-        connection.peer.wait(PAUSE_S)
+        # Nothing is repeated any more.
+        wait({CALLING: 4.5, RELEASING: 2.2}.get(row.state, PAUSE_S))
     elif row.state == CALLING:
-        connection.peer.wait(1.5)
+        wait(1.5)
 
 
 def _leave(connection: Connection, state: str) -> None:
