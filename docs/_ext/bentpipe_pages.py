@@ -36,7 +36,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-SUITES = {
+TITLES = {
     "SNR": "TCP loss recovery (SNR)",
     "STP": "Satellite Transport Protocol (STP)",
     "RWBP": "Receiver Window Backpressure Protocol (RWBP)",
@@ -109,7 +109,7 @@ def _by_group() -> dict[str, list[Requirement]]:
     found: dict[str, list[Requirement]] = {}
     for item in load_requirements().values():
         found.setdefault(item.id.rpartition("-")[0], []).append(item)
-    suites = list(SUITES)
+    suites = list(TITLES)
 
     def place(group: str) -> tuple[int, str]:
         suite = group.split("-")[0]
@@ -120,7 +120,7 @@ def _by_group() -> dict[str, list[Requirement]]:
 
 def _heading(group: str) -> str:
     suite = group.split("-")[0]
-    return f"{SUITES.get(suite, suite)}: {GROUPS.get(group, group)}"
+    return f"{TITLES.get(suite, suite)}: {GROUPS.get(group, group)}"
 
 
 def _cases_of(requirement: str) -> list[str]:
