@@ -7,6 +7,8 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 READY := .venv/.ready
 OUT ?= bentpipe-runs/linux-geo
+# By themselves: one TLC runs ahead per CPU, which several processes of pytest would multiply.
+MODEL_TESTS := conformance/tests/modelling/test_models.py
 PACKETS ?= 1000000
 
 .PHONY: help setup certify test tool lint bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs bed clean
@@ -41,7 +43,11 @@ certify: bed
 
 test: tool lint
 	$(BIN)/bentpipe bed fetch
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow" -n auto --ignore=$(MODEL_TESTS)
+	$(BIN)/python -m pytest -m "not slow" $(MODEL_TESTS)
+
+slow: tool bed
+	$(BIN)/python -m pytest -m slow -n auto
 
 # Before the long work: without Java no model can be checked, and the sentence says how to get it.
 tool: setup
