@@ -264,3 +264,29 @@ func TestProbesOfAClosedWindowNeverComeFasterAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestUSTATInSilenceDoesNotEndTheDoublingAndSTATDoes(t *testing.T) {
+	s := sending(t)
+	snd := &s.conn(portChargen).snd
+	s.w.run(100*time.Second, func() bool { return snd.silences == 3 })
+	wait, newest, heard := snd.silence(), snd.vtPS, s.w.now+time.Second
+	s.w.run(time.Second, nil)
+	ustat := s.stat(0, 0, 0, 1)
+	ustat.kind = typeUSTAT
+	s.hear(ustat)
+	if wait < 4*time.Second || snd.vtPS > newest+1 { // one for the burst, which is STP-PL-003's
+		t.Fatalf("%v of silence, %d POLLs", wait, snd.vtPS-newest)
+	}
+	newest = snd.vtPS
+	s.w.run(100*time.Second, func() bool { return snd.vtPS != newest })
+	if s.w.now-heard != wait {
+		t.Errorf("the next POLL comes after %v, not %v", s.w.now-heard, wait)
+	}
+	if snd.inRow != 1 {
+		t.Errorf("%d silences in a row", snd.inRow)
+	}
+	s.hear(s.stat(0, newest, 0, 4))
+	if snd.silences != 0 {
+		t.Error("a STAT does not end the silence")
+	}
+}

@@ -36,6 +36,7 @@ func (s *sender) stat(now instant, p *packet) bool {
 	}
 	s.vtPA = p.nPS
 	s.unanswered, s.unheard = never, false
+	s.silences, s.inRow, s.silentFrom = 0, 0, never
 	r := s.begin(p.sequence, p.nMR)
 	for i := 1; i < len(p.list); i++ {
 		from, to := p.list[i-1], p.list[i]
@@ -53,9 +54,14 @@ func (s *sender) stat(now instant, p *packet) bool {
 }
 
 // ustat works off a USTAT: only what was sent exactly once is sent again (STP-DT-014).
-func (s *sender) ustat(p *packet) bool {
+func (s *sender) ustat(now instant, p *packet) bool {
 	if !s.validReport(p.sequence, p.nMR, p.list) {
 		return false
+	}
+	// It ends the silence; only a STAT ends the doubling (STP-PL-007).
+	s.inRow, s.silentFrom = 0, never
+	if s.silences > 0 {
+		s.silentFrom = now
 	}
 	r := s.begin(p.sequence, p.nMR)
 	for n := p.list[0]; n != p.list[1]; n = seqAdd(n, 1) {
@@ -83,7 +89,6 @@ type report struct {
 
 func (s *sender) begin(nR, nMR uint32) *report {
 	r := &report{s: s, flight: s.flight}
-	s.silences, s.silentFrom = 0, never
 	if seqBelow(s.vtMS, nMR) {
 		s.vtMS, s.probe = nMR, 0
 	}

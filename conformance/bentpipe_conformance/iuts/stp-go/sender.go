@@ -51,7 +51,8 @@ type sender struct {
 	unheard    bool                // the peer may not have the confirmation yet (STP-CC-030)
 	probe      time.Duration       // time between POLLs to a closed window (STP-DT-025)
 	silentFrom instant             // first POLL since the last valid STAT or USTAT
-	silences   int                 // in a row
+	silences   int                 // since the last valid STAT
+	inRow      int                 // since the last valid STAT or USTAT
 	unanswered instant             // first POLL since the last valid STAT
 	gate       instant             // when pacing or the rate limit lets the next SD pass
 }
@@ -353,7 +354,7 @@ func (s *sender) armPoll(now instant) {
 		s.pollAt = s.pollBase + s.interval() // which may have changed
 		return
 	}
-	s.pollAt, s.silentFrom, s.silences = never, never, 0
+	s.pollAt, s.silentFrom, s.silences, s.inRow = never, never, 0, 0
 	if keepAlive := s.c.ep.cfg.keepAlive; keepAlive > 0 {
 		// One in 15 s, answered or not; 60 s without an answer end the connection all the same.
 		s.pollAt = max(s.c.heard, s.polled[s.vtPS%pollRecord]) + keepAlive
@@ -384,7 +385,8 @@ func (s *sender) expire(now instant) bool {
 	}
 	if s.silentFrom != never && now-s.silentFrom >= s.silence() {
 		s.silences++
-		if s.silences == 2 {
+		s.inRow++
+		if s.inRow == 2 {
 			s.window.silent(s.flight)
 			s.reduced, s.free = s.serial, true
 		}

@@ -162,7 +162,7 @@ func (c *conn) whileReady(now instant, p *packet) {
 			c.proven = true
 		}
 	case typeUSTAT:
-		c.snd.ustat(p)
+		c.snd.ustat(now, p)
 	}
 }
 
