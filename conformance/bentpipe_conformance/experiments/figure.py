@@ -46,7 +46,7 @@ def _figure(experiment: Experiment, cells: Cells) -> Figure:
         1.0, 1.015, f"{runs} runs per point, 95 % confidence", transform=top.transAxes,
         ha="right", va="bottom", fontsize=8, color=_QUIET,
     )  # fmt: skip
-    top.legend(frameon=False, loc="lower left")
+    top.legend(frameon=False, loc="lower left" if len(quantities) == 1 else "best")
     return figure
 
 
