@@ -38,7 +38,8 @@ class Stream:
 
     def hears(self, *, missing: int | None = None, after: float = RTT) -> Stream:
         """A STAT for the last POLL: everything has arrived, but for one SD."""
-        n_r, elements = self.number, ()
+        n_r = self.number
+        elements: tuple[int, ...] = ()
         if missing is not None:
             n_r, elements = missing, (missing, missing + 1, self.number)
         self.story.tester(STAT, n_r, n_ps=self.n_ps, elements=elements, after=after)

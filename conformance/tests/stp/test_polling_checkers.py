@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bentpipe_conformance.selftest.stp_story import StpStory
-from bentpipe_conformance.stp.wire import END, FIN, POLL, SD, SDP, STAT, USTAT, A, build, dissect
+from bentpipe_conformance.stp.wire import END, FIN, POLL, SD, SDP, STAT, USTAT, A
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
@@ -48,22 +46,8 @@ def test_time_between_polls_of_a_large_window(interval: float, verdict: set[Verd
 def test_polls_in_three_round_trips(interval: float, verdict: set[Verdict]) -> None:
     claims = {"path_class": "geo", "initial_window_sds": 4}
     story = stream(interval)
-    story = with_service(story, 19)
+    story = story.of_service(19)
     assert story.verdicts("STP-PL-002", claims) == verdict
-
-
-def with_service(story: StpStory, port: int) -> StpStory:
-    """The same packets, but of another service of the implementation."""
-    story.packets = [
-        replace(
-            item,
-            data=build(
-                replace(dissect(item.data), **{"sport" if item.outgoing else "dport": port})
-            ),
-        )
-        for item in story.packets
-    ]
-    return story
 
 
 def burst(*kinds: int) -> StpStory:
