@@ -378,6 +378,18 @@ def test_second_challenge_within_a_second() -> None:
     assert soon.verdicts("STP-CC-018") == PASS | FAIL
 
 
+def test_begin_as_soon_as_the_connection_is_open_says_nothing() -> None:
+    story = opened().tester(BEGIN, csn=77, after=0.01).iut(BGAK, flags=C, after=0.01)
+    story.tester(BEGIN, csn=78, after=0.5)
+    assert later(story).verdicts("STP-CC-018") == NOTHING
+
+
+def test_release_soon_after_the_begin_is_repeated() -> None:
+    story = StpStory().tester(BEGIN).iut(BGAK, flags=C).tester(BGAK, after=0.01)
+    story.iut(END, flags=A, reason=1, after=0.01)
+    assert later(story).verdicts("STP-CC-026") == FAIL
+
+
 def hinted() -> StpStory:
     return polled(opened()).tester(
         END, flags=A | R, reason=2, csn=0, peer_csn=IUT_TAG, tag=0, seq=0, after=2.0

@@ -299,6 +299,9 @@ def challenged(
         what: a cause, with its article.
     """
     questions = _challenges(flow)
+    # Until then a question may be one that the confirmation has crossed.
+    start = (flow.established if flow.established is not None else 0.0) + DUE_S + flow.timing_error
+    causes = [at for at in causes if at.packet.time > start]
     for at in causes:
         time = at.packet.time
         found = [q for q in questions if 0 <= q.packet.time - time <= DUE_S + flow.timing_error]
@@ -342,9 +345,8 @@ def _is_cause(flow: Flow, causes: Sequence[At], question: At) -> bool:
 
 def _challenges(flow: Flow) -> list[At]:
     """BGAKs with C flag that the IUT sent in data transfer."""
-    start = (flow.established if flow.established is not None else 0.0) + DUE_S
     return [
         at for at, stp in sent_packets(flow)
         if stp.type == BGAK and stp.flags & C and not stp.fault
-        and flow.state_before.get(at.packet.number) == OPEN and at.packet.time > start
+        and flow.state_before.get(at.packet.number) == OPEN
     ]  # fmt: skip

@@ -253,6 +253,7 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
         at.packet.time for at, stp in heard_packets(flow)
         if stp.type in kinds and at.packet.time >= sent[0].time - DUE_S
         and not (stp.type == ENDAK and stp.peer_csn != flow.iut_csn)
+        and not (stp.type == BEGIN and stp.csn == flow.tester_csn)
     ]  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=_displaced(flow)))
     done = _release_answered(flow)

@@ -160,6 +160,7 @@ def test_ready_begin_of_another_connection(peer: Peer) -> None:
     """Somebody calls from the ports of a connection; it is asked, once a second, and goes on."""
     connection = peer.connect("discard")
     connection.ask()
+    peer.wait(PAUSE_S)
     for after in (1.5, PAUSE_S, PAUSE_S, 1.5):
         connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
         peer.wait(after)
@@ -175,6 +176,7 @@ def test_ready_peer_that_restarted_calls_again(peer: Peer) -> None:
     old = peer.connect("discard")
     old.ask()
     old.polite = False
+    peer.wait(PAUSE_S)
     new = peer.prepare("discard", source_port=old.source_port)
     new.begin()
     question = new.expect(BGAK)

@@ -223,6 +223,7 @@ def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
             continue
         if connection is None:
             connection = bring(peer)
+            peer.wait(PAUSE_S)
         STIMULI[row.state, row.packet, row.when](connection)
         peer.wait(PAUSE_S)
         if row.next != state or state == IDLE:
