@@ -129,6 +129,12 @@ def test_silence_met_by_polls_at_one_interval() -> None:
     assert Verdict.FAIL in story.verdicts("STP-PL-007")
 
 
+def test_new_data_in_a_silence_brings_polls_of_its_own() -> None:
+    story = silence(1.2, 3.6, 8.4)
+    story.iut(SDP, 2, n_ps=6, after=0.03).iut(SDP, 3, n_ps=7, after=0.03)
+    assert Verdict.FAIL not in story.tester(SD, 0, after=1.0).verdicts("STP-PL-007")
+
+
 def test_silence_met_by_nothing() -> None:
     assert silence().tester(SD, 0, after=30.0).verdicts("STP-PL-007") == FAIL
 

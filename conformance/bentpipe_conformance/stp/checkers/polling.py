@@ -267,6 +267,10 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
         if not polls or polls[0].vt_a >= polls[0].vt_s:
             continue
         first = polls[0]
+        # New data brings POLLs of its own (STP-PL-003, STP-PL-004).
+        fresh = (sd.time for sd in flow.sds_sent if sd.new and sd.time > first.time)
+        end = min(end, next(fresh, end))
+        polls = [poll for poll in polls if poll.time < end]
         deviation = trips.with_deviation(first.time)
         interval = trips.interval(first.time)[1]
         longest = max(LEAST_SILENCE_S, (deviation or 0.0) + interval)
