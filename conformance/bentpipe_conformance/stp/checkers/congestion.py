@@ -26,6 +26,9 @@ TICK_S = 0.01
 IN_A_TICK = 4
 """SDs that may leave in one tick whatever the spacing (STP-CG-008)."""
 
+MOST_TICKS = 3
+"""Ticks of 0.005 s that a time of 0.01 s can touch."""
+
 FASTEST_GAIN, SLOWEST_GAIN = 2.0, 1.25
 """g in slow start and afterwards (STP-CG-008)."""
 
@@ -208,14 +211,14 @@ def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
             first += 1
         bounds = trips.bounds(item.sd.time)
         assert bounds is not None
-        # Any time as long as a tick touches two of them at most.
+        # A time as long as the longest tick touches two of those, or three of the shortest.
         fitting = 2 * TICK_S * FASTEST_GAIN * item.window / bounds[0] + largest_smss(flow)
         count = last - first + 1
-        if count > 2 * IN_A_TICK and octets > fitting:
+        if count > MOST_TICKS * IN_A_TICK and octets > fitting:
             yield context.violated(
                 f"{count} SDs with {octets} octets left within {1000 * TICK_S:.0f} ms",
                 sds[first].sd, item.sd,
-                expected=f"at most {2 * IN_A_TICK} SDs, or {fitting:.0f} octets, in two ticks",
+                expected=f"at most {MOST_TICKS * IN_A_TICK} SDs, or {fitting:.0f} octets",
                 actual=f"{count} SDs with {octets} octets",
             )  # fmt: skip
             return
