@@ -48,7 +48,8 @@ def test_build_succeeds_kernel_is_described_and_found(cache: Path) -> None:
     built = build.build(steps.append)
     assert (built.version, built.virtual) == ("9.9.9 time-travel=inf-cpu", True)
     assert kernel.find_virtual() == built
-    phases = list(dict.fromkeys(step.phase for step in steps))
+    # Tools for the build that the machine lacks are downloaded in between.
+    phases = list(dict.fromkeys(step.phase for step in steps if step.phase != "download"))
     assert phases == ["unpack", "configure", "compile", "install"]
     description = json.loads(built.path.with_name(kernel.DESCRIPTION).read_text(encoding="utf-8"))
     assert description["config"] == kernel.config_hash()
