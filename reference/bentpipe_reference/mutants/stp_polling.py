@@ -29,6 +29,9 @@ class NeverAsksAfterNew(Outgoing):
     def asks_after_new(self) -> bool:
         return False
 
+    def asks_after_burst(self) -> bool:
+        return False
+
 
 class SkipsPollNumbers(Sender):
     """Counts POLLs by two."""

@@ -49,6 +49,7 @@ class Outgoing:
         self._paced = False  # an SD waits for the pacing
         self._unaffordable = False  # an SD waits for the peer's address to be proven
         self._riding = False  # a POLL waits for an SD
+        self._bursting = False  # the last new SD did not ask, because another was to follow
 
     def learn(self, max_sd: int | None) -> None:
         """The peer's MaxSD option, None when it announced none (STP-PF-009)."""
@@ -86,6 +87,8 @@ class Outgoing:
                 break
             asks = False
             self._send_new(now, put, affords)
+        asks = asks or self.asks_after_burst()
+        self._bursting = self._bursting and not asks
         polling = self.polling
         polling.require(self.need(), now)
         due = polling.due(now)
@@ -150,6 +153,7 @@ class Outgoing:
         self.pacer.sent(len(data))
         number = entry.number & PACKET_MASK
         asks = self.polling.due(now) or self.asks_after_new() or self.asks_at_once
+        self._bursting = not asks
         if asks and self._config.piggyback:
             if self.on_step is not None:
                 self.on_step("send", now, {"n": entry.number})
@@ -169,6 +173,10 @@ class Outgoing:
         if not self.sender.has_new:
             return True
         return self.congestion.low and not self.goes_on()
+
+    def asks_after_burst(self) -> bool:
+        """STP-PL-003: a burst also ends when the SD that was to go on has outgrown the window."""
+        return self._bursting and self.congestion.low and not self.goes_on()
 
     def goes_on(self) -> bool:
         """Whether another SD could leave at once or as soon as the pacing allows."""

@@ -67,6 +67,18 @@ def test_small_window_polls_with_the_last_sd_of_a_burst(stp: Any) -> None:
     assert [type(packet) for packet in sent] == [Sd, Sd, Sd, Sdp]
 
 
+def test_small_window_polls_when_the_sd_that_was_to_go_on_outgrows_it(stp: Any) -> None:
+    script = opened(stp)
+    full = script.connection.outgoing.congestion.smss
+    script.connection.outgoing.congestion.cwnd = 6.4 * full
+    script.connection.write(bytes(6 * full + full // 5))
+    while sum(isinstance(packet, Sd) for _, packet in script.sent) < 6:
+        script.run(until=script.now + 0.01)
+    assert not any(isinstance(packet, Poll | Sdp) for _, packet in script.sent)
+    script.connection.write(bytes(4 * full))
+    assert [type(packet) for _, packet in script.run(until=script.now + 0.3)] == [Poll]
+
+
 def test_last_sd_polls_in_a_wide_window_too(stp: Any) -> None:
     script = wide(stp, 2500)
     sent = [packet for _, packet in script.run(until=script.now + 0.1)]
