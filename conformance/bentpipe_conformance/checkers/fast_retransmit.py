@@ -8,6 +8,7 @@ from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import (
     ROUND_TRIP_SHARE,
     Moment,
+    acts_at_once,
     answer_window,
     reaction,
     read_moments,
@@ -73,6 +74,18 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iter
         yield from _answer_to_third(flow, context, m)
 
 
+def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
+    """Whether an acknowledgment made the retransmission needless before it was due.
+
+    A sender that paces may hold it back that long.
+    """
+    at_once = acts_at_once(context.ics)
+    due = REACTION_S + context.timing_error if at_once else answer_window(m.rtt)
+    return any(
+        later.ack > m.ack.ack and m.ack.time < later.time <= m.ack.time + due for later in flow.acks
+    )
+
+
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
     ack = m.ack
     repeats = [
@@ -90,6 +103,8 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Findin
         )
     elif first is None or took == "late":
         if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
+            return
+        if first is None and _arrived_meanwhile(flow, context, m):
             return
         episode = next((e for e in context.episodes if e.first.time >= ack.time), None)
         yield context.violated(

@@ -61,6 +61,16 @@ def test_third_duplicate_answered_later(pacing: bool | None, expected: set[Verdi
     assert story.verdicts("SNR-FR-002", claims=claims) == expected
 
 
+@pytest.mark.parametrize(("after", "expected"), [(0.05, FAIL), (0.004, set())])
+def test_third_duplicate_whose_segment_is_acknowledged_soon(
+    after: float, expected: set[Verdict]
+) -> None:
+    story = _duplicates(_flight(), 2).ack(6, after=after).send(16, after=0.001)
+    assert story.verdicts("SNR-FR-002", claims={**CLAIMS, "pacing": False}) == expected
+    paced = _duplicates(_flight(), 2).ack(6, after=after).send(16, after=0.001)
+    assert paced.verdicts("SNR-FR-002", claims={**CLAIMS, "pacing": True}) == set()
+
+
 def test_third_duplicate_after_seen_reordering_is_not_held_against_the_sender() -> None:
     story = _duplicates(_flight(), 2, 2).ack(5, after=0.01).send(16, 17)
     _duplicates(story, 5).ack(5, after=0.2)
