@@ -9,6 +9,7 @@ from typing import Any
 from bentpipe_conformance.checking import Context
 from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
+from bentpipe_conformance.stp.analysis.prepared import Prepared
 from bentpipe_conformance.stp.wire import MalformedPacket, Stp, dissect
 from bentpipe_conformance.suite import Judging
 
@@ -22,10 +23,6 @@ def _dissected(octets: bytes) -> Stp | None:
 
 def _trusting(packet: Stp) -> Stp:
     return replace(packet, checksum_ok=True, udp_checksum_ok=True)
-
-
-def _nothing(_flow: Flow) -> tuple[()]:
-    return ()
 
 
 def _refused(_flow: Flow, _context: Context) -> Finding | None:
@@ -45,7 +42,7 @@ JUDGING = Judging(
     dissect=_dissected,
     trusting=_trusting,
     read_flows=read_flows,
-    prepare=_nothing,
+    prepare=Prepared,
     refused=_refused,
     observed=_observed,
     payload=_payload,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.wire import BEGIN, C
+from bentpipe_conformance.stp.wire import BEGIN, BGAK, C, Stp
 
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
 """Bounds of the poll interval (STP-PL-001)."""
@@ -87,7 +87,7 @@ def _measurements(flow: Flow) -> Iterator[tuple[float, float]]:
         for packet in flow.packets
         if packet.outgoing
         and packet.stp is not None
-        and (packet.stp.type == BEGIN or (packet in flow.bgaks and packet.stp.flags & C))
+        and (packet.stp.type == BEGIN or _asks(packet.stp))
     ]
     answered = next((packet for packet in flow.bgaks if not packet.outgoing), None)
     if answered is not None:
@@ -95,6 +95,10 @@ def _measurements(flow: Flow) -> Iterator[tuple[float, float]]:
         # If it was sent twice, an implementation has to take no measurement.
         if len(earlier) == 1:
             yield from _within_error(answered.time, answered.time - earlier[0], flow.timing_error)
+
+
+def _asks(stp: Stp) -> bool:
+    return stp.type == BGAK and not stp.fault and bool(stp.flags & C)
 
 
 def _within_error(time: float, rtt: float, error: float) -> Iterator[tuple[float, float]]:

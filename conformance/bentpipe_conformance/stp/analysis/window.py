@@ -12,9 +12,6 @@ from bentpipe_conformance.stp.analysis.events import ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.numbers import LEAST_MAX_SD
 
-ECHO = 7
-"""The service that sends what it has received."""
-
 LOW_WINDOW = 10
 """SMSS below which the last packet of a burst polls (STP-PL-003)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.flow import CALLING, TAGGED, Flow
-from bentpipe_conformance.stp.checkers.common import DUE_S, At, heard_packets, name
+from bentpipe_conformance.stp.checkers.common import DUE_S, At, heard_packets, name, path_class
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END
 from bentpipe_conformance.trace import Packet
@@ -98,7 +98,7 @@ def repetitions(
     if not waiting or waiting[0].stp is None:
         return
     what = name(waiting[0].stp)
-    wait = TIMER_CC_S.get(context.ics.get("path_class", "geo"), 1.0)
+    wait = TIMER_CC_S.get(path_class(context), 1.0)
     for place, packet in enumerate(waiting):
         if place >= MAX_CC:
             yield context.violated(f"{what} was sent {place + 1} times", At(packet))
@@ -134,7 +134,7 @@ def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Iterator
     )  # fmt: skip
     until = min(time for time in (heard, flow.ended, flow.until) if time is not None)
     # Whether its time is measured already is not known, so the initial interval is granted.
-    interval = TIMER_CC_S.get(context.ics.get("path_class", "geo"), 1.0)
+    interval = TIMER_CC_S.get(path_class(context), 1.0)
     due = opened.time + LATEST * interval + TICK_S + flow.timing_error
     polls = [poll for poll in flow.polls_sent if poll.time >= opened.time - flow.timing_error]
     if polls and polls[0].time <= due:

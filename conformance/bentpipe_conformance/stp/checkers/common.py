@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bentpipe_conformance.checking import Context
 from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.analysis.prepared import Prepared
+from bentpipe_conformance.stp.analysis.retransmission import Retransmissions
+from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
+from bentpipe_conformance.stp.analysis.window_bound import Bounded
 from bentpipe_conformance.stp.wire import Stp
 from bentpipe_conformance.trace import Packet
 
@@ -66,3 +71,28 @@ def proven_at(flow: Flow) -> int | None:
         if not packet.outgoing and packet.stp is not None and packet.stp.peer_csn == flow.iut_csn
     ]
     return min((*reports, *bgaks), default=None)
+
+
+def path_class(context: Context) -> str:
+    """The path class of section 8 that the IUT's timers are set for."""
+    return str(context.ics.get("path_class", "geo"))
+
+
+def round_trips_of(context: Context) -> RoundTrips:
+    """What the IUT can have measured on the connection."""
+    return _prepared(context).round_trips(path_class(context))
+
+
+def retransmissions_of(context: Context) -> Retransmissions:
+    """What was neglected on the connection, and what was sent unasked."""
+    return _prepared(context).retransmissions(path_class(context))
+
+
+def bounded_of(context: Context) -> Sequence[Bounded]:
+    """Every SD of the connection with the largest window the rules permit."""
+    return _prepared(context).bounded(path_class(context))
+
+
+def _prepared(context: Context) -> Prepared:
+    found: Prepared = context.prepared
+    return found

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import ReportHeard
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.round_trip import round_trips
 from bentpipe_conformance.stp.analysis.window import (
     MOST_INITIAL_WINDOW,
     largest_smss,
     octets_with,
 )
-from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Phase, bounded
+from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Phase
+from bentpipe_conformance.stp.checkers.common import bounded_of, round_trips_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
 BEYOND_DOUBT = 2
@@ -39,8 +39,7 @@ _LEAST_JUDGED = 3
 def _replayed(flow: Flow, context: Context) -> list[Bounded]:
     if flow.established is None:
         return []
-    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
-    return [item for item in bounded(flow, trips) if item.sd.time >= flow.established]
+    return [item for item in bounded_of(context) if item.sd.time >= flow.established]
 
 
 @checker("STP-CG-001")
@@ -155,7 +154,7 @@ def _within(
 @checker("STP-CG-006")
 def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
     """The first response to a report that calls for a reduction."""
-    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    trips = round_trips_of(context)
     octets = largest_smss(flow)
     if context.ics.get("rate_limit"):
         return
@@ -195,7 +194,7 @@ def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
 @checker("STP-CG-008")
 def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
     """How many SDs leave within a tick once the IUT knows the round-trip time."""
-    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    trips = round_trips_of(context)
     measured = next(
         (report.time for report in flow.reports_heard if report.is_stat and not report.fault), None
     )

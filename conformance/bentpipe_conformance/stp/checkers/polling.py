@@ -8,14 +8,14 @@ from itertools import pairwise
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.round_trip import RoundTrips, round_trips
+from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
 from bentpipe_conformance.stp.analysis.window import (
     Span,
     high_spans,
     octets_with,
     surely_low_until,
 )
-from bentpipe_conformance.stp.checkers.common import At, proven_at
+from bentpipe_conformance.stp.checkers.common import At, proven_at, round_trips_of
 from bentpipe_conformance.stp.wire import END, FIN, SDP
 
 FOLLOWS_S = 0.02
@@ -56,14 +56,10 @@ CHARGEN = 19
 """The service that never ends its stream."""
 
 
-def _round_trips(flow: Flow, context: Context) -> RoundTrips:
-    return round_trips(flow, str(context.ics.get("path_class", "geo")))
-
-
 @checker("STP-PL-001")
 def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
     """The time from POLL to POLL while the window is surely large and something unacknowledged."""
-    trips = _round_trips(flow, context)
+    trips = round_trips_of(context)
     for span in high_spans(flow, LEAST_SILENCE_S):
         polls = [poll for poll in flow.polls_sent if poll.time <= span.end]
         for poll, following in pairwise(polls):
@@ -106,7 +102,7 @@ def no_more_polls_than_that(flow: Flow, context: Context) -> Iterator[Finding]:
     """POLLs in three round trips of a stream without end, while the window is surely large."""
     if _has_end(flow):
         return
-    trips = _round_trips(flow, context)
+    trips = round_trips_of(context)
     for span in high_spans(flow, LEAST_SILENCE_S):
         bounds, first = trips.bounds(span.start), trips.interval(span.start)[0]
         if bounds is None:
@@ -152,7 +148,7 @@ def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Findi
         return
     initial = int(context.ics.get("initial_window_sds", 4))
     until = surely_low_until(flow, initial)
-    trips = _round_trips(flow, context)
+    trips = round_trips_of(context)
     for sd, next_time in _bursts_ends(flow, trips):
         if not flow.established < sd.time < until or next_time > until + LEAST_SILENCE_S:
             continue
@@ -260,7 +256,7 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
     """The times of POLLs while no report arrives."""
     if not flow.iut_calls and proven_at(flow) is None:
         return  # STP-SEC-001 may not permit a POLL
-    trips = _round_trips(flow, context)
+    trips = round_trips_of(context)
     for start, end in _silences(flow):
         polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
         # With nothing unacknowledged STP-DT-025 and STP-SEC-001 say when to ask.

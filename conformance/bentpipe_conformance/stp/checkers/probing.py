@@ -9,8 +9,8 @@ from math import log2
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.round_trip import RoundTrips, round_trips
-from bentpipe_conformance.stp.checkers.common import proven_at
+from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
+from bentpipe_conformance.stp.checkers.common import proven_at, round_trips_of
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BGAK, POLL
 
@@ -31,7 +31,7 @@ DOUBLED = (1.5, 2.5)
 def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
     """The time from each POLL to the next while an SD is unacknowledged."""
     proven = proven_at(flow)
-    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    trips = round_trips_of(context)
     end = flow.until if flow.ended is None else flow.ended
     for start, quiet, following in _waits(flow, end):
         # STP-SEC-001 may not permit a POLL before.
@@ -99,7 +99,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
     """The times of POLLs while everything is acknowledged and there is no credit."""
     if flow.service != CHARGEN or flow.iut_calls:
         return
-    trips = round_trips(flow, str(context.ics.get("path_class", "geo")))
+    trips = round_trips_of(context)
     for closed, polls, until in _closed_windows(flow):
         longest = _longest_wait(trips, polls[0].time if polls else until, 0)
         first = (polls[0].time if polls else until) - closed.time

@@ -8,18 +8,12 @@ from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.retransmission import (
-    Retransmissions,
     Unasked,
     names_missing,
-    retransmissions,
 )
-from bentpipe_conformance.stp.checkers.common import DUE_S, At, answers, name
+from bentpipe_conformance.stp.checkers.common import DUE_S, At, answers, name, retransmissions_of
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, FIN, A
-
-
-def _retransmissions(flow: Flow, context: Context) -> Retransmissions:
-    return retransmissions(flow, str(context.ics.get("path_class", "geo")))
 
 
 @checker("STP-DT-003")
@@ -45,7 +39,7 @@ def _by_report(
     flow: Flow, context: Context, mine: Callable[[ReportHeard], bool], spared_for: str
 ) -> Iterator[Finding]:
     """Whether reports of one kind made the IUT send what they had to, and nothing else."""
-    found = _retransmissions(flow, context)
+    found = retransmissions_of(context)
     again = [item for item in found.unasked if _named_only_by(item, mine)]
     for item in again:
         sd, report = item.sd, item.named[-1]
@@ -124,7 +118,7 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("STP-DT-010")
 def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
     """SDs that had to be sent more than twice, and such as were never sent again."""
-    found = _retransmissions(flow, context)
+    found = retransmissions_of(context)
     for neglect in found.neglected:
         # A USTAT may have been overlooked, a STAT that asks for the SD may not.
         stats = [
@@ -209,7 +203,7 @@ def new_sds_are_numbered_one_by_one(flow: Flow, context: Context) -> Iterator[Fi
 
 def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Iterator[Finding]:
     """SDs at or above the bound of a STAT, later reported missing (the sender's half of DT-006)."""
-    found = _retransmissions(flow, context)
+    found = retransmissions_of(context)
     silent = {
         number: report
         for report in reversed(flow.reports_heard)
@@ -261,7 +255,7 @@ def _discarded(
     # Where reports to be discarded for different reasons can be the cause, nobody is accused.
     again = {
         item.named[-1].packet.number: item.sd
-        for item in reversed(_retransmissions(flow, context).unasked)
+        for item in reversed(retransmissions_of(context).unasked)
         if _named_only_by(item, lambda report: bool(report.fault) and mine(report))
     }
     for report in (report for report in faulty if mine(report)):
