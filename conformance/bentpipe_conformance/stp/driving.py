@@ -10,7 +10,8 @@ from bentpipe_conformance.running import RunSettings
 from bentpipe_conformance.scripting import NotReached
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import chargen
-from bentpipe_conformance.stp.peer import UNUSED_PORT, Peer
+from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.ports import UNUSED_PORT
 from bentpipe_conformance.suite import Driving
 
 

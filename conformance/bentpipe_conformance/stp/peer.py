@@ -24,6 +24,7 @@ from bentpipe_conformance.stp.connection import (
     pattern,
     withholding,
 )
+from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, UNUSED_PORT
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     ENDAK,
@@ -35,16 +36,13 @@ from bentpipe_conformance.stp.wire import (
     dissect,
 )
 
-UNUSED_PORT = 47
-"""An STP port that no upper tester serves."""
-
 Opener = Callable[[OpenRequest], None]
 """Has the implementation open a connection."""
 
 
 Role = Literal["send", "receive"]
 
-ROLES: Mapping[Role, int] = {"send": 9, "receive": 19}
+ROLES: Mapping[Role, int] = {"send": DISCARD, "receive": CHARGEN}
 """The tester's port that the IUT calls for a role: discard and chargen."""
 
 

@@ -14,15 +14,12 @@ from typing import Literal
 
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
+from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, RoundTrips
 from bentpipe_conformance.stp.analysis.window import MOST_INITIAL_WINDOW, largest_smss
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
 PROCESSING_S = 0.02
 """Seconds after a report in which what leaves may have been decided before it was read."""
-
-LEAST_SILENCE_S = 1.0
-"""The shortest silence time (STP-PL-007)."""
 
 SLACK_S = 0.05
 """Seconds by which a silence may be noticed late."""

@@ -11,10 +11,8 @@ from bentpipe_conformance.stp.analysis.statements import Statement, statements, 
 from bentpipe_conformance.stp.checkers.common import DUE_S, At, name
 from bentpipe_conformance.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.stp.numbers import MAX_CREDIT, MODULUS, near
+from bentpipe_conformance.stp.ports import ECHO
 from bentpipe_conformance.stp.wire import BEGIN, FIN
-
-ECHO = 7
-"""The service that returns what it receives."""
 
 SURELY_REOPENED = 16
 """SDs of credit that must be announced, however small the buffer (STP-DT-024)."""

@@ -24,6 +24,7 @@ from bentpipe_conformance.stp.checkers.discarding import (
 )
 from bentpipe_conformance.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.stp.numbers import CSN_MODULUS, EARLY_CREDIT, MODULUS, newer, tag_of
+from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, ECHO, UNUSED_PORT
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
@@ -40,12 +41,6 @@ from bentpipe_conformance.stp.wire import (
     R,
     Stp,
 )
-
-ECHO, DISCARD, CHARGEN = 7, 9, 19
-"""Ports of the services that listen (section 11)."""
-
-UNUSED_PORT = 47
-"""A port that the tests use as one where nobody listens."""
 
 NO_RESOURCES, NOBODY_LISTENS, OTHER_VERSION = 5, 3, 4
 """Reasons of BGREJ (section 3.5)."""

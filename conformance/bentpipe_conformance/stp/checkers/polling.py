@@ -8,7 +8,11 @@ from itertools import pairwise
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
+from bentpipe_conformance.stp.analysis.round_trip import (
+    LEAST_SILENCE_S,
+    MOST_BACKED_OFF_S,
+    RoundTrips,
+)
 from bentpipe_conformance.stp.analysis.window import (
     Span,
     high_spans,
@@ -16,6 +20,7 @@ from bentpipe_conformance.stp.analysis.window import (
     surely_low_until,
 )
 from bentpipe_conformance.stp.checkers.common import At, proven_at, round_trips_of
+from bentpipe_conformance.stp.ports import CHARGEN
 from bentpipe_conformance.stp.wire import END, FIN, SDP
 
 FOLLOWS_S = 0.02
@@ -27,17 +32,11 @@ RIDES_S = 0.01
 SLACK_S = 0.05
 """Seconds by which a POLL may be later than its timer says: ticks, and waiting for an SD."""
 
-LEAST_SILENCE_S = 1.0
-"""The shortest silence time (STP-PL-007)."""
-
 ROUND_TRIPS = 3
 """Over which POLLs are counted (STP-PL-002)."""
 
 SLOWEST_GAIN = 1.25
 """Pacing gain in congestion avoidance (STP-CG-008), the longest time between two SDs of a burst."""
-
-MOST_BACKED_OFF_S = 60.0
-"""The longest time between POLLs (STP-PL-007)."""
 
 BACK_OFF_MARGIN = 0.25
 """Share by which a doubled time may be off; no measurement changes it in silence."""
@@ -51,9 +50,6 @@ NO_ANSWER = 7
 
 KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
 """Between POLLs with keep-alive (STP-PL-010), and how long a silence tells of one without."""
-
-CHARGEN = 19
-"""The service that never ends its stream."""
 
 
 @checker("STP-PL-001")

@@ -9,16 +9,15 @@ from math import log2
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
+from bentpipe_conformance.stp.analysis.round_trip import (
+    LEAST_SILENCE_S,
+    MOST_BACKED_OFF_S,
+    RoundTrips,
+)
 from bentpipe_conformance.stp.checkers.common import proven_at, round_trips_of
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.stp.ports import CHARGEN
 from bentpipe_conformance.stp.wire import BGAK, POLL
-
-CHARGEN = 19
-"""The service that always has data."""
-
-LEAST_SILENCE_S, MOST_BACKED_OFF_S = 1.0, 60.0
-"""Bounds of the time between POLLs in silence (STP-PL-007)."""
 
 SLACK_S, LATE = 0.1, 1.25
 """By how many seconds, and by what factor, a POLL may be later than its timer says."""

@@ -18,8 +18,8 @@ from bentpipe_conformance.stp.checkers.common import (
     sent_packets,
 )
 from bentpipe_conformance.stp.checkers.discarding import discarded
-from bentpipe_conformance.stp.checkers.opening import CHARGEN, DISCARD, ECHO
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT, near, newer
+from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, ECHO
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.streaming import PAUSE_S
 from bentpipe_conformance.stp.wire import (
     POLL,
     SD,
@@ -14,9 +15,6 @@ from bentpipe_conformance.stp.wire import (
 
 UNKNOWN_THEN_MAX_SD = bytes((0xAA, 4, 1, 2, 1, 4, 0x03, 0x20))
 """An option of a kind nobody knows, then MaxSD = 800."""
-
-PAUSE_S = 0.3
-"""Seconds between two stimuli, so that an answer has one cause only."""
 
 
 @case(

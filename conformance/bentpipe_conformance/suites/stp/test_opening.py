@@ -5,7 +5,9 @@ from __future__ import annotations
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
-from bentpipe_conformance.stp.peer import UNUSED_PORT, Peer
+from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.ports import UNUSED_PORT
+from bentpipe_conformance.stp.streaming import PAUSE_S
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
@@ -16,9 +18,6 @@ from bentpipe_conformance.stp.wire import (
     A,
     R,
 )
-
-PAUSE_S = 0.3
-"""Seconds between two stimuli, so that an answer has one cause only."""
 
 NEARLY_HALF = CSN_MODULUS // 2 - 100
 """What is known of an address cannot be newer than both of two CSNs so far apart."""

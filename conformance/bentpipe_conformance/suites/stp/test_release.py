@@ -8,6 +8,7 @@ from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.streaming import PAUSE_S
 from bentpipe_conformance.stp.wire import (
     BGAK,
     BGREJ,
@@ -21,9 +22,6 @@ from bentpipe_conformance.stp.wire import (
     A,
     R,
 )
-
-PAUSE_S = 0.3
-"""Seconds between two stimuli, so that an answer has one cause only."""
 
 
 def half_released(peer: Peer) -> Connection:

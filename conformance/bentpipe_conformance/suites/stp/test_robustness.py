@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bentpipe_conformance.case import case
+from bentpipe_conformance.stp.analysis.flow import CONFIRMATION_S
 from bentpipe_conformance.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS, tag_of
 from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.streaming import PAUSE_S
 from bentpipe_conformance.stp.wire import (
     BGAK,
     BGREJ,
@@ -20,12 +22,6 @@ from bentpipe_conformance.stp.wire import (
     A,
     build_datagram,
 )
-
-PAUSE_S = 0.3
-"""Seconds between two stimuli, so that an answer has one cause only."""
-
-CONFIRMATION_S = 32.0
-"""Life of a connection in state 3 (section 8)."""
 
 
 @case("STP-SEC-001")

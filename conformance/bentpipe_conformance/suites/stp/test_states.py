@@ -15,7 +15,8 @@ from bentpipe_spec.document import Row, state_table
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
-from bentpipe_conformance.stp.peer import UNUSED_PORT, Peer
+from bentpipe_conformance.stp.peer import Peer
+from bentpipe_conformance.stp.ports import UNUSED_PORT
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
