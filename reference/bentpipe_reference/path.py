@@ -8,7 +8,7 @@ from functools import partial
 
 from bentpipe_reference.link.profile import LinkProfile
 from bentpipe_reference.link.virtual import VirtualLink
-from bentpipe_reference.sim import Handle, Simulation
+from bentpipe_reference.sim import Alarm, Simulation
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
 from bentpipe_reference.tcp.sending.variables import EventSink
@@ -39,7 +39,7 @@ class EndpointDriver:
         self._simulation = simulation
         self._send = send
         self._serve = serve
-        self._alarm: Handle | None = None
+        self._alarm = Alarm(simulation, self._wake)
 
     def receive(self, segment: Segment) -> None:
         """A segment arrived."""
@@ -53,18 +53,9 @@ class EndpointDriver:
         self._serve(endpoint, now)
         for segment in endpoint.transmit(now):
             self._send(segment, segment.packet_octets)
-        deadline = endpoint.next_deadline()
-        alarm = self._alarm
-        if deadline is None:
-            return
-        # A deadline that only moved back is not worth a new alarm: the old one finds it out.
-        if alarm is None or alarm.action is None or deadline < alarm.time:
-            if alarm is not None:
-                alarm.cancel()
-            self._alarm = self._simulation.call_at(deadline, self._wake)
+        self._alarm.set(endpoint.next_deadline())
 
     def _wake(self) -> None:
-        self._alarm = None
         self.endpoint.advance(self._simulation.now)
         self.settle()
 

@@ -72,3 +72,30 @@ class Simulation:
         """Run until nothing is planned."""
         while self.step():
             pass
+
+
+class Alarm:
+    """The next moment at which an endpoint on a simulation has something to do.
+
+    Args:
+        simulation: the clock.
+        wake: called then; it is expected to set the alarm anew.
+    """
+
+    def __init__(self, simulation: Simulation, wake: Callable[[], None]) -> None:
+        self._simulation = simulation
+        self._wake = wake
+        self._handle: Handle | None = None
+
+    def set(self, deadline: float | None) -> None:
+        """Go off at ``deadline``, or earlier if that was set before; None changes nothing.
+
+        A deadline that only moved back is not worth a new call: the old one finds it out.
+        """
+        if deadline is None:
+            return
+        handle = self._handle
+        if handle is None or handle.action is None or deadline < handle.time:
+            if handle is not None:
+                handle.cancel()
+            self._handle = self._simulation.call_at(deadline, self._wake)

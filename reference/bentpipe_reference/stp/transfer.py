@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from bentpipe_reference.link.profile import LinkProfile
 from bentpipe_reference.link.virtual import LinkCounters, VirtualLink
-from bentpipe_reference.sim import Handle, Simulation
+from bentpipe_reference.sim import Alarm, Simulation
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
@@ -52,7 +52,7 @@ class Station:
         self.far: Station | None = None
         self._simulation = simulation
         self._user = user
-        self._alarm: Handle | None = None
+        self._alarm = Alarm(simulation, self.settle)
         self._overhead = endpoint.config.overhead
 
     def receive(self, octets: bytes) -> None:
@@ -74,18 +74,7 @@ class Station:
             deadline = endpoint.next_deadline()
             if deadline is None or deadline > now:
                 break
-        alarm = self._alarm
-        if deadline is None:
-            return
-        # A deadline that only moved back is not worth a new alarm: the old one finds it out.
-        if alarm is None or alarm.action is None or deadline < alarm.time:
-            if alarm is not None:
-                alarm.cancel()
-            self._alarm = self._simulation.call_at(deadline, self._wake)
-
-    def _wake(self) -> None:
-        self._alarm = None
-        self.settle()
+        self._alarm.set(deadline)
 
 
 class StpPath:
