@@ -66,7 +66,7 @@ def test_credit_taken_for_the_window() -> None:
     assert Stream().sends(10).hears().verdicts("STP-CG-002") == PASS
 
 
-@pytest.mark.parametrize(("second", "verdict"), [(8, PASS), (19, FAIL)])
+@pytest.mark.parametrize(("second", "verdict"), [(8, PASS), (20, PASS), (21, FAIL)])
 def test_second_burst_of_slow_start(second: int, verdict: set[Verdict]) -> None:
     assert Stream().sends(4).hears().sends(second).verdicts("STP-CG-003") == verdict
 
@@ -81,6 +81,20 @@ def test_after_a_loss_half_the_window() -> None:
     halved = grown().hears(after=RTT).sends(19).hears().sends(19)
     assert halved.verdicts("STP-CG-005") == PASS
     assert grown().hears(after=RTT).sends(40).verdicts("STP-CG-005") == FAIL
+
+
+def test_a_third_more_than_the_window_flies_between_reports() -> None:
+    assert grown().hears(after=RTT).sends(29).verdicts("STP-CG-005") == PASS
+    assert grown().hears(after=RTT).sends(30).verdicts("STP-CG-005") == FAIL
+
+
+def test_small_window_lets_no_more_fly() -> None:
+    def halved_to_seven() -> Stream:
+        stream = Stream().sends(10).hears().sends(14)
+        return stream.hears_gap(10, after=0.1).repeats(10).hears(after=RTT)
+
+    assert halved_to_seven().sends(9).verdicts("STP-CG-005") == PASS
+    assert halved_to_seven().sends(10).verdicts("STP-CG-005") == FAIL
 
 
 def test_losses_of_one_round_trip_make_one_reduction() -> None:
@@ -112,7 +126,7 @@ def test_retransmission_of_a_small_window_may_wait_for_its_turn() -> None:
     assert stream.verdicts("STP-CG-006") == set()
 
 
-@pytest.mark.parametrize(("more", "verdict"), [(1, PASS), (12, FAIL)])
+@pytest.mark.parametrize(("more", "verdict"), [(1, PASS), (17, FAIL)])
 def test_stat_for_one_sd_after_two_silences(more: int, verdict: set[Verdict]) -> None:
     stream = Stream().sends(10).hears().sends(20)
     story = stream.story

@@ -43,6 +43,13 @@ class NeverReduces(Congestion):
         return max(self.cwnd, 2 * self.smss)
 
 
+class HalvesAllInFlight(Congestion):
+    """Halves twice what may be in flight, not the window."""
+
+    def reduced(self, flight: int) -> float:
+        return max(flight, 2 * self.smss)
+
+
 class WaitsForRoom(Congestion):
     """Lets every retransmission wait for the window."""
 
@@ -77,6 +84,8 @@ MUTANTS = (
            with_parts(congestion_class=GrowsBySixteen), "stp1"),
     Mutant("stp-never-reduces", "STP-CG-005", "keeps its window through losses",
            with_parts(congestion_class=NeverReduces), "stp1"),
+    Mutant("stp-keeps-flight-at-a-loss", "STP-CG-005", "takes what was in flight for its window",
+           with_parts(congestion_class=HalvesAllInFlight), "stp1"),
     Mutant("stp-waits-for-room", "STP-CG-006", "lets the first retransmission wait for the window",
            with_parts(congestion_class=WaitsForRoom), "stp1"),
     Mutant("stp-sleeps-through-silence", "STP-CG-007", "keeps its window through silences",

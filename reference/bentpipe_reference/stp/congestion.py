@@ -17,6 +17,7 @@ class Congestion:
         smss: most user data in one SD.
         cwnd: the congestion window.
         ssthresh: below it is slow start.
+        reported: whether a valid STAT has come (STP-CG-002).
         reduced_at: serial number of the newest transmission at the last reduction, 0 before one.
         first_retransmission: the next retransmission need not wait for the window (STP-CG-006).
     """
@@ -26,6 +27,7 @@ class Congestion:
         self.smss = LEAST_MAX_SD
         self.cwnd: float = self.initial_window()
         self.ssthresh: float = math.inf
+        self.reported = False
         self.reduced_at = 0
         self.first_retransmission = False
         self._acknowledged = 0
@@ -51,7 +53,11 @@ class Congestion:
 
     def room(self, flight: int, size: int) -> bool:
         """STP-CG-002: whether ``size`` more octets may be in flight."""
-        return flight + size <= self.cwnd
+        return flight + size <= self.flight_limit()
+
+    def flight_limit(self) -> float:
+        """STP-CG-002: with what leaves in the third of a round trip between two reports."""
+        return self.cwnd * 4 / 3 if self.reported and not self.low else self.cwnd
 
     def uses_window(self, flight: int) -> bool:
         """STP-CG-010: whether an SD may let the window grow that leaves ``flight`` behind it."""
@@ -95,8 +101,8 @@ class Congestion:
         self._after_reduction(serial)
 
     def reduced(self, flight: int) -> float:
-        """Half of ``flight``, at least two SMSS."""
-        return max(flight / 2, 2 * self.smss)
+        """Half of ``flight``, of which no more than the window counts; at least two SMSS."""
+        return max(min(flight, self.cwnd) / 2, 2 * self.smss)
 
     def loss_window(self) -> int:
         """STP-CG-007."""

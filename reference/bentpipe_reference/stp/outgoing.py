@@ -222,6 +222,7 @@ class Outgoing:
             n_ps = report.n_ps or 0
             self.rtt.answered(n_ps, now)
             self.polling.answered(now, outstanding=sender.vt_ps > n_ps)
+            self.congestion.reported = True
             self._react(report)
         if self.on_step is not None:
             values: dict[str, Any] = {"n_r": stat.n_r, "n_mr": stat.n_mr, "n_ps": stat.n_ps}
@@ -243,10 +244,10 @@ class Outgoing:
 
     def _react(self, report: Report) -> None:
         congestion = self.congestion
-        if report.arrived:
-            congestion.on_arrived(report.arrived)
         if report.new_loss:
             congestion.on_loss(report.flight, self.sender.serial)
+        elif report.arrived:
+            congestion.on_arrived(report.arrived)
 
     # Time
 

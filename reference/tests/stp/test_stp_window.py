@@ -47,6 +47,38 @@ def test_window_bounds_what_is_in_flight(stp: Any) -> None:
     assert len(data(answers)) <= 2 + 1
 
 
+def test_wide_window_lets_a_third_more_fly_once_a_stat_has_come(stp: Any) -> None:
+    script = with_window(stp, 12, 60)
+    assert len(data(script.flush())) == 12
+    script.run(until=script.now + 1.1)
+    script.connection.outgoing.congestion.ssthresh = 12_000.0
+    script.connection.outgoing.rtt.srtt = 0.01
+    sender = script.connection.outgoing.sender
+    script.arrive(script.stat(2, sender.vt_ps))
+    script.run(until=script.now + 0.2)
+    assert sender.flight == 16_000
+
+
+def test_small_window_is_all_that_flies(stp: Any) -> None:
+    congestion = stp().ready().outgoing.congestion
+    congestion.reported = True
+    congestion.learn(1000)
+    congestion.cwnd = 9999.0
+    assert congestion.flight_limit() == 9999
+    congestion.cwnd = 10_000.0
+    assert congestion.flight_limit() == pytest.approx(13_333, abs=1)
+
+
+def test_loss_halves_no_more_than_the_window() -> None:
+    congestion = Congestion(StpConfig())
+    congestion.learn(1000)
+    congestion.cwnd = 30_000.0
+    congestion.on_loss(40_000, 1)
+    assert congestion.cwnd == 15_000
+    congestion.on_second_silence(8000, 2)
+    assert (congestion.cwnd, congestion.ssthresh) == (1000, 4000)
+
+
 def test_slow_start_grows_by_what_has_arrived() -> None:
     congestion = Congestion(StpConfig())
     congestion.learn(1000)
@@ -85,7 +117,7 @@ def test_loss_of_a_later_transmission_halves_again(stp: Any) -> None:
     script.run(until=script.now + 1.1)
     assert sender.vt_ps >= 1
     script.arrive(script.stat(2, sender.vt_ps, [2, 3, 20]))
-    assert congestion.cwnd == 9000, "18 SDs were in flight"
+    assert congestion.cwnd == 5000, "18 SDs were in flight, of which the window's ten count"
 
 
 def test_unused_window_does_not_grow(stp: Any) -> None:
@@ -99,7 +131,7 @@ def test_unused_window_does_not_grow(stp: Any) -> None:
 
 
 class Watched(Outgoing):
-    """Notes when SDs leave, and the window then."""
+    """Notes when SDs leave, the spacing then, and the octets beyond the flight limit."""
 
     left: ClassVar[deque[tuple[float, int, float, float]]] = deque()
 
@@ -110,7 +142,8 @@ class Watched(Outgoing):
         super().transmit(now, put, affords)
         gap = 0.0 if srtt is None else srtt * self.congestion.smss / (gain * cwnd)
         if self.sender.serial > before:
-            self.left.append((now, self.sender.serial - before, gap, self.sender.flight - cwnd))
+            over = self.sender.flight - self.congestion.flight_limit()
+            self.left.append((now, self.sender.serial - before, gap, over))
 
 
 def noted(**direction: Any) -> list[tuple[float, int, float, float]]:
@@ -132,7 +165,7 @@ def test_sds_are_spread_at_no_less_than_the_spacing() -> None:
             assert sum(note[1] for note in inside) <= math.ceil(0.25 / least) + 4
 
 
-def test_window_is_never_exceeded_but_by_the_first_retransmission() -> None:
+def test_flight_limit_is_never_exceeded_but_by_the_first_retransmission() -> None:
     over = [note for note in noted(loss_probability=0.01) if note[3] > 0.5]
     assert all(note[1] == 1 for note in over)
 

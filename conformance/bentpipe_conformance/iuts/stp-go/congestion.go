@@ -8,6 +8,7 @@ type congestion struct {
 	smss           int
 	counted        int // octets reported as arrived since the last growth in congestion avoidance
 	most           int // the window needs no more
+	answered       bool // a valid STAT has come
 }
 
 const unlimited = 1 << 40
@@ -35,9 +36,18 @@ func (w *congestion) arrived(octets int) {
 	w.cwnd = min(w.cwnd, w.most)
 }
 
+// limit is how much may be in flight (STP-CG-002): reports are a third of a round trip apart, except
+// in a small window.
+func (w *congestion) limit() int {
+	if w.answered && !w.small() {
+		return w.cwnd * 4 / 3
+	}
+	return w.cwnd
+}
+
 // lost halves the window (STP-CG-005); flight is what was in flight before.
 func (w *congestion) lost(flight int) {
-	w.ssthresh = max(flight/2, 2*w.smss)
+	w.ssthresh = max(min(flight, w.cwnd)/2, 2*w.smss)
 	w.cwnd = w.ssthresh
 	w.counted = 0
 }

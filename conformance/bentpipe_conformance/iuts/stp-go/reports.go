@@ -35,6 +35,7 @@ func (s *sender) stat(now instant, p *packet) bool {
 		s.rtt.measure(now - s.polled[p.nPS%pollRecord])
 	}
 	s.vtPA = p.nPS
+	s.window.answered = true
 	s.unanswered, s.unheard = never, false
 	s.silences, s.inRow, s.silentFrom = 0, 0, never
 	r := s.begin(p.sequence, p.nMR)

@@ -292,6 +292,22 @@ func TestMissingSDIsSentAgainOnlyIfItsStampIsBelowTheSTATs(t *testing.T) {
 	}
 }
 
+func TestFlightLimitIsAThirdMoreInALargeWindowOnceASTATHasCome(t *testing.T) {
+	w := congestion{}
+	w.start(1000, 10, 100)
+	if w.limit() != 10_000 {
+		t.Errorf("before a STAT: %d", w.limit())
+	}
+	w.answered, w.cwnd = true, 12_000
+	if w.limit() != 16_000 {
+		t.Errorf("twelve SMSS: %d", w.limit())
+	}
+	w.lost(16_000)
+	if w.cwnd != 6000 || w.limit() != 6000 {
+		t.Errorf("after a loss: window %d, limit %d", w.cwnd, w.limit())
+	}
+}
+
 func TestLossHalvesTheWindowOnce(t *testing.T) {
 	s := newScript(t)
 	s.ep.cfg.initialWindow = 10

@@ -145,7 +145,7 @@ const (
 // obstacle tells what keeps the sender from sending, apart from time.
 func (s *sender) obstacle() obstacle {
 	if again := s.nextAgain(); again != nil {
-		if !s.free && s.flight+again.octets() > s.window.cwnd {
+		if !s.free && s.flight+again.octets() > s.window.limit() {
 			return noWindow
 		}
 		return none
@@ -157,7 +157,7 @@ func (s *sender) obstacle() obstacle {
 		return noCredit
 	}
 	size := max(1, min(len(s.buffer), s.window.smss))
-	if len(s.sds) >= s.c.ep.cfg.window || s.flight+size > s.window.cwnd {
+	if len(s.sds) >= s.c.ep.cfg.window || s.flight+size > s.window.limit() {
 		return noWindow
 	}
 	return none

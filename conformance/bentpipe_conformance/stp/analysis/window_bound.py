@@ -15,7 +15,12 @@ from typing import Literal
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, RoundTrips
-from bentpipe_conformance.stp.analysis.window import MOST_INITIAL_WINDOW, largest_smss
+from bentpipe_conformance.stp.analysis.window import (
+    LOW_WINDOW,
+    MOST_INITIAL_WINDOW,
+    largest_smss,
+    smss,
+)
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
 PROCESSING_S = 0.02
@@ -39,6 +44,8 @@ class Bounded:
     Attributes:
         sd: the SD.
         window: the largest congestion window, octets.
+        wide_from: the window from which on more than it may be in flight, octets; infinity before
+            the first STAT.
         phase: what bounded it.
         exempt: it is the retransmission that need not wait for the window (STP-CG-006).
         reduction: the report of the last reduction, None when there was none.
@@ -47,10 +54,16 @@ class Bounded:
 
     sd: SdSent
     window: float
+    wide_from: float
     phase: Phase
     exempt: bool
     reduction: ReportHeard | None
     threshold: float
+
+    def limit(self, margin: int = 0) -> float:
+        """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window."""
+        window = self.window + margin
+        return window * 4 / 3 if window >= self.wide_from else window
 
 
 @dataclass(slots=True)
@@ -79,15 +92,19 @@ class _Bound:
             self.arrived -= self.window
             self.window += self.smss
 
-    def reduce(self, report: ReportHeard, flight: int) -> None:
+    def counted(self, flight: int) -> float:
+        """What a reduction halves: no more than the window counts of what is in flight."""
+        return min(flight, self.window)
+
+    def reduce(self, report: ReportHeard, counted: float) -> None:
         """STP-CG-005."""
-        self.threshold = self.window = max(flight / 2, 2 * self.smss)
+        self.threshold = self.window = max(counted / 2, 2 * self.smss)
         self.phase, self.arrived, self.since = "reduced", 0.0, 0.0
         self.reduced_at, self.reduction, self.exempt = report.time, report, True
 
     def collapse(self, time: float, flight: int) -> None:
         """STP-CG-007."""
-        self.threshold = max(flight / 2, 2 * self.smss)
+        self.threshold = max(self.counted(flight) / 2, 2 * self.smss)
         self.window = self.smss
         self.phase, self.arrived, self.reduced_at = "silence", 0.0, time
 
@@ -99,13 +116,15 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
         return
     bound = _Bound(largest_smss(flow), float(MOST_INITIAL_WINDOW * largest_smss(flow)))
     flying, waiting = _Flying(), _Waiting(trips)
+    wide_from = math.inf
     for event in flow.events:
         if isinstance(event, SdSent):
             if event.stp.type != BEGIN:
                 exempt = bound.exempt and not event.new
                 yield Bounded(
-                    event, bound.window, bound.phase, exempt, bound.reduction, bound.threshold
-                )
+                    event, bound.window, wide_from, bound.phase, exempt, bound.reduction,
+                    bound.threshold,
+                )  # fmt: skip
                 bound.exempt = bound.exempt and event.new
             flying.leaves(event)
         elif isinstance(event, PollSent):
@@ -114,7 +133,9 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
             if waiting.twice_silent(event.time):
                 bound.collapse(event.time, flying.octets)
             waiting.heard(event)
-            before = flying.octets
+            if event.is_stat:
+                wide_from = LOW_WINDOW * smss(flow)
+            before = bound.counted(flying.octets)
             bound.grow(flying.arrive(event.arrived))
             settled = bound.reduced_at + PROCESSING_S + flow.timing_error
             if flying.lose(event.wanted) > settled:

@@ -17,7 +17,7 @@ from bentpipe_conformance.stp.checkers.common import bounded_of, round_trips_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
 BEYOND_DOUBT = 2
-"""Times the largest permitted window from which on no rule of growth explains what is in flight:
+"""Times the largest permitted flight from which on no rule of growth explains what is in flight:
 the window is not kept at all (STP-CG-002)."""
 
 TICK_S = 0.01
@@ -83,19 +83,20 @@ def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
         octets = octets_with(item.sd)
         if item.exempt:
             continue
-        if octets > BEYOND_DOUBT * item.window:
+        if octets > BEYOND_DOUBT * item.limit():
             yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}, the window cannot have "
-                f"been larger than {item.window:.0f}",
+                f"{octets} octets are in flight with SD {item.sd.number}, the flight limit cannot "
+                f"have been larger than {item.limit():.0f}",
                 item.sd,
-                expected=f"at most {item.window:.0f} octets",
+                expected=f"at most {item.limit():.0f} octets",
                 actual=f"{octets} octets",
             )
             return
-        kept = item if octets <= item.window else kept
+        kept = item if octets <= item.limit() else kept
     if kept is not None:
         yield context.holds(
-            f"{octets_with(kept.sd)} octets in flight, the window may have been {kept.window:.0f}",
+            f"{octets_with(kept.sd)} octets in flight, the flight limit may have been "
+            f"{kept.limit():.0f}",
             kept.sd,
         )
 
@@ -115,7 +116,7 @@ def congestion_avoidance(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("STP-CG-005")
 def loss_halves_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """What is in flight after a reduction, until a window has arrived."""
-    yield from _within(flow, context, "reduced", "half of what was in flight")
+    yield from _within(flow, context, "reduced", "with half of the window or of what was in flight")
 
 
 @checker("STP-CG-007")
@@ -135,17 +136,17 @@ def _within(
         octets = octets_with(item.sd)
         where = (item.sd,) if item.reduction is None else (item.reduction, item.sd)
         # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
-        if octets > item.window + margin:
+        if octets > item.limit(margin):
             yield context.violated(
                 f"{octets} octets are in flight with SD {item.sd.number}", *where,
-                expected=f"at most {item.window + margin:.0f} octets: {permitted}",
+                expected=f"at most {item.limit(margin):.0f} octets: {permitted}",
                 actual=f"{octets} octets",
             )  # fmt: skip
             return
         kept.append(item)
     if len(kept) >= least:
         yield context.holds(
-            f"{octets_with(kept[-1].sd)} octets in flight, {kept[-1].window:.0f} are permitted: "
+            f"{octets_with(kept[-1].sd)} octets in flight, {kept[-1].limit():.0f} are permitted: "
             f"{permitted}",
             kept[-1].sd,
         )
