@@ -90,6 +90,38 @@ def test_ustat_never_retransmitted() -> None:
     assert later(story, 20.0).verdicts("STP-DT-014") == FAIL
 
 
+# Retransmission without a report
+
+
+def test_sd_that_a_report_named_sent_again() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01)
+    assert later(story).verdicts("STP-DT-027") == PASS
+
+
+def test_sd_that_no_report_named_sent_again() -> None:
+    story = sent().iut(SD, 2, data=DATA, after=2.0)
+    assert later(story).verdicts("STP-DT-027") == FAIL
+    beside = sent().tester(STAT, 2, elements=(2, 3, 4), after=RTT).iut(SD, 5, data=DATA, after=0.01)
+    assert later(beside).verdicts("STP-DT-027") == FAIL
+
+
+def test_sd_sent_a_third_time_for_one_report() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01).iut(SD, 2, data=DATA, after=0.5)
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-027")
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0.05, set()), (0.5, FAIL)])
+def test_sd_that_has_arrived_sent_again(after: float, verdict: set[Verdict]) -> None:
+    story = sent().tester(STAT, 4, after=RTT).iut(SD, 2, data=DATA, after=after)
+    assert later(story).verdicts("STP-DT-027") == verdict
+
+
+def test_sd_that_a_report_to_be_discarded_named_is_a_matter_of_that_report() -> None:
+    story = sent().tester(STAT, 2, n_ps=9, elements=(2, 3, 6), after=RTT)
+    story.iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-027")
+
+
 # POLLs by timer
 
 

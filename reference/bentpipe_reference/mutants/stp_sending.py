@@ -162,6 +162,35 @@ class ProbesSteadily(Polling):
         return self.poll_interval()
 
 
+def _await_all(sender: Sender, report: Report) -> None:
+    """Queue every SD that is under way."""
+    for number in list(sender._numbers):
+        entry = sender._kept[number]
+        if not entry.queued:
+            sender.queue(entry, report)
+
+
+class RepeatsAtSilence(Outgoing):
+    """Takes what is under way for lost when a silence ends, as a retransmission timer does."""
+
+    def expire(self, now: float) -> bool:
+        before = self.polling.silences
+        alive = super().expire(now)
+        if self.polling.silences > before:
+            _await_all(self.sender, Report(None, self.sender.flight))
+        return alive
+
+
+class GoesBack(Sender):
+    """Retransmits everything under way once a STAT reports one SD missing."""
+
+    def on_stat(self, stat: Stat) -> Report | None:
+        report = super().on_stat(stat)
+        if report is not None and report.lost:
+            _await_all(self, report)
+        return report
+
+
 def _sender(identifier: str, breaks: str, title: str, sender: type[Sender]) -> Mutant:
     return Mutant(identifier, breaks, title, with_parts(sender_class=sender), "stp1")
 
@@ -196,6 +225,10 @@ MUTANTS = (
             "works off STATs for POLLs that were never sent", TakesStatsOfNoPoll),
     _sender("stp-grants-before-it-checks", "STP-DT-023", "takes the credit of invalid USTATs",
             GrantsBeforeItChecks),
+    Mutant("stp-repeats-at-silence", "STP-DT-027", "retransmits by a timer",
+           with_parts(outgoing_class=RepeatsAtSilence), "stp1"),
+    _sender("stp-goes-back", "STP-DT-027",
+            "retransmits everything under way for one missing SD", GoesBack),
     Mutant("stp-never-probes", "STP-DT-025", "waits for credit without asking",
            with_parts(outgoing_class=NeverProbes), "stp1"),
     Mutant("stp-probes-steadily", "STP-DT-025", "asks for credit at the poll interval for ever",

@@ -15,6 +15,9 @@ from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import round_trips
 from bentpipe_conformance.stp.wire import BEGIN
 
+RACE_S = 0.1
+"""Seconds after a report in which what it shows as arrived may be sent for having been missing."""
+
 PATIENCE_S, PATIENCE_RTTS = 2.0, 3.0
 """A silence longer than both together is no pacing: at one SMSS it asks for 0.8 of a round trip."""
 
@@ -40,15 +43,17 @@ class Neglect:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """A retransmission of an SD that no report made await it, and that had not arrived.
+    """A retransmission of an SD that no report made await it.
 
     Attributes:
         sd: the retransmission.
         named: the reports, faulty ones too, that named it missing since it was last sent.
+        arrived: when it was reported as arrived, seconds; None when it was not.
     """
 
     sd: SdSent
     named: tuple[ReportHeard, ...]
+    arrived: float | None = None
 
 
 @dataclass
@@ -69,11 +74,12 @@ class Retransmissions:
 @dataclass
 class _Walk:
     patience: float
+    race: float
     found: Retransmissions
     last: dict[int, SdSent] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
     under_way: set[int] = field(default_factory=set)
-    arrived: set[int] = field(default_factory=set)
+    arrived: dict[int, float] = field(default_factory=dict)
     waiting: dict[int, ReportHeard] = field(default_factory=dict)
     reports: list[ReportHeard] = field(default_factory=list)
     empty_since: float | None = None
@@ -81,16 +87,16 @@ class _Walk:
     def sends(self, sd: SdSent) -> None:
         self.stop_waiting(sd.time)
         number = sd.number
-        if not sd.new and number not in self.waiting and number not in self.arrived:
-            self._unasked(sd)
+        if not sd.new and number not in self.waiting:
+            self._unasked(sd, self.arrived.get(number))
         self.waiting.pop(number, None)
         if number not in self.arrived:
             self.under_way.add(number)
         self.last[number] = sd
         self.times[number] = self.times.get(number, 0) + 1
 
-    def _unasked(self, sd: SdSent) -> None:
-        if sd.stp.type == BEGIN:
+    def _unasked(self, sd: SdSent, arrived: float | None) -> None:
+        if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
             return
         before = self.last[sd.number].packet.number if sd.number in self.last else 0
         named = tuple(
@@ -98,14 +104,14 @@ class _Walk:
             for report in self.reports
             if report.packet.number > before and names_missing(report, sd.number)
         )
-        self.found.unasked.append(Unasked(sd, named))
+        self.found.unasked.append(Unasked(sd, named, arrived))
 
     def hears(self, report: ReportHeard, proven: bool) -> None:
         self.reports.append(report)
         if report.fault:
             return
         for number in report.arrived:
-            self.arrived.add(number)
+            self.arrived.setdefault(number, report.time)
             self.under_way.discard(number)
             self.waiting.pop(number, None)
         for number in report.wanted:
@@ -135,7 +141,8 @@ def retransmissions(flow: Flow, path_class: str = "geo") -> Retransmissions:
     found = Retransmissions()
     bounds = round_trips(flow, path_class).bounds(flow.until)
     rtt = bounds[1] if bounds else 0.0
-    walk = _Walk(PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error, found)
+    patience = PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error
+    walk = _Walk(patience, RACE_S + flow.timing_error, found)
     end = flow.until if flow.ended is None else flow.ended
     proven = flow.iut_calls
     confirmed = min((p.number for p in flow.bgaks if not p.outgoing), default=None)

@@ -77,11 +77,30 @@ def _by_report(
 
 def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
     """Whether all reports that can be the cause are of one kind; else two explanations exist."""
-    return bool(item.named) and all(mine(report) for report in item.named)
+    if item.arrived is not None or not item.named:
+        return False
+    return all(mine(report) for report in item.named)
 
 
 def _begins_with_data(flow: Flow) -> int:
     return sum(sd.stp.type == BEGIN for sd in flow.sds_sent)
+
+
+@checker("STP-DT-027")
+def only_reports_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
+    """SDs that were sent again, by whether any report since their last transmission named them."""
+    unasked = {item.sd.packet.number: item for item in retransmissions_of(context).unasked}
+    for sd in flow.sds_sent:
+        item = unasked.get(sd.packet.number)
+        if item is not None and not item.named:
+            arrived = item.arrived is not None
+            yield context.violated(
+                f"SD {sd.number} was sent again, though "
+                f"{'it had been reported as arrived' if arrived else 'no report had named it'}",
+                sd,
+            )
+        elif sd.awaited is not None:
+            yield context.holds(f"SD {sd.number} was sent again for a report", sd.awaited, sd)
 
 
 @checker("STP-DT-009")

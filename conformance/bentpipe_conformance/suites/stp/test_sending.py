@@ -12,7 +12,7 @@ NEGLECT_S = 6.0
 """Seconds after which a sender with nothing in flight has surely neglected what is missing."""
 
 
-@case("STP-DT-003", "STP-DT-009", "STP-DT-014", "STP-DT-015", "STP-DT-016")
+@case("STP-DT-003", "STP-DT-009", "STP-DT-014", "STP-DT-015", "STP-DT-016", "STP-DT-027")
 def test_ready_stream_with_losses(peer: Peer) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
     connection = peer.connect("chargen", credit=48)
@@ -81,7 +81,7 @@ def test_ready_stat_says_nothing_of_the_last_sds(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-DT-004")
+@case("STP-DT-004", "STP-DT-027")
 def test_ready_polls_are_lost(peer: Peer) -> None:
     """With nothing new to send and its POLL unanswered, the sender asks by timer."""
     connection, base = open_stream(peer)
