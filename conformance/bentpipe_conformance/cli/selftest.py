@@ -31,7 +31,7 @@ def selftest(
     """Run every case against every mutant of the reference, in virtual time.
 
     Each mutant breaks one requirement and must fail on it; the true reference must meet every
-    requirement in all profiles. Exit status 0 when all of this holds, 1 otherwise.
+    requirement in all profiles and settings. Exit status 0 when all of this holds, 1 otherwise.
     """
     from bentpipe_conformance.selftest import running
 
@@ -76,7 +76,8 @@ def _print(outcome: dict[str, Any]) -> None:
     ):
         for row in outcome[key]:
             console.print(
-                f"[bold red]{title}[/] ({row['profile']}) {row['requirement']}: {row['sentence']}"
+                f"[bold red]{title}[/] ({' '.join((row['profile'], row['setting'])).strip()}) "
+                f"{row['requirement']}: {row['sentence']}"
             )
     for key, title in (
         ("requirements_without_mutant", "No mutant breaks"),

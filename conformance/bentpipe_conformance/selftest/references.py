@@ -1,9 +1,9 @@
-"""The true reference of each suite and profile, and what it claims."""
+"""The true reference of each suite and profile, its settings, and what it claims under each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bentpipe_reference.link.profile import LinkProfile
@@ -28,6 +28,37 @@ SNR_ICS: Mapping[str, Any] = {
 }
 
 
+Configure = Callable[[Any], Any]
+"""Turns the configuration of a true reference into another setting's, or a mutant's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Another way to set the true reference up, under which it has to be as right as ever.
+
+    Attributes:
+        configure: turns its usual configuration into this one.
+        ics: what its conformance statement then answers differently.
+    """
+
+    configure: Configure
+    ics: Mapping[str, Any]
+
+
+STP_RATE_BPS = 600_000
+STP_SETTINGS: Mapping[str, Setting] = {
+    "max-rate": Setting(
+        lambda config: replace(config, max_rate=STP_RATE_BPS),
+        {"rate_limit": True, "rate_limit_bps": STP_RATE_BPS},
+    ),
+    "reordering": Setting(lambda config: replace(config, fifo=False), {"fifo": False}),
+    "vbdc": Setting(lambda config: replace(config, path_class="vbdc"), {"path_class": "vbdc"}),
+    "initial-window-10": Setting(
+        lambda config: replace(config, initial_window=10), {"initial_window_sds": 10}
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """The true reference of a suite.
@@ -37,15 +68,13 @@ class Reference:
         lane: a lane with the reference of a profile on a link, from a seed; ``configure`` turns
             its configuration into a mutant's.
         encapsulation: how its packets travel.
+        settings: other settings, by name.
     """
 
     ics: Mapping[str, Any]
     lane: Callable[[str, Configure | None, LinkProfile, int], SimulatedLane]
     encapsulation: Encapsulation = IN_UDP
-
-
-Configure = Callable[[Any], Any]
-"""Turns the configuration of a true reference into a mutant's."""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
 def _snr_lane(
@@ -61,4 +90,4 @@ def reference_of(suite: Suite) -> Reference:
         return Reference(SNR_ICS, _snr_lane)
     assert suite is STP
     description = load_iut("stp-reference-simulated")
-    return Reference(description.ics, stp_lane, description.encapsulation)
+    return Reference(description.ics, stp_lane, description.encapsulation, STP_SETTINGS)

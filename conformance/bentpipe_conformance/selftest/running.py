@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from bentpipe_reference.link.profile import load_profiles
@@ -16,9 +17,11 @@ from bentpipe_conformance.pooling import follow_parent
 from bentpipe_conformance.running import RunSettings, run_case
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
-from bentpipe_conformance.selftest.references import reference_of
+from bentpipe_conformance.selftest.references import Configure, reference_of
 from bentpipe_conformance.suite import suite_named
 from bentpipe_conformance.verdict import Verdict
+
+_REFERENCE = "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,13 @@ class Subject:
         name: the mutant's identifier, or ``reference``.
         profile: a profile of the suite.
         target: the requirement the mutant breaks; empty for the reference.
+        setting: of the reference, or of the one that is mutated; empty for the usual one.
     """
 
     name: str
     profile: str
     target: str = ""
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,8 @@ class SubjectResult:
     Attributes:
         subject: whom.
         failed: requirements with at least one failing finding, and the first sentence of each.
-        open: targets of cases that stayed inconclusive or in error, with the sentence.
+        open: targets of cases that stayed inconclusive or in error, with the sentence; under
+            another setting than the usual one only those that no case decides.
     """
 
     subject: Subject
@@ -57,15 +63,21 @@ class SubjectResult:
 
 
 def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
-    """The true reference in each profile, then every mutant of the suite (or those named)."""
+    """The true reference in each profile and setting, then every mutant, or those named."""
     record = suite_named(suite)
     mutants = [
-        Subject(item.id, item.profile, item.breaks)
+        Subject(item.id, item.profile, item.breaks, item.setting)
         for item in load_mutants().values()
         if item.breaks.startswith(record.prefix)
         and (not only or item.id in only or item.breaks in only)
     ]
-    return [*(Subject("reference", profile) for profile in record.profiles), *mutants]
+    settings = ("", *reference_of(record).settings)
+    references = [
+        Subject(_REFERENCE, profile, setting=setting)
+        for profile in record.profiles
+        for setting in settings
+    ]
+    return [*references, *mutants]
 
 
 def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> SubjectResult:
@@ -73,18 +85,32 @@ def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> Subjec
     link = load_profiles()["geo"]
     record = suite_named(suite)
     reference = reference_of(record)
+    changes = []
+    ics = dict(reference.ics)
+    if subject.setting:
+        setting = reference.settings[subject.setting]
+        changes.append(setting.configure)
+        ics |= setting.ics
+    if subject.target:
+        changes.append(load_mutants()[subject.name].configure)
     settings = RunSettings(
-        subject.profile, reference.ics, link.round_trip_s, seed,
+        subject.profile, ics, link.round_trip_s, seed,
         suite=record, encapsulation=reference.encapsulation,
     )  # fmt: skip
-    configure = load_mutants()[subject.name].configure if subject.target else None
-    lane = reference.lane(subject.profile, configure, link, seed)
+    lane = reference.lane(subject.profile, _in_turn(changes), link, seed)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
+    passed: set[str] = set()
     for item in load_cases(suite).values():
         if subject.profile in item.profiles and not item.extra:
-            _judge_case(item, lane, settings, failed, still_open)
+            passed |= _judge_case(item, lane, settings, failed, still_open)
+    if subject.setting:
+        still_open = {name: why for name, why in still_open.items() if name not in passed}
     return SubjectResult(subject, failed, still_open)
+
+
+def _in_turn(changes: Sequence[Configure]) -> Configure:
+    return lambda config: reduce(lambda changed, change: change(changed), changes, config)
 
 
 def _judge_case(
@@ -93,13 +119,15 @@ def _judge_case(
     settings: RunSettings,
     failed: dict[str, str],
     still_open: dict[str, str],
-) -> None:
+) -> set[str]:
+    """Run a case, note what failed and what stayed open, and return what passed."""
     outcome = run_case(item, lane, settings, judged_by=shared_judge())
     for finding in outcome.findings:
         if finding.verdict is Verdict.FAIL:
             failed.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")
         elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
             still_open.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")
+    return {item.requirement for item in outcome.findings if item.verdict is Verdict.PASS}
 
 
 def run(
@@ -142,12 +170,14 @@ def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
         "caught": sum(item.caught for item in mutants),
         "missed": [item.subject.name for item in mutants if not item.caught],
         "reference_failures": [
-            {"profile": item.subject.profile, "requirement": name, "sentence": sentence}
+            {"profile": item.subject.profile, "setting": item.subject.setting,
+             "requirement": name, "sentence": sentence}
             for item in references
             for name, sentence in item.failed.items()
         ],
         "reference_open": [
-            {"profile": item.subject.profile, "requirement": name, "sentence": sentence}
+            {"profile": item.subject.profile, "setting": item.subject.setting,
+             "requirement": name, "sentence": sentence}
             for item in references
             for name, sentence in item.open.items()
         ],

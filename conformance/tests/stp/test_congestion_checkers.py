@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.selftest.stp_story import StpStory
+from bentpipe_conformance.selftest.stp_story import CLAIMS, StpStory
 from bentpipe_conformance.stp.wire import SD, SDP, STAT, USTAT
 from bentpipe_conformance.verdict import Verdict
 
@@ -170,3 +170,50 @@ def test_burst_after_a_long_rest_is_no_burst_after_silence() -> None:
     stream = Stream().sends(4).hears()
     stream.story.tester(SD, 0, after=10.0)
     assert Verdict.FAIL not in stream.sends(4).hears().sends(6).hears().verdicts("STP-CG-007")
+
+
+def dialogue(turns: int, bulk: int, service: int = 7) -> StpStory:
+    """One SD each way in every turn, then much to echo at once."""
+    story = StpStory(credit=2048, max_sd=OCTETS).opened()
+    for turn in range(turns):
+        story.tester(SD, turn, data=DATA, after=0.01)
+        story.iut(SDP, turn, data=DATA, n_ps=turn + 1, after=0.001)
+        story.tester(STAT, turn + 1, n_ps=turn + 1, after=RTT)
+    for number in range(turns, turns + 60):
+        story.tester(SD, number, data=DATA, after=0.001)
+    for number in range(turns, turns + bulk):
+        story.iut(SD, number, data=DATA, after=0.01)
+    return story.tester(SD, 0, after=2.0).of_service(service)
+
+
+@pytest.mark.parametrize(("bulk", "verdict"), [(2, PASS), (10, PASS), (14, PASS), (15, FAIL)])
+def test_burst_after_a_dialogue(bulk: int, verdict: set[Verdict]) -> None:
+    assert dialogue(30, bulk).verdicts("STP-CG-010") == verdict
+
+
+def test_burst_after_a_dialogue_of_a_service_that_may_have_more_to_send_says_nothing() -> None:
+    assert dialogue(30, 40, service=19).verdicts("STP-CG-010") == set()
+
+
+def test_dialogue_that_leaves_no_larger_window_says_nothing() -> None:
+    assert dialogue(1, 10).verdicts("STP-CG-010") == set()
+
+
+RATE_BPS = 1_000_000
+
+
+def at_a_rate(gap: float) -> set[Verdict]:
+    """A stream of packets of 1,040 octets, of which one takes 8.32 ms."""
+    story = StpStory(credit=2048, max_sd=OCTETS).opened()
+    for number in range(60):
+        story.iut(SD, number, data=DATA, after=gap)
+    claims = {**CLAIMS, "rate_limit": True, "rate_limit_bps": RATE_BPS}
+    return story.tester(SD, 0, after=2.0).verdicts("STP-CG-009", claims)
+
+
+@pytest.mark.parametrize(
+    ("gap", "verdict"), [(0.05, set()), (0.00832, PASS), (0.0064, PASS), (0.0058, FAIL)]
+)
+def test_packets_at_a_maximum_rate(gap: float, verdict: set[Verdict]) -> None:
+    """Four more than the rate permits may leave within 0.1 s."""
+    assert at_a_rate(gap) == verdict

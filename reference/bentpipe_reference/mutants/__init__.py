@@ -28,6 +28,7 @@ class Mutant:
         title: the defect in one sentence.
         configure: turns the configuration of the true reference into the mutant's.
         profile: the profile whose reference it mutates, ``hk99``, ``rfc`` or ``stp1``.
+        setting: of the reference that is mutated, such as ``max-rate``; empty for its usual one.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Mutant:
     title: str
     configure: Callable[[Any], Any]
     profile: str = "rfc"
+    setting: str = ""
 
 
 def with_sender(sender_class: type[Sender]) -> Callable[[EndpointConfig], EndpointConfig]:

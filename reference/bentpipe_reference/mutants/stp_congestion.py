@@ -65,11 +65,32 @@ class SleepsThroughSilence(Congestion):
         pass
 
 
+class GrowsUnused(Congestion):
+    """Grows by whatever arrives, however little of the window was used."""
+
+    def uses_window(self, flight: int) -> bool:
+        return True
+
+
 class SendsInBursts(Pacer):
     """Sends whatever the window permits at once."""
 
     def window_gap(self, octets: int) -> float:
         return 0.0
+
+
+class IgnoresTheRate(Pacer):
+    """Spreads SDs by the window alone."""
+
+    def rate_gap(self, octets: int) -> float:
+        return 0.0
+
+
+class DoublesTheRate(Pacer):
+    """Takes the maximum rate for twice what it is."""
+
+    def rate_gap(self, octets: int) -> float:
+        return super().rate_gap(octets) / 2
 
 
 MUTANTS = (
@@ -90,6 +111,12 @@ MUTANTS = (
            with_parts(congestion_class=WaitsForRoom), "stp1"),
     Mutant("stp-sleeps-through-silence", "STP-CG-007", "keeps its window through silences",
            with_parts(congestion_class=SleepsThroughSilence), "stp1"),
+    Mutant("stp-ignores-the-rate", "STP-CG-009", "knows no maximum rate",
+           with_parts(pacer_class=IgnoresTheRate), "stp1", "max-rate"),
+    Mutant("stp-doubles-the-rate", "STP-CG-009", "sends at twice its maximum rate",
+           with_parts(pacer_class=DoublesTheRate), "stp1", "max-rate"),
+    Mutant("stp-grows-unused", "STP-CG-010", "lets a window grow of which little is used",
+           with_parts(congestion_class=GrowsUnused), "stp1"),
     Mutant("stp-sends-in-bursts", "STP-CG-008", "sends whatever the window permits at once",
            with_parts(pacer_class=SendsInBursts), "stp1"),
 )  # fmt: skip

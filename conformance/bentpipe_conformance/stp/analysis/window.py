@@ -6,6 +6,7 @@ From above: it begins with at most the declared initial window and grows by what
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bentpipe_conformance.stp.analysis.events import ReportHeard, SdSent
@@ -78,7 +79,7 @@ def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
 
 
 def surely_low_until(flow: Flow, initial_window: int) -> float:
-    """Until when the window cannot have reached ten SMSS, seconds.
+    """Until when the window cannot have reached ten SMSS, seconds; minus infinity for never.
 
     Args:
         flow: the connection.
@@ -86,6 +87,8 @@ def surely_low_until(flow: Flow, initial_window: int) -> float:
     """
     size = smss(flow)
     most = initial_window * size
+    if initial_window >= LOW_WINDOW:
+        return -math.inf
     for report in flow.reports_heard:
         if report.fault:
             continue

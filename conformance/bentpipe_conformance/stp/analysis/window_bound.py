@@ -14,6 +14,7 @@ from typing import Literal
 
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.analysis.idleness import idle_flights
 from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, RoundTrips
 from bentpipe_conformance.stp.analysis.window import (
     LOW_WINDOW,
@@ -44,6 +45,7 @@ class Bounded:
     Attributes:
         sd: the SD.
         window: the largest congestion window, octets.
+        used: the same where an unused window does not grow (STP-CG-010).
         wide_from: the window from which on more than it may be in flight, octets; infinity before
             the first STAT.
         phase: what bounded it.
@@ -54,6 +56,7 @@ class Bounded:
 
     sd: SdSent
     window: float
+    used: float
     wide_from: float
     phase: Phase
     exempt: bool
@@ -62,7 +65,13 @@ class Bounded:
 
     def limit(self, margin: int = 0) -> float:
         """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window."""
-        window = self.window + margin
+        return self._limit(self.window + margin)
+
+    def used_limit(self, margin: int = 0) -> float:
+        """The same where an unused window does not grow."""
+        return self._limit(self.used + margin)
+
+    def _limit(self, window: float) -> float:
         return window * 4 / 3 if window >= self.wide_from else window
 
 
@@ -92,6 +101,10 @@ class _Bound:
             self.arrived -= self.window
             self.window += self.smss
 
+    def grow_little(self, octets: int, flight: int) -> None:
+        """STP-CG-010: only a window of which ``flight`` is half or more may have grown."""
+        self.window = max(self.window, min(self.window + octets, 2 * flight + self.smss))
+
     def counted(self, flight: int) -> float:
         """What a reduction halves: no more than the window counts of what is in flight."""
         return min(flight, self.window)
@@ -114,7 +127,9 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
     sender = flow.sender
     if sender is None:
         return
-    bound = _Bound(largest_smss(flow), float(MOST_INITIAL_WINDOW * largest_smss(flow)))
+    size = largest_smss(flow)
+    bound, used = (_Bound(size, float(MOST_INITIAL_WINDOW * size)) for _ in range(2))
+    idle = idle_flights(flow)
     flying, waiting = _Flying(), _Waiting(trips)
     wide_from = math.inf
     for event in flow.events:
@@ -122,8 +137,8 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
             if event.stp.type != BEGIN:
                 exempt = bound.exempt and not event.new
                 yield Bounded(
-                    event, bound.window, wide_from, bound.phase, exempt, bound.reduction,
-                    bound.threshold,
+                    event, bound.window, used.window, wide_from, bound.phase, exempt,
+                    bound.reduction, bound.threshold,
                 )  # fmt: skip
                 bound.exempt = bound.exempt and event.new
             flying.leaves(event)
@@ -132,14 +147,22 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             if waiting.twice_silent(event.time):
                 bound.collapse(event.time, flying.octets)
+                used.collapse(event.time, flying.octets)
             waiting.heard(event)
             if event.is_stat:
                 wide_from = LOW_WINDOW * smss(flow)
-            before = bound.counted(flying.octets)
-            bound.grow(flying.arrive(event.arrived))
+            before = flying.octets
+            halved = [(item, item.counted(before)) for item in (bound, used)]
+            bound.grow(flying.size(event.arrived))
+            used.grow(flying.size([n for n in event.arrived if n not in idle]))
+            for number in event.arrived:
+                if number in idle:
+                    used.grow_little(flying.size([number]), idle[number])
+            flying.arrive(event.arrived)
             settled = bound.reduced_at + PROCESSING_S + flow.timing_error
             if flying.lose(event.wanted) > settled:
-                bound.reduce(event, before)
+                for item, counted in halved:
+                    item.reduce(event, counted)
 
 
 @dataclass(slots=True)
@@ -158,17 +181,19 @@ class _Flying:
         self.sizes[sd.number] = max(len(sd.stp.data), 1)
         self.sent[sd.number] = sd.time
 
-    def arrive(self, numbers: Sequence[int]) -> int:
-        """So many octets arrived."""
+    def size(self, numbers: Sequence[int]) -> int:
+        """Octets of these SDs."""
+        return sum(self.sizes.get(number, 0) for number in numbers)
+
+    def arrive(self, numbers: Sequence[int]) -> None:
         flown = [number for number in numbers if number not in self.missing]
         self.missing.difference_update(numbers)
-        self.octets -= sum(self.sizes.get(number, 0) for number in flown)
-        return sum(self.sizes.get(number, 0) for number in numbers)
+        self.octets -= self.size(flown)
 
     def lose(self, numbers: Sequence[int]) -> float:
         """When the latest of the lost transmissions was made."""
         self.missing.update(numbers)
-        self.octets -= sum(self.sizes.get(number, 0) for number in numbers)
+        self.octets -= self.size(numbers)
         return max((self.sent.get(number, -math.inf) for number in numbers), default=-math.inf)
 
 

@@ -73,6 +73,22 @@ def proven_at(flow: Flow) -> int | None:
     return min((*reports, *bgaks), default=None)
 
 
+RATE_TOLERANCE = 4
+"""Packets by which a maximum rate may be exceeded in a tenth of a second (STP-CG-009)."""
+
+
+def rate_gap(flow: Flow, context: Context) -> float:
+    """Seconds for which a declared maximum rate may hold an SD back; 0 without one.
+
+    A sender that has used its tolerance waits until it is gained again.
+    """
+    rate = int(context.ics.get("rate_limit_bps", 0))
+    if rate <= 0:
+        return 0.0
+    largest = max((len(sd.packet.data) for sd in flow.sds_sent), default=0)
+    return (RATE_TOLERANCE + 1) * 8 * largest / rate
+
+
 def path_class(context: Context) -> str:
     """The path class of section 8 that the IUT's timers are set for."""
     return str(context.ics.get("path_class", "geo"))

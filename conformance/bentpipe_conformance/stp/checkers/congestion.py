@@ -7,13 +7,19 @@ from collections.abc import Iterator
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import ReportHeard
 from bentpipe_conformance.stp.analysis.flow import Flow
+from bentpipe_conformance.stp.analysis.idleness import idle_flights
 from bentpipe_conformance.stp.analysis.window import (
     MOST_INITIAL_WINDOW,
     largest_smss,
     octets_with,
 )
 from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Phase
-from bentpipe_conformance.stp.checkers.common import bounded_of, round_trips_of
+from bentpipe_conformance.stp.checkers.common import (
+    RATE_TOLERANCE,
+    bounded_of,
+    rate_gap,
+    round_trips_of,
+)
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
 BEYOND_DOUBT = 2
@@ -31,6 +37,9 @@ MOST_TICKS = 3
 
 FASTEST_GAIN, SLOWEST_GAIN = 2.0, 1.25
 """g in slow start and afterwards (STP-CG-008)."""
+
+RATE_WINDOW_S = 0.1
+"""Seconds over which a maximum rate is kept (STP-CG-009)."""
 
 _LEAST_JUDGED = 3
 """SDs of a phase that have to be within the window before it counts as kept."""
@@ -125,6 +134,71 @@ def two_silences(flow: Flow, context: Context) -> Iterator[Finding]:
     yield from _within(flow, context, "silence", "one SMSS and what has arrived since", least=1)
 
 
+@checker("STP-CG-009")
+def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
+    """IP octets of packets with data within any tenth of a second, against the declared rate."""
+    rate = int(context.ics.get("rate_limit_bps", 0))
+    if rate <= 0:
+        return
+    sds = [sd for sd in flow.sds_sent if sd.stp.type != BEGIN]
+    largest = max((len(sd.packet.data) for sd in sds), default=0)
+    most = rate * RATE_WINDOW_S / 8 + RATE_TOLERANCE * largest
+    octets = first = busiest = 0
+    for last, sd in enumerate(sds):
+        octets += len(sd.packet.data)
+        while sd.time - sds[first].time > RATE_WINDOW_S - flow.timing_error:
+            octets -= len(sds[first].packet.data)
+            first += 1
+        if octets > most:
+            yield context.violated(
+                f"{last - first + 1} packets with {octets} octets left within "
+                f"{RATE_WINDOW_S:g} s at a maximum rate of {rate} bit/s",
+                sds[first], sd,
+                expected=f"at most {most:.0f} octets",
+                actual=f"{octets} octets",
+            )  # fmt: skip
+            return
+        busiest = max(busiest, octets)
+    if busiest >= rate * RATE_WINDOW_S / 16:
+        yield context.holds(
+            f"at most {busiest} octets left within {RATE_WINDOW_S:g} s, {most:.0f} are permitted",
+            sds[-1],
+        )
+
+
+@checker("STP-CG-010")
+def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Finding]:
+    """What is in flight after SDs that lack of data or credit kept few."""
+    kept: list[Bounded] = []
+    margin = largest_smss(flow)
+    for item in _replayed(flow, context):
+        if item.exempt or item.limit() <= item.used_limit(margin):
+            continue
+        octets = octets_with(item.sd)
+        most = item.used_limit(margin)
+        if octets > most:
+            yield context.violated(
+                f"{octets} octets are in flight with SD {item.sd.number}, after SDs that did not "
+                "use half of the window",
+                item.sd,
+                expected=f"at most {most:.0f} octets: ten SMSS, and what arrived of used windows",
+                actual=f"{octets} octets",
+            )
+            return
+        kept.append(item)
+    if len(kept) >= _LEAST_JUDGED and not _lacks(flow, kept[-1]):
+        yield context.holds(
+            f"{octets_with(kept[-1].sd)} octets in flight; had unused windows grown, "
+            f"{kept[-1].limit():.0f} would be permitted",
+            kept[-1].sd,
+        )
+
+
+def _lacks(flow: Flow, item: Bounded) -> bool:
+    """Whether an SD was the last for lack of data or credit, so that no window showed."""
+    return item.sd.number in idle_flights(flow)
+
+
 def _within(
     flow: Flow, context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
 ) -> Iterator[Finding]:
@@ -157,8 +231,6 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Findi
     """The first response to a report that calls for a reduction."""
     trips = round_trips_of(context)
     octets = largest_smss(flow)
-    if context.ics.get("rate_limit"):
-        return
     for item in _first_after_reductions(flow, context):
         report = item.reduction
         assert report is not None
@@ -167,6 +239,7 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Findi
             continue
         # The schedule may just have let an SD go, and the next one is due after a gap.
         due = 2 * bounds[1] * octets / (SLOWEST_GAIN * item.threshold) + SLACK_S
+        due += rate_gap(flow, context)
         if due > bounds[0] / 3:
             continue
         first = report.responses[0] if report.responses else None

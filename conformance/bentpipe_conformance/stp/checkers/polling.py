@@ -14,12 +14,21 @@ from bentpipe_conformance.stp.analysis.round_trip import (
     RoundTrips,
 )
 from bentpipe_conformance.stp.analysis.window import (
+    LOW_WINDOW,
     Span,
     high_spans,
+    largest_smss,
     octets_with,
+    smss,
     surely_low_until,
 )
-from bentpipe_conformance.stp.checkers.common import At, proven_at, round_trips_of
+from bentpipe_conformance.stp.checkers.common import (
+    At,
+    bounded_of,
+    proven_at,
+    rate_gap,
+    round_trips_of,
+)
 from bentpipe_conformance.stp.ports import CHARGEN
 from bentpipe_conformance.stp.wire import END, FIN, SDP
 
@@ -139,19 +148,26 @@ def _busiest(polls: list[PollSent], span: Span, length: float) -> list[PollSent]
 
 @checker("STP-PL-003")
 def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The last SD before the sender stops, while its window is surely small."""
-    if flow.established is None or context.ics.get("rate_limit"):
+    """The last SD before the sender stops, while its window is surely small.
+
+    It is at first, and again when the largest that the rules permit is.
+    """
+    if flow.established is None:
         return
     initial = int(context.ics.get("initial_window_sds", 4))
     until = surely_low_until(flow, initial)
     trips = round_trips_of(context)
-    for sd, next_time in _bursts_ends(flow, trips):
-        if not flow.established < sd.time < until or next_time > until + LEAST_SILENCE_S:
+    # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
+    small = LOW_WINDOW * smss(flow) - largest_smss(flow)
+    again = {item.sd.packet.number for item in bounded_of(context) if item.window < small}
+    for sd, next_time in _bursts_ends(flow, trips, rate_gap(flow, context)):
+        at_first = flow.established < sd.time < until and next_time <= until + LEAST_SILENCE_S
+        if not at_first and sd.packet.number not in again:
             continue
         yield from _polls(flow, context, sd, "the last SD of a burst")
 
 
-def _bursts_ends(flow: Flow, trips: RoundTrips) -> Iterator[tuple[SdSent, float]]:
+def _bursts_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
     """SDs after which the sender surely stopped, each with the time of what made it go on."""
     reports = [report.time for report in flow.reports_heard if not report.fault]
     end = min(time for time in (flow.ended, flow.packets[-1].time) if time is not None)
@@ -164,6 +180,7 @@ def _bursts_ends(flow: Flow, trips: RoundTrips) -> Iterator[tuple[SdSent, float]
         # Without a measurement nothing is paced.
         spread = 0.0 if bounds is None else bounds[1]
         gap = spread * max(len(sd.stp.data), 1) / (SLOWEST_GAIN * octets_with(sd))
+        gap = max(gap, least_gap)
         if next_time - sd.time > gap + 2 * FOLLOWS_S + flow.timing_error and moved <= following:
             yield sd, next_time
 
@@ -255,14 +272,13 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
     trips = round_trips_of(context)
     for start, end in _silences(flow):
         polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
+        # New data brings POLLs of its own (STP-PL-003, STP-PL-004).
+        fresh = max((sd.time for sd in flow.sds_sent if sd.new and sd.time < end), default=start)
+        polls = [poll for poll in polls if poll.time >= fresh]
         # With nothing unacknowledged STP-DT-025 and STP-SEC-001 say when to ask.
         if not polls or polls[0].vt_a >= polls[0].vt_s:
             continue
         first = polls[0]
-        # New data brings POLLs of its own (STP-PL-003, STP-PL-004).
-        fresh = (sd.time for sd in flow.sds_sent if sd.new and sd.time > first.time)
-        end = min(end, next(fresh, end))
-        polls = [poll for poll in polls if poll.time < end]
         deviation = trips.with_deviation(first.time)
         interval = trips.interval(first.time)[1]
         longest = max(LEAST_SILENCE_S, (deviation or 0.0) + interval)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from bentpipe_conformance.case import case
+from bentpipe_conformance.scripting import NotReached
+from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.peer import Peer
 
 AMPLE = 2048
 """SDs of credit that no window of these cases reaches."""
+
+DIALOGUE, TURN_OCTETS = 30, 1000
+"""Turns in which one SD goes each way, and its octets."""
+
+MUCH, LITTLE = 60, 24
+"""SDs to echo at once, and how few of them a window that had grown could still swallow."""
 
 
 @case("STP-CG-001", "STP-CG-002", "STP-CG-003", "STP-CG-008")
@@ -39,6 +47,40 @@ def test_ready_long_after_a_loss(peer: Peer) -> None:
     connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(260, lose=[24], credit=AMPLE)
     connection.abort()
+
+
+@case("STP-CG-009")
+def test_ready_stream_at_a_maximum_rate(peer: Peer) -> None:
+    """A stream that its window would let go faster, with losses on the way."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(240, lose=[150, 190, 191], credit=AMPLE)
+    connection.abort()
+
+
+@case("STP-CG-010")
+def test_ready_much_to_send_after_a_long_dialogue(peer: Peer) -> None:
+    """What went one SD at a time has not widened the window when there is much to send."""
+    connection = peer.connect("echo", credit=2)
+    reception = connection.reception
+    for turn in range(1, DIALOGUE + 1):
+        connection.sd(bytes(TURN_OCTETS), poll=True)
+        _take_in(connection, turn * TURN_OCTETS)
+    connection.deliver()
+    last = min(connection.vt_ms, connection.vt_s + MUCH)
+    if last < connection.vt_s + LITTLE:
+        raise NotReached(f"a credit of {last - connection.vt_s} SDs is too little to show a window")
+    while connection.vt_s < last:
+        connection.sds(min(4, last - connection.vt_s), octets=TURN_OCTETS)
+        peer.wait(0.05)
+    connection.deliver()
+    reception.vr_mr += AMPLE
+    connection.stat()
+    connection.collect(2 * peer.rtt + 1.0)
+    connection.abort()
+
+
+def _take_in(connection: Connection, octets: int) -> None:
+    connection.serve(lambda: len(connection.reception.stream) >= octets, credit=2)
 
 
 @case("STP-CG-007")

@@ -31,6 +31,14 @@ def test_ready_first_bursts_of_a_stream(peer: Peer) -> None:
     connection.abort()
 
 
+@case("STP-PL-003")
+def test_ready_losses_have_made_the_window_small(peer: Peer) -> None:
+    """Once losses have halved the window several times, each burst ends with a POLL again."""
+    connection = peer.connect("chargen", credit=256)
+    connection.receive(84, lose=[14, 46, 60])
+    connection.abort()
+
+
 @case("STP-PL-003", "STP-PL-006")
 def test_ready_small_credit(peer: Peer) -> None:
     """Where the credit ends a burst, its last SD asks for a STAT."""
