@@ -14,8 +14,9 @@ TICK_S = 0.005
 _BURST = 4
 """SDs that may always leave in one tick (STP-CG-008)."""
 
-_PACKETS_AT_LIMIT = 2
-"""SDs per tick at a maximum rate; with as many of catching up they are STP-CG-009's four."""
+_AHEAD, _AT_ONCE = 3, 2
+"""At a maximum rate SDs may be three packets ahead of it, so that four can leave at once
+(STP-CG-009); a driver is woken when two can, so that a late one can catch up by two."""
 
 
 class Pacer:
@@ -23,43 +24,52 @@ class Pacer:
 
     The schedule is that of single SDs; where they are closer than a tick, those of one tick leave
     together. A driver that wakes up late may catch up by one tick, and after a pause four SDs may
-    leave at once (STP-CG-008).
-
-    Attributes:
-        free_at: when the schedule has its next SD, seconds.
+    leave at once (STP-CG-008). A maximum rate has a schedule of its own, since pauses of the other
+    give no right to exceed it.
     """
 
     def __init__(self, config: StpConfig, congestion: Congestion, rtt: RoundTrip) -> None:
         self._config = config
         self._congestion = congestion
         self._rtt = rtt
-        self.free_at = -math.inf
+        self._spread_at = -math.inf  # when the window's schedule has its next SD
+        self._clear_at = -math.inf  # when all that has left would have at the maximum rate
+        self._now = -math.inf
         self._tick_end = -math.inf
-        self._tick = TICK_S
+
+    @property
+    def free_at(self) -> float:
+        """When the next SD is to leave, seconds."""
+        ahead = (_AHEAD + 1 - _AT_ONCE) * self.rate_gap(self._congestion.smss)
+        return max(self._spread_at, self._clear_at - ahead)
 
     def ready(self, now: float) -> bool:
         """Whether an SD may leave now."""
-        if now < self._tick_end:
-            return self.free_at < self._tick_end
-        if now < self.free_at:
+        self._now = now
+        if now < self._clear_at - _AHEAD * self.rate_gap(self._congestion.smss):
             return False
-        if now - self.free_at > self._tick:
-            self.free_at = max(self.free_at, now - self.burst())
-        self._tick_end = now + self._tick
+        if now < self._tick_end:
+            return self._spread_at < self._tick_end
+        if now < self._spread_at:
+            return False
+        if now - self._spread_at > TICK_S:
+            self._spread_at = max(self._spread_at, now - self.burst())
+        self._tick_end = now + TICK_S
         return True
 
     def burst(self) -> float:
         """What the schedule may be behind after a pause: as much as makes four SDs of a tick."""
         gap = self.gap(self._congestion.smss)
-        return max(0.0, min((_BURST - 1) * gap, _BURST * gap - self._tick))
+        return max(0.0, min((_BURST - 1) * gap, _BURST * gap - TICK_S))
 
     def sent(self, octets: int) -> None:
-        """An SD with ``octets`` of user data has left."""
-        self.free_at += self.gap(octets)
+        """An SD with ``octets`` of user data has left, as :meth:`ready` has let it."""
+        self._spread_at += self.gap(octets)
+        self._clear_at = max(self._clear_at, self._now) + self.rate_gap(octets)
 
     def gap(self, octets: int) -> float:
-        """Seconds until the SD after one of ``octets``."""
-        return max(self.window_gap(max(octets, 1)), self.rate_gap(octets), self.lifetime_gap())
+        """Seconds until the SD after one of ``octets``, but for a maximum rate."""
+        return max(self.window_gap(max(octets, 1)), self.lifetime_gap())
 
     def lifetime_gap(self) -> float:
         """STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
@@ -80,10 +90,6 @@ class Pacer:
         return 2.0 if self._congestion.in_slow_start else 1.25
 
     def rate_gap(self, octets: int) -> float:
-        """STP-CG-009: the maximum rate, of whole IP packets."""
+        """STP-CG-009: what a packet takes at the maximum rate, with its headers; 0 without one."""
         rate = self._config.max_rate
-        if rate is None:
-            return 0.0
-        gap = 8 * (octets + 20 + self._config.overhead) / rate
-        self._tick = min(TICK_S, _PACKETS_AT_LIMIT * gap)
-        return gap
+        return 0.0 if rate is None else 8 * (octets + 20 + self._config.overhead) / rate

@@ -12,6 +12,7 @@ from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Sd, Sdp
+from bentpipe_reference.stp.pacing import Pacer
 from bentpipe_reference.stp.transfer import stp_transfer
 
 ISS = 5000
@@ -168,6 +169,22 @@ def test_sds_are_spread_at_no_less_than_the_spacing() -> None:
 def test_flight_limit_is_never_exceeded_but_by_the_first_retransmission() -> None:
     over = [note for note in noted(loss_probability=0.01) if note[3] > 0.5]
     assert all(note[1] == 1 for note in over)
+
+
+def test_pause_of_a_narrow_window_gives_no_right_to_exceed_the_maximum_rate(stp: Any) -> None:
+    script = with_window(stp, 1, 60)
+    outgoing = script.connection.outgoing
+    outgoing.rtt.srtt = 0.5
+    pacer = Pacer(StpConfig(max_rate=800_000), outgoing.congestion, outgoing.rtt)
+    times = []
+    for tick in range(400):
+        now = 10 + tick / 1000
+        outgoing.congestion.cwnd = 1000.0 if tick < 5 else 400_000.0
+        while pacer.ready(now) and (tick >= 5 or len(times) < 2):
+            pacer.sent(1000)
+            times.append(now)
+    busiest = max(sum(start <= time < start + 0.1 for time in times) for start in times)
+    assert busiest * 8 * 1048 <= 80_000 + 4 * 8 * 1048
 
 
 @pytest.mark.parametrize("rate", [200_000, 1_000_000, 20_000_000])

@@ -1,0 +1,155 @@
+"""Whether the true reference is ever accused: random links, settings and users, in virtual time.
+
+Two references talk over a link that loses, delays, reorders and doubles packets. Both sides'
+captures are judged as those of an implementation are. Nothing may fail: what does is a mistake of
+a checker, or of the reference.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from bentpipe_reference.sim import Simulation
+from bentpipe_reference.stp.host import StpHost
+from bentpipe_reference.tcp.host import TcpHost
+
+from bentpipe_conformance.checking import judge
+from bentpipe_conformance.pooling import follow_parent
+from bentpipe_conformance.selftest.callers import Caller, draw_calls, stp_caller, tcp_caller
+from bentpipe_conformance.selftest.chance import Draw, draw_link, draw_stp, draw_tcp
+from bentpipe_conformance.selftest.pair import Station, pair
+from bentpipe_conformance.suite import SNR, STP, Suite, suite_named
+from bentpipe_conformance.trace import Trace, read_trace
+from bentpipe_conformance.verdict import Verdict
+
+ADDRESSES = ("10.77.0.2", "10.78.0.1")
+LENGTH_S = 60.0
+MOST_PACKETS = 20_000
+"""After so many a transfer ends early: judging takes longer than sending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accusation:
+    """A finding against the true reference.
+
+    Attributes:
+        seed: of the transfer.
+        side: 0 for the host whose packets go forward, 1 for the other.
+        requirement: which one.
+        sentence: why.
+        packets: frame numbers of the evidence.
+    """
+
+    seed: int
+    side: int
+    requirement: str
+    sentence: str
+    packets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What came of one transfer.
+
+    Attributes:
+        seed: of the transfer.
+        packets: captured at both sides.
+        passed: requirements that a checker found met.
+        accusations: what failed, and checkers that broke.
+    """
+
+    seed: int
+    packets: int
+    passed: frozenset[str]
+    accusations: tuple[Accusation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One host after a transfer.
+
+    Attributes:
+        trace: its capture.
+        ics: its conformance statement.
+        profile: of the suite.
+    """
+
+    trace: Trace
+    ics: Mapping[str, Any]
+    profile: str
+
+
+_Make = Callable[[str, Any, int], Any]
+_KINDS: Mapping[Suite, tuple[Draw, _Make, Caller]] = {
+    SNR: (draw_tcp, TcpHost, tcp_caller),
+    STP: (draw_stp, StpHost, stp_caller),
+}
+
+
+def transfer(suite: Suite, seed: int) -> list[Side]:
+    """Let two references of a suite talk; a seed gives the same packets again."""
+    draw, make, caller = _KINDS[suite]
+    numbers = random.Random(f"{suite.name} {seed}")
+    link = draw_link(numbers)
+    drawn = [draw(numbers, link) for _ in ADDRESSES]
+    simulation = Simulation()
+    hosts = [
+        make(address, item.config, numbers.getrandbits(32))
+        for address, item in zip(ADDRESSES, drawn, strict=True)
+    ]
+    stations = pair(simulation, (hosts[0], hosts[1]), link, numbers.getrandbits(32))
+    for number, station in enumerate(stations):
+        for call in draw_calls(numbers, LENGTH_S):
+            caller(simulation, station, hosts[number], ADDRESSES[1 - number], call)
+    _run(simulation, stations)
+    return [
+        Side(read_trace(station.captured, suite=suite), item.ics, item.profile)
+        for station, item in zip(stations, drawn, strict=True)
+    ]
+
+
+def _run(simulation: Simulation, stations: Iterable[Station]) -> None:
+    while (following := simulation.next_time()) is not None and following <= LENGTH_S:
+        simulation.step()
+        if sum(len(station.captured) for station in stations) > MOST_PACKETS:
+            return
+
+
+def hear(suite: str, seed: int) -> Hearing:
+    """Judge one transfer."""
+    record = suite_named(suite)
+    passed: set[str] = set()
+    accusations = []
+    packets = 0
+    for number, side in enumerate(transfer(record, seed)):
+        packets += len(side.trace.packets)
+        for finding in judge(side.trace, side.profile, side.ics, suite=record):
+            if finding.verdict is Verdict.PASS:
+                passed.add(finding.requirement)
+            elif finding.verdict in (Verdict.FAIL, Verdict.ERROR):
+                accusations.append(
+                    Accusation(
+                        seed,
+                        number,
+                        finding.requirement,
+                        finding.sentence,
+                        tuple(finding.packets),
+                    )  # fmt: skip
+                )
+    return Hearing(seed, packets, frozenset(passed), tuple(accusations))
+
+
+def hear_all(
+    suite: str, seeds: Iterable[int], jobs: int, report: Callable[[Hearing], None]
+) -> list[Hearing]:
+    """Judge many transfers on ``jobs`` processes, calling ``report`` for each in turn."""
+    found = []
+    with ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent) as pool:
+        for hearing in pool.map(hear, *zip(*((suite, seed) for seed in seeds), strict=True)):
+            found.append(hearing)
+            report(hearing)
+    return found
