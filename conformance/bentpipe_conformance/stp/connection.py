@@ -318,17 +318,16 @@ class Connection(Speaker):
         raise NotReached(f"the IUT has not acknowledged SD {self.vt_a} in ten rounds")
 
     def release(self, within: float | None = None) -> None:
-        """Close in order: FIN, take the IUT's FIN, then END and ENDAK from either side.
+        """Close in order, as a caller does: FIN, take the IUT's FIN, then END and ENDAK.
 
         Raises:
-            NotReached: the IUT does not release the connection.
+            NotReached: the IUT does not close, or does not acknowledge.
         """
         if not any(fin for _, fin in self.sent.values()):
             self.sd(b"", fin=True, poll=True)
-        self.serve(
-            lambda: bool(self.closed) or (self.reception.ended and self.vt_a >= self.vt_s),
-            within=within,
-        )
+        self.serve(lambda: bool(self.closed) or self.reception.ended, within=within)
+        if not self.closed and self.vt_a < self.vt_s:
+            self.deliver(within)
         if not self.closed:
             self.end()
             self.expect((ENDAK, END), within=within, what="an ENDAK")

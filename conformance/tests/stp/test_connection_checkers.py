@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.selftest.stp_story import IUT_CSN, IUT_ISS, TESTER_CSN, StpStory
+from bentpipe_conformance.selftest.stp_story import (
+    CLAIMS,
+    IUT_CSN,
+    IUT_ISS,
+    TESTER_CSN,
+    StpStory,
+)
 from bentpipe_conformance.stp.numbers import MODULUS
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -126,11 +132,13 @@ def test_times_of_unanswered_begins_and_ends(gaps: tuple[float, ...], verdict: o
     assert release.verdicts("STP-CC-026") == verdict
 
 
-def test_begin_and_end_answered_need_no_repetition() -> None:
+def test_begin_and_end_answered_are_not_sent_again() -> None:
     story = StpStory().called()
-    assert later(story).verdicts("STP-CC-016") == NOTHING
+    assert story.verdicts("STP-CC-016") == NOTHING
+    assert later(story).verdicts("STP-CC-016") == PASS
     story = opened().iut(END, 0, flags=A, reason=1).tester(ENDAK, after=0.6)
-    assert later(story).verdicts("STP-CC-026") == NOTHING
+    assert story.verdicts("STP-CC-026") == NOTHING
+    assert later(story).verdicts("STP-CC-026") == PASS
 
 
 def test_begin_and_end_repeated_after_their_answer() -> None:
@@ -495,23 +503,99 @@ def test_sd_after_the_fin() -> None:
     assert ended.verdicts("STP-CC-024") == FAIL
 
 
-def complete() -> StpStory:
-    return finished().iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
+def complete(rtt: float = 0.6) -> StpStory:
+    return finished().iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=rtt)
+
+
+def caller_complete() -> StpStory:
+    story = StpStory().called().tester(SD, 0, data=b"x", flags=FIN, after=0.1)
+    return story.iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
 
 
 @pytest.mark.parametrize(
-    ("number", "reason", "verdict"), [(3, 0, PASS), (2, 0, FAIL), (3, 6, FAIL), (None, 0, FAIL)]
+    ("number", "reason", "after", "verdict"),
+    [
+        (1, 0, 0.09, PASS),
+        (1, 0, 0.11, PASS | FAIL),  # right, but late
+        (0, 0, 0.0, PASS | FAIL),
+        (1, 6, 0.0, PASS | FAIL),
+        (None, 0, 0.0, FAIL),
+    ],
 )
-def test_complete_side(number: int | None, reason: int, verdict: object) -> None:
-    story = complete()
+def test_complete_caller(
+    number: int | None, reason: int, after: float, verdict: set[Verdict]
+) -> None:
+    story = caller_complete()
     if number is not None:
-        story.iut(END, number, reason=reason)
+        story.iut(END, number, reason=reason, after=after)
     assert later(story).verdicts("STP-CC-025") == verdict
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+
+
+def test_complete_caller_whose_peer_releases_at_once_need_not_release() -> None:
+    story = caller_complete().tester(END, 1, after=0.05).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-025") == NOTHING
+
+
+def test_end_before_both_streams_are_through() -> None:
+    for lacking in (opened().iut(SDP, 0, flags=FIN).tester(STAT, 1, after=0.6), finished(1)):
+        assert lacking.iut(END, 3, after=0.1).verdicts("STP-CC-025") == FAIL
+    early = finished().iut(SDP, 0, flags=FIN).iut(END, 3, after=0.5).tester(STAT, 1, after=0.1)
+    assert early.verdicts("STP-CC-025") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("rtt", "after", "verdict"),
+    [
+        (0.6, 0.0, FAIL),
+        (0.6, 0.9, FAIL),
+        (0.6, 1.0, PASS),
+        (0.6, 2.0, PASS),
+        (0.6, 2.6, FAIL),
+        (0.6, None, FAIL),
+        # The shortest round trip that can have been measured is that of the handshake, 0.6 s.
+        (3.0, 1.0, PASS),
+        (3.0, 12.0, PASS),
+    ],
+)
+def test_complete_and_called_without_an_end_of_the_caller(
+    rtt: float, after: float | None, verdict: object
+) -> None:
+    story = complete(rtt)
+    if after is not None:
+        story.iut(END, 3, after=after)
+    assert later(story).verdicts("STP-CC-031") == verdict
+    assert later(story).verdicts("STP-CC-025") == (NOTHING if after is None else PASS)
+
+
+def test_complete_and_called_over_a_long_path_waits_longer() -> None:
+    story = StpStory().tester(BEGIN).iut(BGAK, flags=C).tester(BGAK, after=3.0)
+    story.tester(SD, 0, data=b"x", flags=FIN).iut(SDP, 0, flags=FIN).tester(STAT, 1, after=3.0)
+    assert story.iut(END, 1, after=3.5).verdicts("STP-CC-031") == FAIL
+    vbdc = CLAIMS | {"path_class": "vbdc"}
+    assert complete().iut(END, 3, after=2.0).verdicts("STP-CC-031", vbdc) == FAIL
+    assert complete().iut(END, 3, after=3.0).verdicts("STP-CC-031", vbdc) == PASS
+
+
+def test_complete_and_called_is_released_by_its_caller() -> None:
+    story = complete().tester(END, 1, after=0.5).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-031") == PASS
+    story = complete().tester(END, 1).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+    crossed = complete().iut(END, 3, after=0.01).tester(END, 1).iut(ENDAK)
+    assert later(crossed).verdicts("STP-CC-031") == FAIL
 
 
 def test_side_that_is_not_complete_need_not_release() -> None:
     story = finished(1).iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
     assert later(story).verdicts("STP-CC-025") == NOTHING
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+
+
+def test_stream_whose_end_is_not_sure_says_nothing_of_the_release() -> None:
+    story = opened().tester(SD, 0, data=b"x", flags=FIN).tester(SD, 1, data=b"y", after=0.01)
+    story.iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
+    assert later(story).verdicts("STP-CC-031") == NOTHING
 
 
 def test_premature_end() -> None:

@@ -10,7 +10,6 @@ from bentpipe_reference.mutants import Mutant
 from bentpipe_reference.mutants.stp_hosts import with_parts
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.csn import CsnGenerator
-from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import (
     Begin,
     Bgak,
@@ -22,8 +21,7 @@ from bentpipe_reference.stp.packets import (
     Sd,
     Sdp,
 )
-from bentpipe_reference.stp.receiver import Receiver
-from bentpipe_reference.stp.sender import Sender, SentSd
+from bentpipe_reference.stp.sender import Sender
 from bentpipe_reference.stp.sequence import CSN_MASK, PACKET_MASK
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.without import WithoutConnection
@@ -63,6 +61,24 @@ class CallsTooOften(Connection):
 
     def max_cc(self) -> int:
         return super().max_cc() + (self.state is State.OUTGOING)
+
+
+class CallsOn(Connection):
+    """Goes on repeating its BEGIN when it has been answered."""
+
+    def open(self, bgak: Bgak, now: float) -> None:
+        timer = self._timer_cc
+        super().open(bgak, now)
+        self._timer_cc = timer
+
+    def advance(self, now: float) -> None:
+        if self.state is State.READY and now >= self._timer_cc:
+            self._repeat_begin(now)
+        super().advance(now)
+
+    def next_deadline(self) -> float:
+        ready = self.state is State.READY
+        return min(super().next_deadline(), self._timer_cc if ready else math.inf)
 
 
 class DoesNotMakeSure(Connection):
@@ -236,117 +252,6 @@ class IgnoresHints(Connection):
         return False
 
 
-# Release
-
-
-class ReportsFinEarly(Connection):
-    """Reports the end of the stream when the FIN arrives, whatever is missing."""
-
-    def peer_is_finished(self) -> bool:
-        held = {} if self.receiver is None else self.receiver._held
-        return super().peer_is_finished() or any(fin for _, fin in held.values())
-
-    def _receive_sd(self, field: int, data: bytes, fin: int, now: float) -> None:
-        super()._receive_sd(field, data, fin, now)
-        self.events |= Events.END_OF_STREAM
-
-    def ask_for_room(self) -> None:
-        # A service that has closed with something left to be read would ask for ever.
-        if not self.has_closed:
-            super().ask_for_room()
-
-
-class DropsLastData(Receiver):
-    """Takes an SD with FIN for one without data."""
-
-    def deliver(self, data: bytes, fin: int) -> None:
-        super().deliver(b"" if fin else data, fin)
-
-
-class AcknowledgesNoEnd(Connection):
-    """Ends a connection for an END without a word."""
-
-    def be_aborted(self, end: End, now: float) -> None:
-        self.fail("aborted by the peer", end.reason, now)
-
-
-class ReleasesWithThePeer(Connection):
-    """Releases a connection as soon as the peer's stream has ended."""
-
-    def is_complete(self) -> bool:
-        return self.peer_is_finished()
-
-
-class StopsWithThePeer(Connection):
-    """Sends nothing more once the peer's stream has ended."""
-
-    def _send_data(self, now: float) -> None:
-        if not self.peer_is_finished():
-            super()._send_data(now)
-
-    def next_deadline(self) -> float:
-        stopped = self.state is State.READY and self.peer_is_finished()
-        return math.inf if stopped else super().next_deadline()
-
-
-class EndsTooSoon(Sender):
-    """Sets the FIN flag once its user has closed, whatever is still unsent."""
-
-    def take_new(self) -> SentSd:
-        entry = super().take_new()
-        if self.closed:
-            entry.fin = 1
-        return entry
-
-
-class NeverReleases(Connection):
-    """Waits for the peer's END when it is complete."""
-
-    def release_if_complete(self, now: float) -> None: ...
-
-
-class EndsBelowTheFin(Connection):
-    """Leaves the peer's FIN out of the N(R) of its END."""
-
-    def end(self, flags: int, reason: Reason, peer_csn: int | None = None) -> End:
-        end = super().end(flags, reason, peer_csn)
-        return end if flags else replace(end, n_r=end.n_r - 1 & PACKET_MASK)
-
-
-class EndsOnce(Connection):
-    """Does not repeat its END."""
-
-    def max_cc(self) -> int:
-        return 1 if self.state is State.OUTGOING_RELEASE else super().max_cc()
-
-
-class EndsWithoutBackoff(Connection):
-    """Repeats its END every second."""
-
-    def timer_cc(self, transmissions: int) -> float:
-        return super().timer_cc(0 if self.state is State.OUTGOING_RELEASE else transmissions)
-
-
-class WaitsForItsFin(Connection):
-    """Ignores the END of a peer that has not taken everything."""
-
-    def is_valid_end(self, end: End) -> bool:
-        if self.state is State.READY and not end.flags & (Flags.A | Flags.R):
-            complete = self.covers_fin(end.n_r) and self.peer_is_finished()
-            return complete and super().is_valid_end(end)
-        return super().is_valid_end(end)
-
-
-class ReportsAfterTheEnd(Connection):
-    """Answers POLLs after its END."""
-
-    def receive(self, packet: Packet, octets: int, now: float) -> bool:
-        if self.state is State.OUTGOING_RELEASE and isinstance(packet, Poll):
-            self.answer_poll(packet, now)
-            return False
-        return super().receive(packet, octets, now)
-
-
 def _of(identifier: str, breaks: str, title: str, **parts: Any) -> Mutant:
     return Mutant(f"stp-{identifier}", f"STP-CC-{breaks}", title, with_parts(**parts), "stp1")
 
@@ -367,9 +272,6 @@ MUTANTS = (
         HandsOverEarly),
     _without("trusts-addresses", "003", "accepts any CSN of an address it knows",
              TrustsAddresses),
-    _in("reports-fin-early", "004", "reports the FIN before the data below it", ReportsFinEarly),
-    _of("drops-last-data", "004", "reports the FIN without the data of its packet",
-        receiver_class=DropsLastData),
     _in("confirms-new-number", "007", "confirms the number of another incarnation",
         ConfirmsNewNumber),
     _of("counts-down", "010", "chooses an older CSN for each connection", csn_class=CountsDown),
@@ -382,6 +284,7 @@ MUTANTS = (
     _in("starts-again", "015", "acknowledges nothing after a repeated BEGIN", StartsAgain),
     _in("calls-without-backoff", "016", "repeats its BEGIN every second", CallsWithoutBackoff),
     _in("calls-too-often", "016", "sends its BEGIN six times", CallsTooOften),
+    _in("calls-on", "016", "repeats a BEGIN that has been answered", CallsOn),
     _in("leaves-questions", "017", "does not answer a BGAK that asks", LeavesQuestions),
     _in("ignores-other-calls", "018", "discards the BEGIN of another connection",
         IgnoresOtherCalls),
@@ -396,19 +299,6 @@ MUTANTS = (
     _without("names-no-csns", "020", "answers a stray BGAK without its CSNs", NamesNoCsns),
     _in("believes-hints", "021", "ends a connection for the tag alone", BelievesHints),
     _in("ignores-hints", "021", "does not challenge an END that names the tag", IgnoresHints),
-    _in("acknowledges-no-end", "022", "does not acknowledge ENDs", AcknowledgesNoEnd),
-    _in("releases-with-the-peer", "023", "releases when the peer's stream has ended",
-        ReleasesWithThePeer),
-    _in("stops-with-the-peer", "023", "sends nothing more after the peer's FIN",
-        StopsWithThePeer),
-    _of("ends-too-soon", "024", "sends SDs after the one with FIN", sender_class=EndsTooSoon),
-    _in("never-releases", "025", "does not release a complete connection", NeverReleases),
-    _in("ends-below-the-fin", "025", "sends an END whose N(R) is that of the FIN",
-        EndsBelowTheFin),
-    _in("ends-once", "026", "does not repeat its END", EndsOnce),
-    _in("ends-without-backoff", "026", "repeats its END every second", EndsWithoutBackoff),
-    _in("waits-for-its-fin", "027", "ignores a premature END", WaitsForItsFin),
-    _in("reports-after-the-end", "028", "answers POLLs after its END", ReportsAfterTheEnd),
     _in("gives-little-credit", "029", "permits two SDs in its BGAK", GivesLittleCredit),
     _in("does-not-make-sure", "030", "does not poll after its confirmation", DoesNotMakeSure),
 )  # fmt: skip

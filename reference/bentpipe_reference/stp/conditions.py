@@ -84,6 +84,7 @@ class Conditions:
         outgoing: our stream.
         receiver: the peer's stream, None while its ISS is not known.
         proven: the peer's address has shown that it receives (STP-SEC-001).
+        was_called: the peer called, so that it releases (STP-CC-031).
         failure: why the connection failed, one clause; None if it did not.
         reason: the reason code that goes with it.
         succeeded: both streams are through and acknowledged (STP-CC-005).
@@ -110,6 +111,7 @@ class Conditions:
         self.outgoing = (config.outgoing_class or Outgoing)(config, iss, self.ports, self.tag)
         self.receiver: Receiver | None = None
         self.proven = True
+        self.was_called = False
         self.failure: str | None = None
         self.reason = 0
         self.succeeded = False
@@ -128,6 +130,7 @@ class Conditions:
         self._release: End | None = None
         self._transmissions = 0
         self._timer_cc = math.inf
+        self._release_at = math.inf  # complete, and called: the caller's END is awaited
 
     # Sending
 

@@ -126,7 +126,12 @@ class Connection(Procedures):
             self.touched(self)
 
     def abort(self, now: float, reason: Reason = Reason.ABORTED) -> None:
-        """Section 5.5: end the connection, whatever is unsent or unacknowledged."""
+        """Section 5.5: end the connection, whatever is unsent or unacknowledged.
+
+        Harmless when the user has been told how it ended already.
+        """
+        if self.is_over:
+            return
         if self.state is State.OUTGOING and self._begin is None:
             self.fail("aborted by the user", reason, now)
             self.state = State.IDLE
@@ -189,8 +194,9 @@ class Connection(Procedures):
         """The packets to send at ``now``, in order."""
         state = self.state
         if state is State.READY:
-            self._send_data(now)
-            self.release_if_complete(now)
+            if not self.is_over:
+                self._send_data(now)
+                self.release_if_complete(now)
         elif state is State.OUTGOING:
             if self._begin is None:
                 self._send_first_begin(now)
@@ -236,11 +242,26 @@ class Connection(Procedures):
         self._note("begin", now, {"first": self._transmissions == 1})
 
     def release_if_complete(self, now: float) -> None:
-        """STP-CC-025: our FIN is acknowledged, and the peer's delivered."""
-        if self.is_complete():
-            self.send_end(self.end(0, Reason.NONE), now)
-            self._note("release", now, {})
-            self.succeed(now)
+        """STP-CC-025, STP-CC-031: our FIN is acknowledged, and the peer's delivered."""
+        if not self.is_complete():
+            return
+        if self.leaves_release():
+            self._release_at = now + self.release_wait()
+        else:
+            self._release_now(now)
+        self.succeed(now)
+
+    def leaves_release(self) -> bool:
+        """STP-CC-031: whether the peer's END is awaited first."""
+        return self.was_called
+
+    def release_wait(self) -> float:
+        """STP-CC-031: how long, seconds."""
+        return max(self.config.timer_cc, self.outgoing.polling.silence_time())
+
+    def _release_now(self, now: float) -> None:
+        self.send_end(self.end(0, Reason.NONE), now)
+        self._note("release", now, {})
 
     def is_complete(self) -> bool:
         """Section 5.5."""
@@ -252,7 +273,10 @@ class Connection(Procedures):
         """Run the timers that are due at ``now``."""
         state = self.state
         if state is State.READY:
-            if not self.outgoing.expire(now):
+            if self.is_over:
+                if now >= self._release_at:
+                    self._release_now(now)
+            elif not self.outgoing.expire(now):
                 self.give_up(now)
             elif not self.config.fifo:
                 self._send_due_ustats(now)
@@ -276,6 +300,8 @@ class Connection(Procedures):
         """When :meth:`advance` and :meth:`transmit` are to be called next; infinity for never."""
         state = self.state
         if state is State.READY:
+            if self.is_over:
+                return self._release_at
             deadline = self.outgoing.deadline()
             if not self.config.fifo and self.receiver is not None:
                 until = self.receiver.ustat_deadline()

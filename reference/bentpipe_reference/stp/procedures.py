@@ -49,6 +49,7 @@ class Procedures(Conditions):
     def take_call(self, begin: Begin, octets: int, now: float, *, confirmed: bool) -> None:
         """Section 5.2: a BEGIN of so many octets; open at once, or wait for confirmation."""
         self.proven = False
+        self.was_called = True
         self.arrived(octets)
         self.peer_csn = begin.csn
         self._learn_peer(begin.iss, begin.max_sd)
@@ -261,7 +262,7 @@ class Procedures(Conditions):
         self.fail(abort_text(end.reason), end.reason, now)
 
     def be_released(self, end: End, now: float) -> None:
-        """STP-CC-022, STP-CC-025: the peer is complete, and so are we."""
+        """STP-CC-022, section 5.5: the peer is complete, and so are we."""
         self.put(endak_for(end))
         self.succeed(now)
 

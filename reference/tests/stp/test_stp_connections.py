@@ -10,13 +10,24 @@ from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events, StreamError
-from bentpipe_reference.stp.packets import Begin, Bgak, End, Endak, Flags, Packet, Poll, Sd, Sdp
+from bentpipe_reference.stp.packets import (
+    Begin,
+    Bgak,
+    End,
+    Endak,
+    Flags,
+    Packet,
+    Poll,
+    Sd,
+    Sdp,
+    Stat,
+)
 from bentpipe_reference.stp.sequence import PACKET_MASK, newer
 from bentpipe_reference.stp.states import State
 
 ISS, PEER_ISS = 5000, 900_000
 OWN_CSN, PEER_CSN = 0x7777_1234, 0x0009_8765
-C, A = int(Flags.C), int(Flags.A)
+C, A, R = int(Flags.C), int(Flags.A), int(Flags.R)
 PEER = ("peer", 1)
 
 
@@ -192,14 +203,20 @@ def test_ready_challenges_at_most_once_per_second(stp: Any) -> None:
     assert script.state is State.READY
 
 
-def test_release_when_both_streams_are_through(stp: Any) -> None:
-    script = stp()
-    connection = script.ready()
+def complete(script: Any, connection: Any) -> list[Packet]:
+    """Both streams end; what the endpoint sends at the moment when it is complete."""
     connection.write(b"ours")
     connection.close()
     script.arrive(script.fin(0, b"theirs"))
     script.endpoint.take_events()
-    (end,) = [p for p in script.arrive(script.stat(1, 1)) if not isinstance(p, Poll)]
+    sent: list[Packet] = script.arrive(script.stat(connection.outgoing.sender.vt_s - ISS, 1))
+    return sent
+
+
+def test_caller_complete_releases_at_once(stp: Any) -> None:
+    script = stp()
+    connection = script.called()
+    (end,) = [p for p in complete(script, connection) if not isinstance(p, Poll)]
     assert isinstance(end, End) and (end.flags, end.reason, end.n_r) == (0, 0, PEER_ISS + 1)
     assert (end.csn, end.peer_csn) == (OWN_CSN, PEER_CSN)
     ((_, events),) = script.endpoint.take_events()
@@ -209,12 +226,84 @@ def test_release_when_both_streams_are_through(stp: Any) -> None:
     assert script.state is State.IDLE and script.run(until=100.0) == []
 
 
-def test_release_is_repeated_and_then_over(stp: Any) -> None:
+def test_caller_whose_begin_crossed_another_releases_at_once(stp: Any) -> None:
+    script = stp()
+    script.call()
+    script.arrive(script.begin())
+    script.arrive(script.bgak(flags=C))
+    assert script.of(End, complete(script, script.connection))
+
+
+def test_called_complete_leaves_the_release_to_the_caller(stp: Any) -> None:
     script = stp()
     connection = script.ready()
+    assert complete(script, connection) == [] and script.state is State.READY
+    ((_, events),) = script.endpoint.take_events()
+    assert events & Events.ENDED and connection.succeeded, "success does not wait for the END"
+    script.run(until=0.9)
+    (stat,) = script.arrive(script.poll(1, 7))
+    assert isinstance(stat, Stat) and (stat.n_ps, stat.n_r) == (7, PEER_ISS + 1)
+    assert connection.read() == b"theirs"
+    (answer,) = script.arrive(script.end(n_r=ISS + 1))
+    assert isinstance(answer, Endak) and script.state is State.IDLE
+    assert script.run(until=100.0) == [] and script.endpoint.take_events() == []
+
+
+@pytest.mark.parametrize(("rtt", "path_class"), [(0.1, "geo"), (0.6, "geo"), (0.6, "vbdc")])
+def test_called_complete_whose_caller_is_silent_releases_itself(
+    stp: Any, rtt: float, path_class: str
+) -> None:
+    script = stp(path_class=path_class)
+    script.arrive(script.begin())
+    script.now = rtt
+    script.arrive(script.bgak())
+    connection = script.connection
     connection.close()
     script.arrive(script.fin(0))
+    script.now = 2 * rtt
+    # Of the two equal measurements the second takes a quarter off the deviation.
+    deviation = rtt / 2 * 3 / 4
+    wait = max(connection.config.timer_cc, 1.0, rtt + 4 * deviation + rtt / 3)
     script.arrive(script.stat(1, 1))
+    ends = [(at, packet) for at, packet in script.run(until=100.0) if isinstance(packet, End)]
+    timer = connection.config.timer_cc
+    first = 2 * rtt + wait
+    times = [first + timer * waited for waited in (0, 1, 3, 7, 15)]
+    assert [at for at, _ in ends] == pytest.approx(times)
+    assert {(end.flags, end.n_r) for _, end in ends} == {(0, PEER_ISS + 1)}
+    assert connection.succeeded and script.state is State.IDLE
+
+
+def test_called_complete_survives_a_begin_until_the_caller_knows(stp: Any) -> None:
+    script = stp()
+    connection = script.ready()
+    complete(script, connection)
+    script.endpoint.take_events()
+    (challenge,) = script.arrive(script.begin(csn=PEER_CSN + 5))
+    assert isinstance(challenge, Bgak) and challenge.flags == C
+    assert (challenge.csn, challenge.peer_csn) == (OWN_CSN, PEER_CSN)
+    (stat,) = script.arrive(script.poll(1, 7))
+    assert isinstance(stat, Stat), "the caller may not know yet that everything has arrived"
+    script.now = 0.5
+    assert script.arrive(script.end(flags=A | R, csn=PEER_CSN, peer_csn=OWN_CSN)) == []
+    assert script.state is State.IDLE and connection.failure is None
+    assert script.endpoint.take_events() == [], "the user has been told already"
+    (answer,) = script.arrive(script.begin(csn=PEER_CSN + 5))
+    assert isinstance(answer, Bgak) and answer.peer_csn == PEER_CSN + 5
+
+
+def test_called_complete_abort_changes_nothing(stp: Any) -> None:
+    script = stp()
+    connection = script.ready()
+    complete(script, connection)
+    connection.abort(script.now)
+    assert script.flush() == [] and connection.succeeded and script.state is State.READY
+
+
+def test_release_is_repeated_and_then_over(stp: Any) -> None:
+    script = stp()
+    connection = script.called()
+    complete(script, connection)
     ends = [time for time, packet in script.run(until=100.0) if isinstance(packet, End)]
     assert ends == pytest.approx([1, 3, 7, 15]) and script.state is State.IDLE
     assert connection.succeeded

@@ -41,6 +41,8 @@ SITUATIONS = (
     (State.IDLE, "known"),
     (State.OUTGOING_RELEASE, "nameless"),
     (State.READY, "complete but for the acknowledgment"),
+    (State.READY, "caller, complete but for the acknowledgment"),
+    (State.READY, "complete"),
 )
 
 
@@ -55,7 +57,9 @@ class Situation:
     def __init__(self, script: Any, state: State, kind: str) -> None:
         self.script = script(listening=kind != "deaf")
         self.state = state
-        self.complete = kind.startswith("complete")
+        self.calls = kind.startswith("caller")
+        self.complete = "complete" in kind
+        self.told = kind == "complete"
         self.listening = kind != "deaf"
         self.known = kind == "known"
         if self.known:
@@ -66,6 +70,8 @@ class Situation:
             self.script.call(b"data")
             self.script.connection.abort(0.0)
             self.script.flush()
+        elif self.calls:
+            self.script.called()
         else:
             self.script.enter(state)
         if self.complete:
@@ -73,6 +79,9 @@ class Situation:
             self.script.connection.close()
             self.script.arrive(self.script.fin(0, b"theirs"))
             assert self.script.connection.peer_has_closed and not self.script.connection.is_over
+        if self.told:
+            self.script.arrive(self.script.stat(1, 1))
+            assert self.script.connection.succeeded
         self.script.endpoint.take_events()
         nameless = kind == "nameless" or state in (State.IDLE, State.OUTGOING)
         self.peer_csn = None if nameless else CSN
@@ -147,7 +156,8 @@ class Situation:
             return None
         following = self.script.state
         if following is State.OUTGOING_RELEASE and self.state is State.READY:
-            # Section 5.5: what completed the connection makes it release at once.
+            # STP-CC-025: what completed the connection makes the caller release at once.
+            assert self.calls
             assert any(isinstance(answer, End) and not answer.flags & A for answer in answers)
         else:
             assert row.next in ("as there", following.title), row
@@ -174,7 +184,8 @@ class Situation:
                 packet.dport, packet.sport, packet.peer_csn & 0xFFFF, 0, packet.csn
             )
 
-        failed = after is not None and after.failure is not None
+        # Section 5.5: who has been told of success is told nothing more.
+        failed = after is not None and (after.failure is None if self.told else after.failure)
         match row.do:
             case "discard" | "nothing more is to be done" | "forget the connection":
                 assert answers == []

@@ -63,7 +63,8 @@ type conn struct {
 	repeated packet // BEGIN or END
 	vtCC     int
 	ccWait   time.Duration
-	ccAt     instant // expiry of Timer_CC; in state 3 the end of the wait for confirmation
+	ccAt     instant // expiry of Timer_CC; in state 3 of the confirmation, in 10 of the release wait
+	caller   bool    // this endpoint has called
 
 	asks  int     // BGAKs sent in state 3
 	asked instant // when the last one was, or the BEGIN (STP-PL-009)
@@ -135,7 +136,7 @@ func (c *conn) startTimer(now instant, p packet) {
 
 // call sends the BEGIN with as much of the user's data as fits (section 5.1).
 func (c *conn) call(now instant) {
-	c.state, c.proven = calling, true
+	c.state, c.proven, c.caller = calling, true, true
 	c.snd.start(c, c.iss, min(c.ep.cfg.maxSD, earlyOctets))
 	c.supply()
 	p := packet{
@@ -232,7 +233,7 @@ func (c *conn) release(now instant, flags, reason uint8, outcome error) {
 
 // abort ends the connection by the user's wish.
 func (c *conn) abort(now instant) {
-	if c.state == ready || c.state == calling {
+	if c.state == ready && c.ccAt == never || c.state == calling {
 		c.release(now, flagA, reasonAborted, errUserAborted)
 	}
 }
@@ -251,7 +252,7 @@ func (c *conn) run(now instant) {
 		c.snd.transmit(now) // early SDs, within the early credit
 		c.deadline = min(c.ccAt, c.snd.gate)
 	}
-	if c.state != ready {
+	if c.state != ready || c.ccAt != never {
 		return
 	}
 	c.supply()
@@ -260,16 +261,30 @@ func (c *conn) run(now instant) {
 		c.sendSTATs(c.rcv.lastPS, c.rcv.lastTimestamp)
 	}
 	if c.snd.finAcknowledged() && c.rcv.finished {
-		c.release(now, 0, reasonNone, nil) // STP-CC-025
+		c.complete(now)
 		c.deadline = c.ccAt
 		return
 	}
 	c.deadline = c.snd.deadline()
 }
 
+// complete reports success and releases the connection, or leaves that to the caller (section 5.5).
+func (c *conn) complete(now instant) {
+	if c.caller {
+		c.release(now, 0, reasonNone, nil) // STP-CC-025
+		return
+	}
+	c.ccAt = now + max(c.snd.silence(), c.ep.cfg.initialInterval) // STP-CC-031
+	c.over(nil)
+}
+
 // expire does what the timers want.
 func (c *conn) expire(now instant) {
 	switch {
+	case c.state == ready && c.ccAt != never:
+		if now >= c.ccAt {
+			c.release(now, 0, reasonNone, nil)
+		}
 	case c.state == ready:
 		if !c.snd.expire(now) {
 			c.release(now, flagA, reasonSilence, errNoAnswer)

@@ -166,6 +166,18 @@ func TestAbortedWhileCallingBGAKMakesTheENDNameThePeer(t *testing.T) {
 	}
 }
 
+func TestCallerCompleteReleasesAtOnce(t *testing.T) {
+	s, _ := calls(t, portChargen, 100)
+	s.say(s.bgak(0, 0))
+	s.say(packet{kind: typeSD, sequence: peerISS, flags: flagFIN, data: patternAt(0, 100)})
+	nPS := s.callers().snd.vtPS
+	end := s.one(s.say(s.stat(1, nPS)), typeEND)
+	if end.flags != 0 || end.reason != 0 || seqDist(peerISS, end.sequence) != 1 ||
+		end.csn != s.csn || end.peerCSN != peerCSN {
+		t.Errorf("END %+v", end)
+	}
+}
+
 func TestAbortWithoutAnswerIsRepeatedFiveTimes(t *testing.T) {
 	s := newScript(t)
 	s.open(portChargen)

@@ -422,17 +422,49 @@ func TestOpenConnectionChallengesAndSurvivesForgedPackets(t *testing.T) {
 	}
 }
 
-func TestStreamEndedBothWaysReleases(t *testing.T) {
-	s := newScript(t)
+// complete ends both streams of a connection that the endpoint was called for; what it says then.
+func (s *script) complete() []packet {
+	s.t.Helper()
 	s.open(portDiscard)
 	last := s.hear(sd(portDiscard, 0, flagFIN))
 	fin := s.one(last, typeSDP)
 	if fin.flags != flagFIN || fin.sequence != s.iss || len(fin.data) != 0 {
-		t.Fatalf("FIN %+v", fin)
+		s.t.Fatalf("FIN %+v", fin)
 	}
 	p := s.stat(1, fin.nPS)
 	p.destination = portDiscard
-	end := s.one(s.hear(p), typeEND)
+	return s.hear(p)
+}
+
+func TestCalledCompleteLeavesTheReleaseToTheCaller(t *testing.T) {
+	s := newScript(t)
+	outcome := errNoAnswer
+	s.ep.services[portDiscard] = func() app { return &watched{&discard{}, &outcome} }
+	s.nothing(s.complete())
+	if outcome != nil {
+		t.Error("success waits for the END")
+	}
+	s.conn(portDiscard).abort(s.w.now) // of a user that has been told
+	s.one(s.hear(poll(portDiscard, 1, 1)), typeSTAT)
+	forged := s.begin(portDiscard)
+	forged.csn++
+	s.one(s.hear(forged), typeBGAK)
+	s.one(s.hear(packet{
+		kind: typeEND, destination: portDiscard, csn: peerCSN, peerCSN: s.csn,
+		sequence: seqAdd(s.iss, 1), tag: peerCSN & 0xFFFF,
+	}), typeENDAK)
+	if len(s.ep.conns) != 0 {
+		t.Error("the connection is still there")
+	}
+}
+
+func TestCalledCompleteWhoseCallerIsSilentReleases(t *testing.T) {
+	s := newScript(t)
+	s.nothing(s.complete())
+	s.w.run(990*time.Millisecond, nil)
+	s.nothing(s.said)
+	s.w.run(20*time.Millisecond, nil)
+	end := s.one(s.said, typeEND)
 	if end.flags != 0 || end.reason != 0 || seqDist(peerISS, end.sequence) != 1 ||
 		end.csn != s.csn || end.peerCSN != peerCSN {
 		t.Fatalf("END %+v", end)

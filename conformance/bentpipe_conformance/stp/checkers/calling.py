@@ -76,10 +76,10 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding
     if flow.ended is not None:
         over.append(flow.ended)
     yield from repetitions(flow, context, sent, min(over, default=None))
-    done = [time for time in (flow.established, flow.ended) if time is not None]
-    late = [packet for packet in sent if done and packet.time > min(done) + DUE_S + TICK_S]
-    if late:
-        yield context.violated("a BEGIN was repeated though it had been answered", At(late[0]))
+    done = min((time for time in (flow.established, flow.ended) if time is not None), default=None)
+    answer = next((packet for packet in flow.packets if packet.time == done), None)
+    if answer is not None:
+        yield from left_alone(flow, context, sent, At(answer))
 
 
 def repetitions(
@@ -120,6 +120,29 @@ def repetitions(
                 f"{what} was not repeated within {gap:.2f} s", *where, expected=f"{wait:g} s"
             )
         wait *= 2
+
+
+def left_alone(
+    flow: Flow, context: Context, sent: Sequence[Packet], answer: At
+) -> Iterator[Finding]:
+    """Whether a BEGIN or END was not sent again once it had been answered.
+
+    Args:
+        flow: the connection.
+        context: of the requirement.
+        sent: the transmissions.
+        answer: the packet that ended the wait.
+    """
+    if not sent or sent[0].stp is None:
+        return
+    what = name(sent[0].stp)
+    late = [p for p in sent if p.time > answer.packet.time + DUE_S + flow.timing_error]
+    wait = TIMER_CC_S.get(path_class(context), 1.0) * 2.0 ** (len(sent) - 1)
+    due = sent[-1].time + LATEST * wait + TICK_S + flow.timing_error
+    if late:
+        yield context.violated(f"{what} was sent again after its answer", answer, At(late[0]))
+    elif len(sent) < MAX_CC and flow.until > due:
+        yield context.holds(f"{what} was not sent again after its answer", At(sent[-1]), answer)
 
 
 @checker("STP-CC-030")

@@ -11,7 +11,7 @@ from bentpipe_conformance.stp.analysis.prepared import Prepared
 from bentpipe_conformance.stp.analysis.retransmission import Retransmissions
 from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
 from bentpipe_conformance.stp.analysis.window_bound import Bounded
-from bentpipe_conformance.stp.wire import Stp
+from bentpipe_conformance.stp.wire import END, R, Stp
 from bentpipe_conformance.trace import Packet
 
 DUE_S = 0.1
@@ -35,6 +35,15 @@ def heard_packets(flow: Flow) -> Iterator[tuple[At, Stp]]:
     return (
         (At(packet), packet.stp) for packet in flow.packets if not packet.outgoing and packet.stp
     )
+
+
+def ends_sent(flow: Flow) -> list[tuple[At, Stp]]:
+    """The ENDs without R flag by which the IUT ended this connection."""
+    return [
+        (at, stp) for at, stp in sent_packets(flow)
+        if stp.type == END and not stp.flags & R and not stp.fault and stp.csn == flow.iut_csn
+        and stp.peer_csn in (flow.tester_csn, 0)
+    ]  # fmt: skip
 
 
 _WITH_AN = ("END", "ENDAK", "SD", "SDP")

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.stp.analysis.completion import (
+    fin_acknowledged,
+    peer_finished,
+    peers_fin,
+)
 from bentpipe_conformance.stp.analysis.flow import OPEN, RELEASING, Flow
-from bentpipe_conformance.stp.checkers.calling import repetitions
+from bentpipe_conformance.stp.checkers.calling import left_alone, repetitions
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,
     At,
     answers,
+    ends_sent,
     heard_packets,
     name,
     observed_long_enough,
     proven_at,
-    sent_packets,
 )
 from bentpipe_conformance.stp.checkers.discarding import discarded
-from bentpipe_conformance.stp.numbers import EARLY_CREDIT, near, newer
+from bentpipe_conformance.stp.numbers import near, newer
 from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, ECHO
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -56,45 +61,10 @@ def _own_fin(flow: Flow) -> At | None:
     return next((At(sd.packet) for sd in flow.sds_sent if sd.number == fin), None)
 
 
-def _fin_acknowledged(flow: Flow) -> float | None:
-    """When the IUT's FIN was acknowledged."""
-    fin = flow.sender.fin if flow.sender is not None else None
-    if fin is None:
-        return None
-    reports = (report for report in flow.reports_heard if not report.fault and report.n_r > fin)
-    return next((report.time for report in reports), None)
-
-
-def _peers_fin(flow: Flow) -> int | None:
-    """Count of the tester's SD with the FIN flag, None when none arrived."""
-    return next((sd.number for sd in flow.sds_heard if sd.stp.flags & FIN), None)
-
-
-def _arrivals(flow: Flow) -> dict[int, float] | None:
-    """When each SD of the tester can first have been delivered; None when that is not sure."""
-    found: dict[int, float] = {}
-    for sd in flow.sds_heard:
-        if sd.early and (sd.number >= EARLY_CREDIT or flow.established is None):
-            continue
-        if sd.beyond and not sd.early and not sd.duplicate:
-            return None
-        at = max(sd.time, flow.established or 0.0) if sd.early else sd.time
-        found.setdefault(sd.number, at)
-    return found
-
-
-def _peer_finished(flow: Flow) -> float | None:
-    """When everything up to the tester's FIN had arrived."""
-    fin, arrivals = _peers_fin(flow), _arrivals(flow)
-    if fin is None or arrivals is None or any(n not in arrivals for n in range(fin + 1)):
-        return None
-    return max(arrivals[number] for number in range(fin + 1))
-
-
 @checker("STP-CC-004")
 def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Finding]:
     """A service's own FIN tells that its peer's has been reported to it."""
-    fin, own = _peers_fin(flow), _own_fin(flow)
+    fin, own = peers_fin(flow), _own_fin(flow)
     if own is None or fin is None or flow.iut_calls or flow.service not in SERVICES:
         return
     heard = {sd.number for sd in flow.sds_heard if sd.packet.number < own.packet.number}
@@ -126,10 +96,10 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Fin
 @checker("STP-CC-023")
 def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
     """What the IUT sends after its peer's FIN, as long as its own stream has not ended."""
-    finished, sender = _peer_finished(flow), flow.sender
+    finished, sender = peer_finished(flow), flow.sender
     if finished is None or sender is None:
         return
-    acknowledged = _fin_acknowledged(flow)
+    acknowledged = fin_acknowledged(flow)
     if acknowledged is not None and acknowledged <= finished:
         return
     release = _first_end(flow)
@@ -187,64 +157,18 @@ def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
             f"SD {above[0].number} follows SD {flow.sender.fin}, which has the FIN flag",
             own, above[0],
         )  # fmt: skip
-    elif flow.until - own.packet.time >= SOON_S or _fin_acknowledged(flow) is not None:
+    elif flow.until - own.packet.time >= SOON_S or fin_acknowledged(flow) is not None:
         yield context.holds(f"no SD followed SD {flow.sender.fin} with its FIN", own)
 
 
-def _ends(flow: Flow) -> list[tuple[At, Stp]]:
-    """The ENDs without R flag by which the IUT ended this connection."""
-    return [
-        (at, stp) for at, stp in sent_packets(flow)
-        if stp.type == END and not stp.flags & R and not stp.fault and stp.csn == flow.iut_csn
-        and stp.peer_csn in (flow.tester_csn, 0)
-    ]  # fmt: skip
-
-
 def _first_end(flow: Flow) -> At | None:
-    return next((at for at, _ in _ends(flow)), None)
-
-
-@checker("STP-CC-025")
-def complete_side_releases(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The IUT's END, once its FIN is acknowledged and its peer's delivered."""
-    normal = next(((at, stp) for at, stp in _ends(flow) if not stp.flags & A), None)
-    fin = _peers_fin(flow)
-    if normal is not None:
-        yield from _right_release(flow, context, *normal, fin)
-        return
-    acknowledged, finished = _fin_acknowledged(flow), _peer_finished(flow)
-    if acknowledged is None or finished is None:
-        return
-    complete = max(acknowledged, finished)
-    over = min(flow.until, flow.ended if flow.ended is not None else flow.until)
-    if over - complete > SOON_S + flow.timing_error:
-        last = next(report for report in flow.reports_heard if report.time == acknowledged)
-        yield context.violated("a complete connection was not released", last)
-
-
-def _right_release(
-    flow: Flow, context: Context, at: At, stp: Stp, fin: int | None
-) -> Iterator[Finding]:
-    receiver = flow.receiver
-    if receiver is None:
-        return
-    if fin is None:
-        yield context.violated("an END without A flag left before the peer's FIN had come", at)
-        return
-    n_r = near(stp.seq, receiver.iss, fin + 1)
-    if n_r != fin + 1 or stp.reason:
-        yield context.violated(
-            "the END of a complete side is wrong", at,
-            expected=f"N(R) {fin + 1}, reason 0", actual=f"N(R) {n_r}, reason {stp.reason}",
-        )  # fmt: skip
-    else:
-        yield context.holds(f"an END with N(R) {n_r}, just above the peer's FIN, was sent", at)
+    return next((at for at, _ in ends_sent(flow)), None)
 
 
 @checker("STP-CC-026")
 def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     """The times of an unanswered END's transmissions."""
-    sent = [at.packet for at, _ in _ends(flow)]
+    sent = [at.packet for at, _ in ends_sent(flow)]
     if not sent:
         return
     # What ends the wait may have come, or another call, or the peer's CSN to begin anew with.
@@ -257,9 +181,8 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     ]  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=_displaced(flow)))
     done = _release_answered(flow)
-    late = [packet for packet in sent if done is not None and packet.time > _due(flow, done)]
-    if done is not None and late:
-        yield context.violated("an END was repeated after its answer", done, At(late[0]))
+    if done is not None:
+        yield from left_alone(flow, context, sent, done)
     for at, stp in heard_packets(flow):
         stray = stp.type == ENDAK and stp.wellformed and stp.peer_csn != flow.iut_csn
         if stray and flow.state_before.get(at.packet.number) == RELEASING:

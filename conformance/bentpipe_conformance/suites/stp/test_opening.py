@@ -7,7 +7,7 @@ from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.ports import UNUSED_PORT
-from bentpipe_conformance.stp.streaming import PAUSE_S
+from bentpipe_conformance.stp.streaming import PAUSE_S, go_on
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
@@ -246,4 +246,13 @@ def test_calling_asked_for_confirmation(peer: Peer) -> None:
     seen = [connection.expect((POLL, SDP), within=10.0) for _ in range(2)]
     connection.answer(seen[-1])
     connection.collect(1.0)
+    connection.abort()
+
+
+@case("STP-CC-016", needs=("active_open",))
+def test_calling_answered(peer: Peer) -> None:
+    """A BEGIN that has been answered is not sent again."""
+    connection = peer.summon("receive")
+    connection.confirm()
+    go_on(connection, 4.0)
     connection.abort()

@@ -10,6 +10,7 @@ from bentpipe_conformance.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.streaming import PAUSE_S
 from bentpipe_conformance.stp.wire import (
+    BEGIN,
     BGAK,
     BGREJ,
     END,
@@ -23,6 +24,9 @@ from bentpipe_conformance.stp.wire import (
     R,
 )
 
+OCTETS = 2000
+"""In the stream of a caller."""
+
 
 def half_released(peer: Peer) -> Connection:
     """A connection that the IUT has ended, and whose END nobody answers."""
@@ -33,7 +37,7 @@ def half_released(peer: Peer) -> Connection:
     return connection
 
 
-@case("STP-CC-004", "STP-CC-023", "STP-CC-024", "STP-CC-025")
+@case("STP-CC-004", "STP-CC-023", "STP-CC-024")
 def test_ready_fin_before_its_data(peer: Peer) -> None:
     """The FIN overtakes lost data; the service closes when all of it has arrived."""
     connection = peer.connect("echo")
@@ -45,7 +49,7 @@ def test_ready_fin_before_its_data(peer: Peer) -> None:
     peer.wait(PAUSE_S)
 
 
-@case("STP-CC-023", "STP-CC-024", "STP-CC-025")
+@case("STP-CC-023", "STP-CC-024")
 def test_ready_fin_while_much_is_to_be_returned(peer: Peer) -> None:
     """After the peer's FIN an echo goes on until everything has been returned and acknowledged."""
     connection = peer.connect("echo", credit=8)
@@ -58,9 +62,9 @@ def test_ready_fin_while_much_is_to_be_returned(peer: Peer) -> None:
     peer.wait(PAUSE_S)
 
 
-@case("STP-CC-026", "STP-CC-028")
+@case("STP-CC-025", "STP-CC-026", "STP-CC-028", "STP-CC-031")
 def test_releasing_nobody_answers(peer: Peer) -> None:
-    """An END without answer is sent five times, and nothing else."""
+    """The IUT releases when its caller does not; its END is sent five times, and nothing else."""
     half_released(peer)
     peer.wait(34.0)
 
@@ -150,3 +154,39 @@ def test_idle_packets_after_the_end(peer: Peer) -> None:
         connection.send(kind)
         peer.wait(PAUSE_S)
     peer.wait(2 * peer.rtt + 1.0)
+
+
+@case("STP-CC-031")
+def test_ready_complete_and_called(peer: Peer) -> None:
+    """The caller's END comes a while after all is acknowledged; until then the IUT is there."""
+    connection = peer.connect("discard")
+    connection.sd(b"the end", fin=True, poll=True)
+    reception = connection.reception
+    connection.serve(
+        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
+    )
+    connection.collect(0.25)
+    connection.poll()
+    connection.collect(0.25)
+    connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+    connection.collect(0.25)
+    connection.end()
+    connection.collect(2 * peer.rtt + 4.0)
+
+
+@case("STP-CC-025", "STP-CC-026", needs=("active_open",))
+def test_ready_complete_and_calling(peer: Peer) -> None:
+    """The IUT calls, both streams end, and the IUT releases."""
+    connection = peer.summon("receive", octets=OCTETS)
+    connection.confirm()
+    connection.sds(4, OCTETS // 4)
+    connection.sd(b"", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed))
+    connection.collect(2 * peer.rtt + 4.0)
+
+
+@case("STP-CC-026")
+def test_releasing_answered(peer: Peer) -> None:
+    """An END that has been acknowledged is not sent again."""
+    half_released(peer).send(ENDAK)
+    peer.wait(2 * peer.rtt + 4.0)

@@ -23,7 +23,11 @@ DEFAULT_PORT, DEFAULT_ECHO_PORT = DISCARD, ECHO
 """STP ports where none is given: a sender finds a discard service as well as a receiver."""
 
 PATIENCE_S = 3.0
-"""How long the END of a connection that failed may wait for its ENDAK: two transmissions."""
+"""How long the END of a connection that failed may wait for its ENDAK: two transmissions.
+
+One that succeeded stays until it is released, for the peer may still have to learn that: where the
+peer has vanished, for the release wait (STP-CC-031) and five transmissions of the END.
+"""
 
 
 def serve_place(place: Place, config: StpConfig) -> Node:
