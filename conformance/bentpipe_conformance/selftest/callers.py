@@ -62,7 +62,7 @@ def draw_calls(numbers: random.Random, until: float) -> list[Call]:
                 reading=numbers.choice((2000, 1 << 20)),
                 ends_at=at + numbers.uniform(0.2, longest),
                 aborts=numbers.random() < 0.15,
-            )  # fmt: skip
+            )
         )
     return calls
 
@@ -86,7 +86,7 @@ class StpUser:
             return
         if self._left and connection.write_room:
             self._left -= connection.write(bytes(min(self._left, call.at_once)))
-        if not self._left and call.port != _CHARGEN or now >= call.ends_at:
+        if (not self._left and call.port != _CHARGEN) or now >= call.ends_at:
             connection.close()
 
 
@@ -108,7 +108,7 @@ class TcpUser:
             return
         if self._left and endpoint.write_room:
             self._left -= endpoint.write(bytes(min(self._left, call.at_once)), now)
-        if not self._left and call.port != _CHARGEN or now >= call.ends_at:
+        if (not self._left and call.port != _CHARGEN) or now >= call.ends_at:
             endpoint.close(now)
 
 

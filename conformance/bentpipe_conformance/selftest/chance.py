@@ -65,7 +65,6 @@ def draw_stp(numbers: random.Random, link: LinkProfile) -> Drawn:
         max_rate=rate or None,
         fifo=not reorders and numbers.random() < 0.8,
         keep_alive=numbers.random() < 0.1,
-        piggyback=numbers.random() < 0.8,
     )
     ics = {
         "active_open": True,

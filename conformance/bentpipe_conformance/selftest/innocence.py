@@ -138,7 +138,7 @@ def hear(suite: str, seed: int) -> Hearing:
                         finding.requirement,
                         finding.sentence,
                         tuple(finding.packets),
-                    )  # fmt: skip
+                    )
                 )
     return Hearing(seed, packets, frozenset(passed), tuple(accusations))
 

@@ -79,11 +79,14 @@ class StpStory:
     at: float = 0.0
     packets: list[Captured] = field(default_factory=list)
 
-    def opened(self, *, known: bool = False, data: bytes = b"") -> StpStory:
-        """The tester calls: BEGIN, BGAK, and a confirming BGAK unless the peer is ``known``."""
+    def opened(self, *, known: bool = False, data: bytes = b"", wait: float = 0.6) -> StpStory:
+        """The tester calls: BEGIN, BGAK, and a confirming BGAK unless the peer is ``known``.
+
+        ``wait`` is the round-trip time, seconds.
+        """
         self.tester(BEGIN, data=data).iut(BGAK, int(known and bool(data)), flags=0 if known else C)
         if not known:
-            self.tester(BGAK, after=0.6)
+            self.tester(BGAK, after=wait)
         return self
 
     def called(self) -> StpStory:

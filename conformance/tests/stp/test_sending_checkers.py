@@ -145,6 +145,17 @@ def test_polls_after_silences_become_rarer() -> None:
     assert later(story).verdicts("STP-DT-004") == PASS
 
 
+def test_polls_after_silences_of_the_least_length() -> None:
+    """With a round trip of 40 ms silences last 1, 2 and 4 s, but for rounding."""
+    story = StpStory().opened(wait=0.04)
+    for number in range(5):
+        story.iut(SD, number, data=DATA)
+    story.iut(SDP, 5, data=DATA).tester(STAT, 5, after=0.04)
+    for n_ps, wait in ((2, 0.99999), (3, 2.0), (4, 4.0)):
+        story.iut(POLL, 6, n_ps=n_ps, after=wait)
+    assert later(story).verdicts("STP-DT-004") == PASS
+
+
 def test_stat_ends_a_doubled_wait() -> None:
     story = sent().tester(STAT, 4, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
     story.iut(POLL, 6, n_ps=3, after=4.0).tester(STAT, 5, n_ps=3, after=3.8)

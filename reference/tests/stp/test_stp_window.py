@@ -11,8 +11,8 @@ from bentpipe_reference.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.outgoing import Outgoing
-from bentpipe_reference.stp.packets import Sd, Sdp
 from bentpipe_reference.stp.pacing import Pacer
+from bentpipe_reference.stp.packets import Sd, Sdp
 from bentpipe_reference.stp.transfer import stp_transfer
 
 ISS = 5000

@@ -11,6 +11,7 @@ from bentpipe_conformance.stp.analysis.prepared import Prepared
 from bentpipe_conformance.stp.analysis.retransmission import Retransmissions
 from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
 from bentpipe_conformance.stp.analysis.window_bound import Bounded
+from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, ECHO
 from bentpipe_conformance.stp.wire import END, R, Stp
 from bentpipe_conformance.trace import Packet
 
@@ -96,6 +97,11 @@ def rate_gap(flow: Flow, context: Context) -> float:
         return 0.0
     largest = max((len(sd.packet.data) for sd in flow.sds_sent), default=0)
     return (RATE_TOLERANCE + 1) * 8 * largest / rate
+
+
+def user_may_abort(flow: Flow) -> bool:
+    """Whether an abort of the IUT can be its user's: the services of section 11 never abort."""
+    return flow.iut_calls or flow.service not in (ECHO, DISCARD, CHARGEN)
 
 
 def path_class(context: Context) -> str:

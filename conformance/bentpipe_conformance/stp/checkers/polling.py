@@ -30,7 +30,7 @@ from bentpipe_conformance.stp.checkers.common import (
     round_trips_of,
 )
 from bentpipe_conformance.stp.ports import CHARGEN
-from bentpipe_conformance.stp.wire import END, FIN, SDP
+from bentpipe_conformance.stp.wire import BEGIN, END, FIN, SDP
 
 FOLLOWS_S = 0.02
 """Seconds within which a POLL follows the last SD (STP-PL-003, STP-PL-004)."""
@@ -187,9 +187,13 @@ def _bursts_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tu
 
 @checker("STP-PL-004")
 def last_sd_polls(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The SD with the FIN flag, after which there is no more data to send."""
+    """The SD with the FIN flag, after which there is no more data to send.
+
+    A BEGIN's FIN is acknowledged by a BGAK.
+    """
     for sd in flow.sds_sent:
-        if sd.new and sd.stp.flags & FIN and flow.established is not None:
+        fin = sd.new and sd.stp.flags & FIN and sd.stp.type != BEGIN
+        if fin and flow.established is not None:
             yield from _polls(flow, context, sd, "the SD with the FIN flag")
 
 
@@ -222,8 +226,10 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Iterator[Finding]:
              if sd.new and sd.packet.number > poll.packet.number and sd.time - poll.time < soon),
             None,
         )  # fmt: skip
-        # What a report, or more data, has just permitted was not yet to be foreseen.
-        if rode is None or _moved_between(flow, poll.time - RIDES_S, rode.time):
+        # What a report, or more data, has just permitted was not yet to be foreseen; when the user
+        # hands over more is not seen but with chargen.
+        endless = flow.service == CHARGEN and not flow.iut_calls
+        if rode is None or not endless or _moved_between(flow, poll.time - RIDES_S, rode.time):
             continue
         yield context.violated(
             f"the POLL with N(PS) {poll.n_ps} left alone, {1000 * (rode.time - poll.time):.1f} ms "

@@ -40,7 +40,8 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         waited = until - start.time
         # A silence lasts a second at least, the next twice as long (STP-PL-007). A measurement
         # that is made meanwhile counts (section 7.1).
-        longest = _longest_wait(trips, until, int(log2(quiet / LEAST_SILENCE_S + 1)))
+        silences = int(log2((quiet + SLACK_S + flow.timing_error) / LEAST_SILENCE_S + 1))
+        longest = _longest_wait(trips, until, silences)
         if waited > LATE * longest + SLACK_S + flow.timing_error:
             found = [] if following is None else [following]
             yield context.violated(

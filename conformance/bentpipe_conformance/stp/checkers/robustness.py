@@ -16,6 +16,7 @@ from bentpipe_conformance.stp.checkers.common import (
     name,
     observed_long_enough,
     proven_at,
+    user_may_abort,
 )
 from bentpipe_conformance.stp.numbers import tag_of
 from bentpipe_conformance.stp.wire import BGAK, BGREJ, END, ENDAK, STAT, C, R
@@ -172,6 +173,8 @@ def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Iter
         if _cause_unclear(flow, at):
             continue
         ends = answers(flow, at, _ENDING)
+        if ends and user_may_abort(flow) and not _answers_alone(ends):
+            continue
         if ends:
             yield context.violated(f"{what} ended the connection or was acknowledged", at, *ends)
         elif any(poll.answers for poll in flow.polls_heard if poll.time > at.packet.time) or any(
@@ -198,6 +201,11 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
             yield At(event.packet), f"{name(stp)} in data transfer"
         elif stp.type == END and not _may_end(flow, event):
             yield At(event.packet), "an END with wrong CSNs"
+
+
+def _answers_alone(ends: list[At]) -> bool:
+    """Whether all of them answer packets, as nothing that a user does makes them leave."""
+    return all(at.packet.stp is not None and at.packet.stp.type != END for at in ends)
 
 
 def _may_end(flow: Flow, event: Other) -> bool:

@@ -11,7 +11,14 @@ from bentpipe_conformance.stp.analysis.retransmission import (
     Unasked,
     names_missing,
 )
-from bentpipe_conformance.stp.checkers.common import DUE_S, At, answers, name, retransmissions_of
+from bentpipe_conformance.stp.checkers.common import (
+    DUE_S,
+    At,
+    answers,
+    name,
+    retransmissions_of,
+    user_may_abort,
+)
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, FIN, A
 
@@ -290,6 +297,8 @@ def _discarded(
             yield context.violated(
                 f"SD {credited.number} was sent on the credit of {what}", report, credited
             )
+        elif ends and flow.ended == ends[0].packet.time and user_may_abort(flow):
+            continue
         elif ends and flow.ended == ends[0].packet.time:
             yield context.violated(f"the connection was aborted at {what}", report, *ends)
         elif (seen := _goes_on(flow, report)) is not None:
