@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -17,24 +17,47 @@ from bentpipe_conformance.suite import SUITES
 
 
 @click.command(
-    epilog="Examples: bentpipe selftest snr    bentpipe selftest snr --only SNR-REC-001 --json"
+    epilog=(
+        "Examples: bentpipe selftest snr    bentpipe selftest snr --only SNR-REC-001 --json    "
+        "bentpipe selftest stp --transfers 100"
+    )
 )
 @click.argument("suite", type=click.Choice(list(SUITES)))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
+@click.option(
+    "--transfers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge N transfers between references over random links instead.",
+)
 @click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @click.option("--out", type=click.Path(path_type=Path), help="Store the table in this file (JSON).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], seed: int, jobs: int, out: Path | None, as_json: bool
+    suite: str,
+    only: tuple[str, ...],
+    transfers: int | None,
+    seed: int,
+    jobs: int,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Run every case against every mutant of the reference, in virtual time.
 
     Each mutant breaks one requirement and must fail on it; the true reference must meet every
     requirement in all profiles and settings. Exit status 0 when all of this holds, 1 otherwise.
+
+    With --transfers two references talk over links that lose, delay, reorder and double packets,
+    with settings and users drawn at random; no checker may accuse them. Transfer k of seed S is
+    transfer 1 of seed S + k - 1.
     """
     from bentpipe_conformance.selftest import running
 
+    if transfers is not None:
+        if only:
+            raise Failure("--only chooses mutants, and --transfers runs none; leave one out", USAGE)
+        _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
     chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
         raise Failure(f"no mutant matches {', '.join(only)}; see 'bentpipe show ID'", USAGE)
@@ -47,9 +70,7 @@ def selftest(
         results = running.run(chosen, suite, seed, max(1, jobs), lambda _result: bar.advance(task))
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(outcome, indent=2), encoding="utf-8")
+    _store(out, outcome)
     if as_json:
         print_json(outcome)
     else:
@@ -58,6 +79,40 @@ def selftest(
     gaps = () if only else ("requirements_without_mutant", "requirements_without_checker")
     clean = not any(outcome[name] for name in (*problems, *gaps))
     raise click.exceptions.Exit(PASSED if clean else FAILED)
+
+
+def _store(out: Path | None, outcome: dict[str, Any]) -> None:
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(outcome, indent=2), encoding="utf-8")
+
+
+def _judge_transfers(
+    suite: str, seeds: range, jobs: int, out: Path | None, *, as_json: bool
+) -> NoReturn:
+    from bentpipe_conformance.selftest import innocence
+
+    console = Console(stderr=True)
+    columns = (TextColumn("transfers judged"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=len(seeds))
+        hearings = innocence.hear_all(suite, seeds, max(1, jobs), lambda _: bar.advance(task))
+    outcome = innocence.summary(hearings, suite)
+    _store(out, outcome)
+    if as_json:
+        print_json(outcome)
+    else:
+        for item in outcome["accusations"]:
+            where = f"seed {item['seed']}, host {item['host']}, packets {item['packets']}"
+            click.echo(f"{item['requirement']}: {item['sentence']} ({where})")
+        click.echo(
+            f"{outcome['transfers']} transfers, {outcome['packets']} packets, "
+            f"{len(outcome['met'])} requirements found met, "
+            f"{len(outcome['accusations'])} accusations of the true reference"
+        )
+    raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
 
 
 def _print(outcome: dict[str, Any]) -> None:

@@ -8,9 +8,10 @@ a checker, or of the reference.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bentpipe_reference.sim import Simulation
@@ -38,14 +39,14 @@ class Accusation:
 
     Attributes:
         seed: of the transfer.
-        side: 0 for the host whose packets go forward, 1 for the other.
+        host: 1 for the one whose packets go forward, 2 for the other.
         requirement: which one.
         sentence: why.
         packets: frame numbers of the evidence.
     """
 
     seed: int
-    side: int
+    host: int
     requirement: str
     sentence: str
     packets: tuple[int, ...]
@@ -125,7 +126,7 @@ def hear(suite: str, seed: int) -> Hearing:
     passed: set[str] = set()
     accusations = []
     packets = 0
-    for number, side in enumerate(transfer(record, seed)):
+    for number, side in enumerate(transfer(record, seed), start=1):
         packets += len(side.trace.packets)
         for finding in judge(side.trace, side.profile, side.ics, suite=record):
             if finding.verdict is Verdict.PASS:
@@ -149,7 +150,23 @@ def hear_all(
     """Judge many transfers on ``jobs`` processes, calling ``report`` for each in turn."""
     found = []
     with ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent) as pool:
-        for hearing in pool.map(hear, *zip(*((suite, seed) for seed in seeds), strict=True)):
+        for hearing in pool.map(partial(hear, suite), seeds):
             found.append(hearing)
             report(hearing)
     return found
+
+
+def summary(hearings: Sequence[Hearing], suite: str) -> dict[str, Any]:
+    """The machine-readable outcome."""
+    return {
+        "suite": suite,
+        "transfers": len(hearings),
+        "packets": sum(item.packets for item in hearings),
+        "met": sorted(set().union(*(item.passed for item in hearings))),
+        "accusations": [
+            {"seed": item.seed, "host": item.host, "requirement": item.requirement,
+             "sentence": item.sentence, "packets": list(item.packets)}
+            for hearing in hearings
+            for item in hearing.accusations
+        ],
+    }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.selftest.stp_story import CLAIMS, StpStory
-from bentpipe_conformance.stp.wire import SD, SDP, STAT, USTAT
+from bentpipe_conformance.stp.wire import POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
@@ -135,6 +135,15 @@ def test_stat_for_one_sd_after_two_silences(more: int, verdict: set[Verdict]) ->
     del story.packets[-1]
     story.tester(STAT, 29, n_ps=2, after=0.0)
     assert stream.sends(more).verdicts("STP-CG-007") == verdict
+
+
+def test_silence_with_nothing_in_flight_leaves_the_window_alone() -> None:
+    """A listener that has to wait for its peer's proof polls, and then begins as ever."""
+    stream = Stream()
+    stream.story.iut(POLL, 0, n_ps=1, after=0.1).iut(POLL, 0, n_ps=2, after=2.0)
+    stream.n_ps = 2
+    stream.hears(after=9.0)
+    assert Verdict.FAIL not in stream.sends(6).hears().verdicts("STP-CG-007")
 
 
 @pytest.mark.parametrize(("gap", "verdict"), [(0.01, PASS), (0.0001, FAIL)])

@@ -199,7 +199,7 @@ class _Flying:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Since when a POLL waits for any report."""
+    """Since when a POLL behind unacknowledged SDs waits for any report."""
 
     trips: RoundTrips
     since: float | None = None
@@ -207,7 +207,8 @@ class _Waiting:
 
     def polled(self, poll: PollSent) -> None:
         self.newest = max(self.newest, poll.n_ps)
-        if self.since is None:
+        # Silences count while SDs are unacknowledged (STP-PL-007).
+        if self.since is None and poll.vt_a < poll.vt_s:
             self.since = poll.time
 
     def heard(self, report: ReportHeard) -> None:

@@ -1,0 +1,56 @@
+"""Transfers between true references over random links: nobody is accused but who is guilty."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.selftest import chance, innocence
+from bentpipe_conformance.selftest.innocence import hear, transfer
+from bentpipe_conformance.suite import STP
+from bentpipe_reference.mutants import load_mutants
+from click.testing import CliRunner
+
+SEEDS = (10, 14, 17)
+
+
+def heard(suite: str) -> tuple[set[str], list[str]]:
+    hearings = [hear(suite, seed) for seed in SEEDS]
+    return (
+        set().union(*(item.passed for item in hearings)),
+        [f"{a.requirement} seed {a.seed}: {a.sentence}" for h in hearings for a in h.accusations],
+    )
+
+
+def test_stp_references_over_random_links_are_not_accused() -> None:
+    passed, accusations = heard("stp")
+    assert not accusations
+    assert {"STP-DT-003", "STP-DT-018", "STP-PL-006", "STP-CC-025"} <= passed
+
+
+def test_transfer_of_one_seed_is_the_same_again() -> None:
+    first, second = ([side.trace.packets for side in transfer(STP, SEEDS[0])] for _ in range(2))
+    assert first == second
+    assert first[0]
+
+
+@pytest.mark.parametrize(
+    "mutant", ["stp-goes-back", "stp-compares-loosely", "stp-takes-the-rest-for-received"]
+)
+def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    guilty = load_mutants()[mutant]
+    draw = chance.draw_stp
+
+    def drawn(numbers: object, link: object) -> chance.Drawn:
+        found = draw(numbers, link)  # type: ignore[arg-type]
+        return chance.Drawn(guilty.configure(found.config), found.ics, found.profile)
+
+    _, make, caller = innocence._KINDS[STP]
+    monkeypatch.setattr(innocence, "_KINDS", {STP: (drawn, make, caller)})
+    blamed = {a.requirement for seed in range(10, 18) for a in hear("stp", seed).accusations}
+    assert guilty.breaks in blamed
+
+
+def test_selftest_of_transfers_and_of_chosen_mutants_at_once_is_refused() -> None:
+    result = CliRunner().invoke(bentpipe, ["selftest", "stp", "--transfers", "1", "--only", "X"])
+    assert result.exit_code == 2
+    assert "leave one out" in result.output
