@@ -1,12 +1,26 @@
-"""Processes of a pool that end with their parent."""
+"""Processes that end with their parent, however it ends."""
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
 import signal
 import threading
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process with the thread that started it; Linux alone does.
+
+    For ``Popen(preexec_fn=...)``, of a program that outlives a parent which is killed. The thread
+    has to wait for the program, for it takes it along.
+    """
+    if hasattr(_libc, "prctl"):
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def follow_parent() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -13,12 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.pooling import die_with_parent
 
-PR_SET_PDEATHSIG = 1
 LAST_WORDS = 400
 """Characters of a last line worth quoting."""
 TAIL = 4096
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class IutProcess:
@@ -181,7 +179,7 @@ def _dies_with_us() -> Callable[[], None] | None:
     """On a host, ask the kernel to kill the process with us; a guest's kernel ends anyway."""
     if os.environ.get("BENTPIPE_PLACE", "").startswith("uml"):
         return None
-    return lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) and None
+    return die_with_parent
 
 
 def _signal_name(number: int) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from bentpipe_conformance.modelling import tlc
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.watching import Watch, kill
+from bentpipe_conformance.pooling import die_with_parent
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
 _COUNTS = re.compile(
@@ -74,7 +75,7 @@ def run(
             server = subprocess.Popen(
                 _server(common, jar, job, scratch), cwd=scratch, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                start_new_session=True,
+                start_new_session=True, preexec_fn=die_with_parent,
             )  # fmt: skip
             stack.enter_context(server)
             watch = stack.enter_context(Watch(server, job.timeout, cancelled))
@@ -134,5 +135,6 @@ def _start_worker(
          "-cp", str(jar), _WORKER, host],
         cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        preexec_fn=die_with_parent,
     )  # fmt: skip
     stack.callback(kill, worker)

@@ -77,6 +77,14 @@ def alive(pid: int) -> bool:
     return True
 
 
+def survivors(pids: list[int]) -> list[int]:
+    """Those that still live once the kernel has had time to end the ones it has to."""
+    limit = time.monotonic() + LONG / 4
+    while (left := [pid for pid in pids if alive(pid)]) and time.monotonic() < limit:
+        time.sleep(0.05)
+    return left
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("arguments", "processes"),
@@ -103,6 +111,21 @@ def test_running_check_ended_by_a_signal(
     assert command.returncode == 130
     assert errors.splitlines()[-1] == "bentpipe: interrupted; nothing is kept or recorded."
     assert "Traceback" not in output + errors
-    assert [pid for pid in pids if alive(pid)] == []
+    assert survivors(pids) == []
     assert list((place / "scratch").iterdir()) == []
     assert (models / "toy" / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "processes"), [((), 2), (("--only", "one", "--distributed", "127.0.0.1"), 3)]
+)
+def test_java_ends_with_a_check_that_is_killed(
+    models: Path, arguments: tuple[str, ...], processes: int
+) -> None:
+    command = started(models, *arguments)
+    try:
+        pids = running(models.parent, processes)
+    finally:
+        command.kill()
+        command.communicate()
+    assert survivors(pids) == []
