@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.selftest.stp_story import StpStory
-from bentpipe_conformance.stp.wire import END, FIN, POLL, SD, SDP, STAT, USTAT, A
+from bentpipe_conformance.stp.ports import CHARGEN
+from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, FIN, POLL, SD, SDP, STAT, USTAT, A
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
@@ -85,10 +86,20 @@ def test_fin_polls_or_does_not() -> None:
 
 def test_poll_just_before_a_new_sd_could_have_ridden_on_it() -> None:
     story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
-    assert story.verdicts("STP-PL-005") == FAIL
+    assert story.of_service(CHARGEN).verdicts("STP-PL-005") == FAIL
     story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).tester(STAT, 1, after=0.001)
     assert story.iut(SD, 1, after=0.001).verdicts("STP-PL-005") == set()
     assert opened().iut(SDP, 0).verdicts("STP-PL-005") == PASS
+
+
+def test_poll_just_before_an_sd_of_a_user_who_may_have_just_written_says_nothing() -> None:
+    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
+    assert story.verdicts("STP-PL-005") == set()
+
+
+def test_fin_of_a_begin_needs_no_poll() -> None:
+    story = StpStory().iut(BEGIN, data=DATA, flags=FIN).tester(BGAK, 1, after=0.6)
+    assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-004") == set()
 
 
 @pytest.mark.parametrize(
