@@ -17,6 +17,9 @@ Run = tuple[int, int]
 _REOPENED_SDS = 16
 """Of credit, or half the buffer if that is less, are announced (STP-DT-024)."""
 
+OVERTAKEN = 1 << 15
+"""SDs that may have overtaken a POLL which an announcement may name (STP-DT-024)."""
+
 _LATER_SDS = 3
 """After which a USTAT that waits is sent (STP-DT-026)."""
 
@@ -30,7 +33,8 @@ class Receiver:
         vr_mr: VR(MR), first number not permitted.
         delivered: octets of user data delivered in sequence.
         fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
-        last_poll: N(PS) and timestamp of the newest POLL answered, zeros before it.
+        last_poll: N(PS) and timestamp of the newest POLL answered within its window, zeros before
+            it.
     """
 
     def __init__(self, config: StpConfig, iss: int) -> None:
@@ -189,9 +193,14 @@ class Receiver:
         """Section 6.3: the lists of the STATs that answer a POLL."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
         self.raise_highest(number)
-        if not below(n_ps, self.last_poll[0]):
+        if self.remembers(field) and not below(n_ps, self.last_poll[0]):
             self.last_poll = (n_ps, timestamp)
         return self.stat_lists()
+
+    def remembers(self, field: int) -> bool:
+        """STP-DT-024: a peer would discard an announcement in the name of a forged POLL."""
+        low = self.vr_r - OVERTAKEN
+        return low + (field - low & PACKET_MASK) <= self.vr_mr
 
     def raise_highest(self, number: int) -> None:
         """STP-DT-002, but only within the credit (STP-DT-008)."""

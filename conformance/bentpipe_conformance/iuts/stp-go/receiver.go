@@ -88,12 +88,17 @@ func (r *receiver) read() []byte {
 // ended tells whether the user has taken everything up to the peer's FIN (STP-CC-004).
 func (r *receiver) ended() bool { return r.finished && len(r.queue) == 0 }
 
-// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008).
+// overtaken is how far the N(S) of a POLL may lie below VR(R) for its N(PS) to count.
+const overtaken = 1 << 15
+
+// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008), and the
+// N(PS) of one whose N(S) is out of its window does not count for announcements (STP-DT-024).
 func (r *receiver) polled(nS, nPS, timestamp uint32) {
 	if seqBelow(r.vrH, nS) && seqWithin(r.vrH, nS, r.vrMR) {
 		r.vrH = nS
 	}
-	if !seqBelow(nPS, r.lastPS) {
+	inWindow := seqWithin(seqAdd(r.vrR, -overtaken), nS, r.vrMR)
+	if inWindow && !seqBelow(nPS, r.lastPS) {
 		r.lastPS, r.lastTimestamp = nPS, timestamp
 	}
 }

@@ -17,6 +17,9 @@ from bentpipe_conformance.stp.wire import BEGIN, FIN
 SURELY_REOPENED = 16
 """SDs of credit that must be announced, however small the buffer (STP-DT-024)."""
 
+OVERTAKEN = 1 << 15
+"""How far the N(S) of a POLL may lie below VR(R) for its N(PS) to count (STP-DT-024)."""
+
 QUIET_S = 1.0
 """Seconds without a packet in which a standard service has read all it can."""
 
@@ -168,7 +171,7 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Findi
     newest = 0
     for said in _spoken(flow):
         if isinstance(said, Statement):
-            if said.poll is not None:
+            if said.poll is not None and _counts(said):
                 newest = max(newest, near(said.poll.n_ps, 0, newest))
             if closed is not None:
                 yield from _after_closed(flow, context, closed, said, newest)
@@ -176,6 +179,14 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Findi
             closed = said if shut else None
         else:
             closed = None
+
+
+def _counts(said: Statement) -> bool:
+    """Whether the POLL was in its window when it was answered; an announcement names it again."""
+    if said.poll is None or said.poll.answers[:1] != [said.first]:
+        return False
+    low = said.first.n_r - OVERTAKEN
+    return low + (said.poll.n_s - low) % MODULUS <= said.first.n_mr
 
 
 def _spoken(flow: Flow) -> list[Statement | ReportSent]:

@@ -100,6 +100,28 @@ def test_ready_window_filled_above_a_gap(peer: Peer) -> None:
     connection.abort()
 
 
+@case("STP-DT-024", "STP-SEC-005")
+def test_ready_window_full_forged_poll(peer: Peer) -> None:
+    """Before the window opens again, POLLs come that nobody can have sent."""
+    connection = peer.connect("discard")
+    connection.sds(2, octets=8)
+    connection.ask()
+    _fill_above_a_gap(connection)
+    stat = connection.ask()
+    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
+        raise NotReached("the window is not full")
+    for beyond in (3, 1 << 22, -(1 << 22)):
+        number = connection.ours(connection.vt_ms + beyond)
+        connection.poll(repeat=True, seq=number, n_ps=connection.vt_ps + 1000 + beyond % 7)
+        peer.wait(PAUSE_S)
+    connection.inbox.clear()
+    connection.sd(number=2)
+    connection.collect(2 * peer.rtt + 2.0)
+    connection.ask()
+    connection.deliver()
+    connection.abort()
+
+
 def _fill_above_a_gap(connection: Connection) -> None:
     """Lose SD 2 and send everything that the credit permits above it."""
     if connection.vt_ms > MOST_SDS:
