@@ -100,7 +100,7 @@ def test_ready_window_filled_above_a_gap(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-DT-024", "STP-SEC-005")
+@case("STP-DT-024")
 def test_ready_window_full_forged_poll(peer: Peer) -> None:
     """Before the window opens again, POLLs come that nobody can have sent."""
     connection = peer.connect("discard")
