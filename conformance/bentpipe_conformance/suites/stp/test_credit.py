@@ -18,6 +18,9 @@ MOST_SDS = 6000
 PROBED_S = 8.0
 """Seconds in which a closed window is probed four times over a geostationary link."""
 
+PROBED_LONG_S = 70.0
+"""Seconds in which it is probed at the longest interval, twice at least."""
+
 
 @case("STP-DT-011")
 def test_ready_credit_rises_by_few(peer: Peer) -> None:
@@ -47,6 +50,16 @@ def test_ready_window_stays_closed(peer: Peer) -> None:
     connection = peer.connect("chargen", credit=4)
     connection.receive(4, credit=None)
     go_on(connection, PROBED_S + 2 * peer.rtt)
+    connection.receive(8, credit=4)
+    connection.abort()
+
+
+@case("STP-DT-025")
+def test_ready_window_stays_closed_for_long(peer: Peer) -> None:
+    """The time between the POLLs stops growing well before the peer would be given up."""
+    connection = peer.connect("chargen", credit=4)
+    connection.receive(4, credit=None)
+    go_on(connection, PROBED_LONG_S + 2 * peer.rtt)
     connection.receive(8, credit=4)
     connection.abort()
 
