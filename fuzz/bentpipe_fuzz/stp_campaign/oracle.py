@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bentpipe_reference.stp.config import NO_RESPONSE_S
 from bentpipe_reference.stp.events import abort_text
-from bentpipe_reference.stp.packets import Bgak, Packet, Reason, Stat
+from bentpipe_reference.stp.packets import Bgak, Packet, Reason, Stat, Ustat
 from bentpipe_reference.stp.polling import Need
 from bentpipe_reference.stp.sequence import below
 from bentpipe_reference.stp.states import State
@@ -49,17 +49,22 @@ class Witness:
 
     def __init__(self, network: Network) -> None:
         self._stats: dict[tuple[str, int, int], list[tuple[int, float]]] = {}
+        self._acknowledged: dict[tuple[str, int, int], int] = {}
         self._bgaks: dict[tuple[str, int], float] = {}
         network.on_delivered = self.delivered
 
     def delivered(self, source: str, target: str, packet: Packet, sent: float, now: float) -> None:
         """A packet has arrived."""
         del source, sent
-        if isinstance(packet, Stat):
+        if isinstance(packet, Stat | Ustat):
             key = (target, packet.dport, packet.sport)
+            highest = self._acknowledged.setdefault(key, packet.n_r)
+            if below(packet.n_r, highest):
+                return  # STP-DT-023: no valid report
+            self._acknowledged[key] = packet.n_r
             stats = self._stats.setdefault(key, [])
             # STP-DT-007: one that has been overtaken is no valid STAT.
-            if not stats or not below(packet.n_ps, stats[-1][0]):
+            if isinstance(packet, Stat) and not (stats and below(packet.n_ps, stats[-1][0])):
                 stats.append((packet.n_ps, now))
         elif isinstance(packet, Bgak):
             self._bgaks.setdefault((target, packet.peer_csn), now)

@@ -193,7 +193,9 @@ class Receiver:
         """Section 6.3: the lists of the STATs that answer a POLL."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
         self.raise_highest(number)
-        if self.remembers(field) and not below(n_ps, self.last_poll[0]):
+        if not self.remembers(field):
+            return self._cut_list()  # no report: the peer may never have sent that POLL
+        if not below(n_ps, self.last_poll[0]):
             self.last_poll = (n_ps, timestamp)
         return self.stat_lists()
 
@@ -218,10 +220,14 @@ class Receiver:
         return elements
 
     def stat_lists(self) -> list[tuple[int, ...]]:
-        """STP-PF-012: the list, cut where it is too long for one packet."""
-        elements = [number & PACKET_MASK for number in self.whole_list()]
+        """The lists of a report: the STATs that are sent now."""
         self.reported()
         self._waiting.clear()  # STP-DT-026: a STAT has reported them
+        return self._cut_list()
+
+    def _cut_list(self) -> list[tuple[int, ...]]:
+        """STP-PF-012: the list, cut where it is too long for one packet."""
+        elements = [number & PACKET_MASK for number in self.whole_list()]
         step = self._list_limit - 1
         last_start = max(len(elements) - 1, 1)
         return [tuple(elements[at : at + self._list_limit]) for at in range(0, last_start, step)]

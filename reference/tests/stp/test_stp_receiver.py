@@ -172,6 +172,18 @@ def test_ready_poll_out_of_its_window_is_answered_but_not_remembered(stp: Any, n
     assert (stat.n_ps, stat.timestamp) == (9, 99), "one that its peer never sent (STP-SEC-005)"
 
 
+def test_ready_answer_to_a_poll_out_of_its_window_announces_nothing(stp: Any) -> None:
+    script = stp(credit=4)
+    connection = script.ready()
+    for at in range(4):
+        script.arrive(script.sd(at))
+    script.arrive(script.poll(4, 9, timestamp=99))
+    connection.read(1)
+    assert only(Stat, script.arrive(script.poll(1000, 5000))).n_mr == PEER_ISS + 5
+    connection.read()
+    assert only(Stat, script.flush()).n_ps == 9, "its peer has discarded the other STAT"
+
+
 def test_ready_overtaken_poll_is_remembered(stp: Any) -> None:
     script = stp(credit=4)
     connection = script.ready()

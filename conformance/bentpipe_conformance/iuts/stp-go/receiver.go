@@ -93,7 +93,8 @@ const overtaken = 1 << 15
 
 // polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008), and the
 // N(PS) of one whose N(S) is out of its window does not count for announcements (STP-DT-024).
-func (r *receiver) polled(nS, nPS, timestamp uint32) {
+// It tells whether it was in its window.
+func (r *receiver) polled(nS, nPS, timestamp uint32) bool {
 	if seqBelow(r.vrH, nS) && seqWithin(r.vrH, nS, r.vrMR) {
 		r.vrH = nS
 	}
@@ -101,6 +102,7 @@ func (r *receiver) polled(nS, nPS, timestamp uint32) {
 	if inWindow && !seqBelow(nPS, r.lastPS) {
 		r.lastPS, r.lastTimestamp = nPS, timestamp
 	}
+	return inWindow
 }
 
 // list is the uncut list of a STAT (section 3.6).
