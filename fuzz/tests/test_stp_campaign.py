@@ -131,16 +131,17 @@ def test_flood_of_an_endpoint_without_bound_is_seen(monkeypatch: pytest.MonkeyPa
 
 
 def test_failing_run_is_written_small_and_repeats(tmp_path: Path) -> None:
-    configure = load_mutants()["stp-yields-to-callers"].configure
-    tally = campaigns.Tally(1)
+    configure = load_mutants()["stp-polls-only-with-data"].configure
+    tally = campaigns.Tally(4)
     campaigns.campaign(
-        tally, modes=["off-path"], runs=1, folder=tmp_path, configure=configure, shrink_s=30.0
+        tally, modes=["unlucky"], runs=1, folder=tmp_path, configure=configure, shrink_s=60.0
     )
     (name,) = tally.failures
     told = json.loads((tmp_path / name).read_text())
-    assert len(told["disturbances"]) == 1, "one forged BEGIN is enough"
-    assert told["repeat"].endswith("--only off-path --seed 1 --runs 1")
-    assert told["packets"] and told["violation"].startswith("STP-")
+    whole = run(draw("unlucky", 4), None, configure).disturbances
+    assert len(told["disturbances"]) == 2 < len(whole)
+    assert told["repeat"].endswith("--only unlucky --seed 4 --runs 1")
+    assert told["packets"] and told["violation"].startswith("STP-CC-009")
     again = campaigns.replay(tmp_path / name, configure)
     assert str(again.violation) == told["violation"]
     assert campaigns.replay(tmp_path / name).violation is None

@@ -73,7 +73,7 @@ class Witness:
         """Whether a BGAK for a caller's connection had come when its user was told the end."""
         assert user.connection is not None and user.ended_at is not None
         came = self._bgaks.get((user.node.name, user.connection.csn), math.inf)
-        return came <= user.ended_at
+        return came < user.ended_at  # at the same moment, the timer was first
 
     def silence(self, user: User) -> float:
         """Seconds without a STAT, at the time when the user was told the end."""
