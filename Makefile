@@ -10,6 +10,10 @@ OUT ?= bentpipe-runs/linux-geo
 # By themselves: one TLC runs ahead per CPU, which several processes of pytest would multiply.
 MODEL_TESTS := conformance/tests/modelling/test_models.py
 PACKETS ?= 1000000
+# Of the campaign of hostile and unlucky STP peers; BEGINS come from forged addresses.
+SECONDS ?= 600
+BEGINS ?= 1000000
+SEED ?= 1
 
 .PHONY: help setup certify test tool lint bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs bed clean
 
@@ -17,7 +21,8 @@ help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
 	@echo "make test      run all tests, linters, type checks and models (needs Java and Maven)"
 	@echo "make bench     print the benchmark ratios"
-	@echo "make fuzz-stp  a million STP packets through three codecs that must agree (long)"
+	@echo "make fuzz-stp  a million STP packets through three codecs, a million forged BEGINs, and"
+	@echo "               SECONDS=600 of hostile and unlucky peers (long)"
 	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
 	@echo "make scenarios make the models' scenarios for the suites again; scenarios-check compares"
 	@echo "make stability 20 certifications in a row, quiet and loaded, must agree (long)"
@@ -65,6 +70,8 @@ bench: setup
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
 		fuzz/tests/test_stp_agreement.py -k many_packets
+	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp_campaign --seconds $(SECONDS) --seed $(SEED) \
+		--begins $(BEGINS) --out bentpipe-runs/stp-campaign
 
 models: tool
 	$(BIN)/bentpipe model all --tier pr --mutants

@@ -65,10 +65,13 @@ class Opening:
             ``{service}`` and ``{octets}`` to be filled in; empty for a command.
         command: words of a command with the same placeholders; empty for a line. Neither: the
             lane asks the implementation itself.
+        on_host: the command runs on the host, not in the bed's network namespace: it reaches the
+            implementation by another port than the one that is tested.
     """
 
     line: str = ""
     command: tuple[str, ...] = ()
+    on_host: bool = False
 
     def filled(self, values: Mapping[str, object]) -> Opening:
         """With the placeholders filled in."""
@@ -78,7 +81,8 @@ class Opening:
                 text = text.replace(f"{{{name}}}", str(value))
             return text
 
-        return Opening(fill(self.line), tuple(fill(word) for word in self.command))
+        words = tuple(fill(word) for word in self.command)
+        return Opening(fill(self.line), words, self.on_host)
 
 
 @dataclass(frozen=True, slots=True)

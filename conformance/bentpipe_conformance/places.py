@@ -382,6 +382,8 @@ def _open_lane(
             address=attach.address,
             gateway=attach.gateway,
             prefix=attach.prefix,
+            sends_on=attach.sends_on,
+            sends_to=attach.sends_to,
         )
     return KernelLane(link, attachment, timing_error=timing_error)
 

@@ -3,11 +3,12 @@
 Namespace ``sat`` holds the link: ``sat_a`` towards the implementation, ``sat_b`` (a TUN device)
 towards the tester, netem on the way out of either, and a capture on both. All of it is held by file
 descriptors of this process and vanishes with it. In the place of ``sat_a`` there may be an
-interface of the host, borrowed for as long as the lane is open.
+interface of the host, or two, borrowed for as long as the lane is open.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
@@ -62,6 +63,9 @@ class Attachment:
         address: its IPv4 address; only kind ``address`` has one of its own.
         gateway: the satellite's IPv4 address towards it.
         prefix: length of their common network's prefix.
+        sends_on: for kind ``address``, the interface to which it sends if that is another one than
+            ``interface``, by which it then only receives; empty for the same.
+        sends_to: the satellite's IPv4 address there, with the length of the network's prefix.
         opening: how it is made to open a connection, None when it cannot be.
     """
 
@@ -76,6 +80,8 @@ class Attachment:
     address: str = IUT_ADDRESS
     gateway: str = GATEWAY
     prefix: int = PREFIX
+    sends_on: str = ""
+    sends_to: tuple[str, int] = ("", 0)
     opening: Opening | None = None
 
 
@@ -194,6 +200,7 @@ class KernelLane:
         self._points: list[_Point] = []
         self._process: IutProcess | None = None
         self._borrowed: BorrowedInterface | None = None
+        self._borrowed_too: BorrowedInterface | None = None
         self._resolver: Resolver | None = None
         self._opening = attachment.opening
         self._iut_mac = IUT_MAC
@@ -215,6 +222,8 @@ class KernelLane:
             if attachment.command:
                 self._process = _start(attachment, self.profile, ())
             self._borrowed = BorrowedInterface(name, satellite)
+            if attachment.sends_on:
+                self._borrowed_too = BorrowedInterface(attachment.sends_on, satellite)
         with satellite.entered(), Netlink() as netlink:
             far = self._keep(open_tun("sat_b"))
             if attachment.kind == "namespace":
@@ -223,12 +232,15 @@ class KernelLane:
             elif self._borrowed is None:
                 near.append(self._keep(open_tun(name, ethernet=attachment.kind == "tap")))
             self._lay_out_link(netlink, attachment)
-            self._points = [_Point("iut", name, frames), _Point("peer", "sat_b", frames)]
+            if self._borrowed_too is not None:
+                self._lay_out_second_port(netlink, attachment)
+            near_points = [_Point("iut", one, frames) for one in (name, attachment.sends_on) if one]
+            self._points = [*near_points, _Point("peer", "sat_b", frames)]
         satellite.set_sysctls(ROUTER)
         if attachment.kind == "namespace":
             self._lay_out_iut(iut)
         with satellite.entered():
-            await_running(name, "sat_b")
+            await_running(*(one for one in (name, attachment.sends_on, "sat_b") if one))
         iut.set_sysctls(attachment.sysctls)
         if attachment.command and attachment.kind != "address":
             with iut.entered():
@@ -264,6 +276,14 @@ class KernelLane:
         netlink.add_route(TESTERS, TESTERS_PREFIX, "sat_b")
         netem.lay_out(netlink, "sat_b", profile.forward, ethernet=False)
         netem.lay_out(netlink, name, profile.return_, ethernet=ethernet)
+
+    def _lay_out_second_port(self, netlink: Netlink, attachment: Attachment) -> None:
+        """Where the implementation sends: the satellite only receives there, and answers ARP."""
+        name = attachment.sends_on
+        _quieten(name)
+        netlink.set_link(name, mtu=self.profile.mtu, queue=DEVICE_QUEUE)
+        netlink.add_address(name, *attachment.sends_to)
+        clear_offloads(name)
 
     def _lay_out_iut(self, namespace: NetworkNamespace) -> None:
         with namespace.entered(), Netlink() as netlink:
@@ -317,6 +337,9 @@ class KernelLane:
             assert self._process is not None
             self._process.tell(opening.line)
             return
+        if opening.on_host:
+            run_opening(opening.command)
+            return
         with (self.iut_namespace or self._namespaces[0]).entered():
             run_opening(opening.command)
 
@@ -365,10 +388,12 @@ class KernelLane:
             self._resolver = None
         for fd in self._fds:
             os.close(fd)
-        borrowed, self._borrowed = self._borrowed, None
+        borrowed = [one for one in (self._borrowed, self._borrowed_too) if one is not None]
+        self._borrowed = self._borrowed_too = None
         try:
-            if borrowed is not None:
-                borrowed.give_back()
+            with contextlib.ExitStack() as stack:
+                for one in borrowed:
+                    stack.callback(one.give_back)
         finally:
             for namespace in self._namespaces:
                 namespace.close()

@@ -18,7 +18,9 @@ A description has these tables; ``iuts/README.md`` shows whole ones.
     ``address``
         a stack outside the bed, at the IPv4 ``address`` behind the host's ``interface``; the bed
         is the ``gateway`` (address and prefix length) of its default route, or of its route to
-        10.78.0.0/16; started by the bed only when there is a command;
+        10.78.0.0/16; started by the bed only when there is a command. With ``sends_on`` and
+        ``sends_to`` it receives by ``interface`` and sends by another port, behind that interface,
+        where the bed is ``sends_to``;
     ``in-process``
         the reference, inside the simulation; ``variant`` names its loss recovery, or its
         configuration.
@@ -36,7 +38,8 @@ A description has these tables; ``iuts/README.md`` shows whole ones.
 ``[open]``
     How to make it open a connection, with the placeholders of :data:`OPEN_PLACEHOLDERS`: a
     ``line`` for the standard input of the started program, or a ``command`` (a list of words) to
-    run. Without it, requirements on opening cannot be judged.
+    run, in the bed's network or, with ``on_host``, in the host's. Without it, requirements on
+    opening cannot be judged.
 ``[ics]``
     The conformance statement; what it leaves out has the proforma's default.
 """
@@ -99,6 +102,8 @@ class Attach:
     gateway: str = ""
     prefix: int = 0
     variant: str = ""
+    sends_on: str = ""
+    sends_to: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,7 @@ def _attach(table: _Table) -> Attach:
 
 def _address(table: _Table) -> Attach:
     """A stack elsewhere."""
-    table.only(("kind", "interface", "address", "gateway"))
+    table.only(("kind", "interface", "address", "gateway", "sends_on", "sends_to"))
     address, gateway = table.text("address"), table.text("gateway")
     try:
         box = ipaddress.IPv4Address(address)
@@ -240,7 +245,40 @@ def _address(table: _Table) -> Attach:
             f"{table.where} has the network {bed.network}, which overlaps the testers' "
             f"{TESTERS}; give the implementation another address"
         )
-    return Attach("address", table.text("interface"), address, str(bed.ip), bed.network.prefixlen)
+    interface, sends_on = table.text("interface"), table.text("sends_on", "")
+    sends_to = _second_gateway(table, interface, sends_on, bed.network)
+    return Attach(
+        "address", interface, address, str(bed.ip), bed.network.prefixlen, sends_on=sends_on,
+        sends_to=sends_to,
+    )  # fmt: skip
+
+
+def _second_gateway(
+    table: _Table, interface: str, sends_on: str, first: ipaddress.IPv4Network
+) -> tuple[str, int]:
+    """The bed's address where the implementation sends, if that is a port of its own."""
+    text = table.text("sends_to", "")
+    if bool(sends_on) != bool(text):
+        raise DescriptionError(f"{table.where} needs 'sends_on' and 'sends_to' together")
+    if not text:
+        return "", 0
+    try:
+        bed = ipaddress.IPv4Interface(text)
+    except ValueError:
+        raise DescriptionError(
+            f"{table.where} needs an IPv4 address with a prefix length for 'sends_to', such as "
+            f"198.51.100.254/24, not {text!r}"
+        ) from None
+    if sends_on == interface:
+        raise DescriptionError(
+            f"{table.where} names {interface} twice; leave 'sends_on' and 'sends_to' out"
+        )
+    if bed.network.overlaps(first) or bed.network.overlaps(TESTERS):
+        raise DescriptionError(
+            f"{table.where} needs a network of its own for 'sends_to', and {bed.network} overlaps "
+            f"{first if bed.network.overlaps(first) else TESTERS}"
+        )
+    return str(bed.ip), bed.network.prefixlen
 
 
 def _start(table: _Table, kind: AttachKind) -> Start:
@@ -339,7 +377,7 @@ def _encapsulation(table: _Table, suite: Suite) -> Encapsulation:
 def _opening(table: _Table, start: Start, kind: AttachKind, here: Path) -> Opening | None:
     if not table.entries:
         return Opening() if kind == "in-process" else None
-    table.only(("line", "command"))
+    table.only(("line", "command", "on_host"))
     if kind == "in-process":
         raise DescriptionError(f"{table.where} has no meaning for kind 'in-process'; leave it out")
     line = table.text("line", "")
@@ -362,7 +400,12 @@ def _opening(table: _Table, start: Start, kind: AttachKind, here: Path) -> Openi
             f"{table.where} has unknown placeholder {{{unknown[0]}}}; "
             f"allowed are {', '.join(OPEN_PLACEHOLDERS)}"
         )
-    return Opening(line, tuple(word.replace("{here}", str(here)) for word in words))
+    on_host = table.take("on_host", bool, "true or false", False)
+    if on_host and (line or kind != "address"):
+        raise DescriptionError(
+            f"{table.where} has a meaning for 'on_host' only with a 'command' and kind 'address'"
+        )
+    return Opening(line, tuple(word.replace("{here}", str(here)) for word in words), on_host)
 
 
 def parse_description(

@@ -76,6 +76,25 @@ gateway = "192.0.2.254/24"
 """
 
 
+def test_stack_with_two_ports_sends_by_the_second(tmp_path: Path) -> None:
+    ports = 'gateway = "192.0.2.254/24"\nsends_on = "eth2"\nsends_to = "198.51.100.254/24"'
+    attach = load_iut(written(tmp_path, BOX.replace('gateway = "192.0.2.254/24"', ports))).attach
+    assert (attach.interface, attach.sends_on) == ("eth1", "eth2")
+    assert (attach.gateway, attach.sends_to) == ("192.0.2.254", ("198.51.100.254", 24))
+
+
+def test_stack_is_told_to_call_by_another_port(tmp_path: Path) -> None:
+    text = BOX + '[open]\ncommand = ["ssh", "box", "{tester}"]\non_host = true\n'
+    opening = load_iut(written(tmp_path, text)).opening
+    assert opening is not None and opening.on_host and opening.filled({"tester": "x"}).on_host
+
+
+def test_program_in_a_namespace_is_not_told_from_the_host(tmp_path: Path) -> None:
+    text = GOOD + '\n[open]\ncommand = ["x"]\non_host = true\n'
+    with pytest.raises(DescriptionError, match="'on_host' only with a 'command'"):
+        load_iut(written(tmp_path, text))
+
+
 def test_stack_at_an_address_needs_no_command(tmp_path: Path) -> None:
     box = load_iut(written(tmp_path, BOX))
     assert box.attach == Attach("address", "eth1", "192.0.2.7", "192.0.2.254", 24)
@@ -94,6 +113,16 @@ def test_stack_at_an_address_needs_no_command(tmp_path: Path) -> None:
         ("192.0.2.254/24", "192.0.2.7/24", "mine.toml: [attach] needs a 'gateway' in one network "
          "with 'address' 192.0.2.7, and 192.0.2.7/24 is not; its prefix length says how large the "
          "network is"),
+        ('"192.0.2.254/24"', '"192.0.2.254/24"\nsends_on = "eth2"',
+         "mine.toml: [attach] needs 'sends_on' and 'sends_to' together"),
+        ('"192.0.2.254/24"', '"192.0.2.254/24"\nsends_on = "eth2"\nsends_to = "there"',
+         "mine.toml: [attach] needs an IPv4 address with a prefix length for 'sends_to', such as "
+         "198.51.100.254/24, not 'there'"),
+        ('"192.0.2.254/24"', '"192.0.2.254/24"\nsends_on = "eth1"\nsends_to = "198.51.100.1/24"',
+         "mine.toml: [attach] names eth1 twice; leave 'sends_on' and 'sends_to' out"),
+        ('"192.0.2.254/24"', '"192.0.2.254/24"\nsends_on = "eth2"\nsends_to = "192.0.2.3/28"',
+         "mine.toml: [attach] needs a network of its own for 'sends_to', and 192.0.2.0/28 overlaps "
+         "192.0.2.0/24"),
         ("192.0.2.", "10.78.2.", "mine.toml: [attach] has the network 10.78.2.0/24, which "
          "overlaps the testers' 10.78.0.0/16; give the implementation another address"),
     ],

@@ -305,6 +305,29 @@ def test_reopened_window_announced_for_another_poll() -> None:
     assert story.verdicts("STP-DT-024") == FAIL
 
 
+@pytest.mark.parametrize("n_s", [25, 1 << 22, -(1 << 15) - 1])
+@pytest.mark.parametrize(("named", "verdict"), [(3, PASS), (9, FAIL)])
+def test_poll_out_of_its_window_does_not_count(n_s: int, named: int, verdict: object) -> None:
+    story = full().tester(POLL, n_s, n_ps=9, after=0.6)
+    story.iut(STAT, 0, n_ps=9, elements=(0, 1, 24), n_mr=24, after=0.01)
+    story.tester(SD, 0, after=0.6).iut(STAT, 24, n_ps=named, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == verdict
+
+
+def test_answer_to_a_poll_out_of_its_window_is_no_announcement() -> None:
+    story = full().tester(SD, 0, after=0.6)
+    story.tester(POLL, 1000, n_ps=9, after=0.01).iut(STAT, 24, n_ps=9, n_mr=48, after=0.01)
+    story.tester(POLL, 24, n_ps=4, after=2.0).iut(STAT, 24, n_ps=4, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == FAIL
+
+
+def test_overtaken_poll_counts() -> None:
+    story = full().tester(POLL, -9, n_ps=9, after=0.6)
+    story.iut(STAT, 0, n_ps=9, elements=(0, 1, 24), n_mr=24, after=0.01)
+    story.tester(SD, 0, after=0.6).iut(STAT, 24, n_ps=9, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == PASS
+
+
 def test_reopened_window_not_announced() -> None:
     story = full().tester(SD, 0, after=0.6)
     story.tester(POLL, 24, n_ps=4, after=2.0).iut(STAT, 24, n_ps=4, n_mr=48, after=0.01)

@@ -191,6 +191,13 @@ def test_closed_window_probed_ever_more_rarely() -> None:
     assert closed(0.2, 0.35, 0.75, 1.55).verdicts("STP-DT-025") == PASS
 
 
+def test_closed_window_probed_every_fifteen_seconds_at_last() -> None:
+    rising = (0.2, 0.35, 0.75, 1.55, 3.15, 6.35, 12.75)
+    assert closed(*rising, 14.95, 14.95, until=5.0).verdicts("STP-DT-025") == PASS
+    assert Verdict.FAIL in closed(*rising, 25.55).verdicts("STP-DT-025")
+    assert Verdict.FAIL in closed(*rising, 14.95, 14.95, until=30.0).verdicts("STP-DT-025")
+
+
 def test_closed_window_probed_at_one_interval() -> None:
     assert Verdict.FAIL in closed(0.2, 0.35, 0.35, 0.35, 0.35).verdicts("STP-DT-025")
 

@@ -178,6 +178,13 @@ class OpensInSilence(Receiver):
         return False
 
 
+class RemembersAnyPoll(Receiver):
+    """Announces credit in the name of whatever POLL came."""
+
+    def remembers(self, field: int) -> bool:
+        return True
+
+
 def _of(identifier: str, breaks: str, title: str, receiver: type[Receiver]) -> Mutant:
     return Mutant(identifier, breaks, title, with_parts(receiver_class=receiver), "stp1")
 
@@ -213,4 +220,6 @@ MUTANTS = (
         DropsWhatItHolds),
     _of("stp-opens-in-silence", "STP-DT-024", "does not announce a reopened window",
         OpensInSilence),
+    _of("stp-remembers-any-poll", "STP-DT-024",
+        "names a forged POLL when it announces a reopened window", RemembersAnyPoll),
 )  # fmt: skip

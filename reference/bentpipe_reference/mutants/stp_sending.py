@@ -8,7 +8,7 @@ from bentpipe_reference.mutants import Mutant
 from bentpipe_reference.mutants.stp_hosts import with_parts
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Stat, Ustat
-from bentpipe_reference.stp.polling import Need, Polling
+from bentpipe_reference.stp.polling import MOST_BACKED_OFF_S, Need, Polling
 from bentpipe_reference.stp.sender import Report, Sender, SentSd
 from bentpipe_reference.stp.sequence import PACKET_MASK
 
@@ -191,6 +191,13 @@ class GoesBack(Sender):
         return report
 
 
+class ProbesOnceAMinute(Polling):
+    """Lets the time between probes grow as long as a silence may."""
+
+    def most_probing(self) -> float:
+        return MOST_BACKED_OFF_S
+
+
 def _sender(identifier: str, breaks: str, title: str, sender: type[Sender]) -> Mutant:
     return Mutant(identifier, breaks, title, with_parts(sender_class=sender), "stp1")
 
@@ -233,4 +240,7 @@ MUTANTS = (
            with_parts(outgoing_class=NeverProbes), "stp1"),
     Mutant("stp-probes-steadily", "STP-DT-025", "asks for credit at the poll interval for ever",
            with_parts(polling_class=ProbesSteadily), "stp1"),
+    Mutant("stp-probes-once-a-minute", "STP-DT-025",
+           "doubles the time between probes of a closed window up to a minute",
+           with_parts(polling_class=ProbesOnceAMinute), "stp1"),
 )  # fmt: skip

@@ -14,7 +14,10 @@ LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
 
 LEAST_SILENCE_S = 1.0
 MOST_BACKED_OFF_S = 60.0
-"""Bounds of the silence time and of doubled intervals (STP-PL-007, STP-DT-025)."""
+"""Bounds of the silence time and of doubled intervals (STP-PL-007)."""
+
+MOST_PROBING_S = 15.0
+"""Between POLLs into a closed window (STP-DT-025): several fit before the peer is given up."""
 
 
 class Need(Enum):
@@ -136,7 +139,11 @@ class Polling:
 
     def probe_interval(self) -> float:
         """STP-DT-025: the poll interval first, then twice as long each time."""
-        return min(self.poll_interval() * 2.0 ** min(self.probes, 16), MOST_BACKED_OFF_S)
+        return min(self.poll_interval() * 2.0 ** min(self.probes, 16), self.most_probing())
+
+    def most_probing(self) -> float:
+        """STP-DT-025: the longest time between two probes."""
+        return MOST_PROBING_S
 
     def keep_alive_interval(self) -> float:
         """STP-PL-010."""

@@ -17,6 +17,9 @@ Run = tuple[int, int]
 _REOPENED_SDS = 16
 """Of credit, or half the buffer if that is less, are announced (STP-DT-024)."""
 
+OVERTAKEN = 1 << 15
+"""SDs that may have overtaken a POLL which an announcement may name (STP-DT-024)."""
+
 _LATER_SDS = 3
 """After which a USTAT that waits is sent (STP-DT-026)."""
 
@@ -30,7 +33,8 @@ class Receiver:
         vr_mr: VR(MR), first number not permitted.
         delivered: octets of user data delivered in sequence.
         fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
-        last_poll: N(PS) and timestamp of the newest POLL answered, zeros before it.
+        last_poll: N(PS) and timestamp of the newest POLL answered within its window, zeros before
+            it.
     """
 
     def __init__(self, config: StpConfig, iss: int) -> None:
@@ -189,9 +193,16 @@ class Receiver:
         """Section 6.3: the lists of the STATs that answer a POLL."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
         self.raise_highest(number)
+        if not self.remembers(field):
+            return self._cut_list()  # no report: the peer may never have sent that POLL
         if not below(n_ps, self.last_poll[0]):
             self.last_poll = (n_ps, timestamp)
         return self.stat_lists()
+
+    def remembers(self, field: int) -> bool:
+        """STP-DT-024: a peer would discard an announcement in the name of a forged POLL."""
+        low = self.vr_r - OVERTAKEN
+        return low + (field - low & PACKET_MASK) <= self.vr_mr
 
     def raise_highest(self, number: int) -> None:
         """STP-DT-002, but only within the credit (STP-DT-008)."""
@@ -209,10 +220,14 @@ class Receiver:
         return elements
 
     def stat_lists(self) -> list[tuple[int, ...]]:
-        """STP-PF-012: the list, cut where it is too long for one packet."""
-        elements = [number & PACKET_MASK for number in self.whole_list()]
+        """The lists of a report: the STATs that are sent now."""
         self.reported()
         self._waiting.clear()  # STP-DT-026: a STAT has reported them
+        return self._cut_list()
+
+    def _cut_list(self) -> list[tuple[int, ...]]:
+        """STP-PF-012: the list, cut where it is too long for one packet."""
+        elements = [number & PACKET_MASK for number in self.whole_list()]
         step = self._list_limit - 1
         last_start = max(len(elements) - 1, 1)
         return [tuple(elements[at : at + self._list_limit]) for at in range(0, last_start, step)]

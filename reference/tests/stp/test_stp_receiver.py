@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Bgak, Stat, Ustat
@@ -156,6 +157,41 @@ def test_ready_old_poll_does_not_lower_what_an_announcement_repeats(stp: Any) ->
     connection.read()
     stat = only(Stat, script.flush())
     assert (stat.n_ps, stat.timestamp) == (9, 99)
+
+
+@pytest.mark.parametrize("n_s", [5, 1000, 1 << 22, -(1 << 15) - 1, -(1 << 23)])
+def test_ready_poll_out_of_its_window_is_answered_but_not_remembered(stp: Any, n_s: int) -> None:
+    script = stp(credit=4)
+    connection = script.ready()
+    for at in range(4):
+        script.arrive(script.sd(at))
+    script.arrive(script.poll(4, 9, timestamp=99))
+    assert only(Stat, script.arrive(script.poll(n_s, 5000, timestamp=1))).n_ps == 5000
+    connection.read()
+    stat = only(Stat, script.flush())
+    assert (stat.n_ps, stat.timestamp) == (9, 99), "one that its peer never sent (STP-SEC-005)"
+
+
+def test_ready_answer_to_a_poll_out_of_its_window_announces_nothing(stp: Any) -> None:
+    script = stp(credit=4)
+    connection = script.ready()
+    for at in range(4):
+        script.arrive(script.sd(at))
+    script.arrive(script.poll(4, 9, timestamp=99))
+    connection.read(1)
+    assert only(Stat, script.arrive(script.poll(1000, 5000))).n_mr == PEER_ISS + 5
+    connection.read()
+    assert only(Stat, script.flush()).n_ps == 9, "its peer has discarded the other STAT"
+
+
+def test_ready_overtaken_poll_is_remembered(stp: Any) -> None:
+    script = stp(credit=4)
+    connection = script.ready()
+    for at in range(4):
+        script.arrive(script.sd(at))
+    script.arrive(script.poll(1, 9, timestamp=99))
+    connection.read()
+    assert only(Stat, script.flush()).n_ps == 9
 
 
 def test_ready_long_list_is_cut_as_sscop_cuts_it(stp: Any) -> None:

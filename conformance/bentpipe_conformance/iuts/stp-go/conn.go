@@ -26,6 +26,7 @@ const (
 	mostPollInterval  = 2 * time.Second
 	leastSilence      = time.Second
 	mostSilence       = 60 * time.Second
+	mostProbing       = 15 * time.Second
 	challengeInterval = time.Second // STP-CC-018, STP-CC-021
 	earlyOctets       = 512         // in an SD before a MaxSD is known, and the least MaxSD
 )

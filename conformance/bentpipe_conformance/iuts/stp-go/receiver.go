@@ -88,14 +88,21 @@ func (r *receiver) read() []byte {
 // ended tells whether the user has taken everything up to the peer's FIN (STP-CC-004).
 func (r *receiver) ended() bool { return r.finished && len(r.queue) == 0 }
 
-// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008).
-func (r *receiver) polled(nS, nPS, timestamp uint32) {
+// overtaken is how far the N(S) of a POLL may lie below VR(R) for its N(PS) to count.
+const overtaken = 1 << 15
+
+// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008), and the
+// N(PS) of one whose N(S) is out of its window does not count for announcements (STP-DT-024).
+// It tells whether it was in its window.
+func (r *receiver) polled(nS, nPS, timestamp uint32) bool {
 	if seqBelow(r.vrH, nS) && seqWithin(r.vrH, nS, r.vrMR) {
 		r.vrH = nS
 	}
-	if !seqBelow(nPS, r.lastPS) {
+	inWindow := seqWithin(seqAdd(r.vrR, -overtaken), nS, r.vrMR)
+	if inWindow && !seqBelow(nPS, r.lastPS) {
 		r.lastPS, r.lastTimestamp = nPS, timestamp
 	}
+	return inWindow
 }
 
 // list is the uncut list of a STAT (section 3.6).

@@ -259,7 +259,7 @@ func TestProbesOfAClosedWindowNeverComeFasterAgain(t *testing.T) {
 	}
 	for i := 2; i < len(at); i++ {
 		before, after := at[i-1]-at[i-2], at[i]-at[i-1]
-		if after < min(before*19/10, 60*time.Second) || after > 61*time.Second {
+		if after < min(before*19/10, 15*time.Second) || after > 16*time.Second {
 			t.Errorf("%v and then %v between POLLs", before, after)
 		}
 	}

@@ -336,7 +336,7 @@ func (s *sender) closed() bool {
 // earlier (STP-DT-025).
 func (s *sender) lengthenProbe() {
 	if s.closed() {
-		s.probe = min(2*s.interval(), mostSilence)
+		s.probe = min(2*s.interval(), mostProbing)
 	}
 }
 

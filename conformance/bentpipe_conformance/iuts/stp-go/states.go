@@ -236,8 +236,12 @@ func (c *conn) take(n uint32, data []byte, fin bool) {
 // answerPOLL sends the STAT that a POLL, or the POLL of an SDP, asks for (section 6.3).
 func (c *conn) answerPOLL(nS uint32, p *packet) {
 	c.supply() // the credit should count what the user takes at once
-	c.rcv.polled(nS, p.nPS, p.timestamp)
+	shown := c.rcv.lastMR
+	inWindow := c.rcv.polled(nS, p.nPS, p.timestamp)
 	c.sendSTATs(p.nPS, p.timestamp)
+	if !inWindow {
+		c.rcv.lastMR = shown // no report: the peer may never have sent that POLL (STP-DT-024)
+	}
 }
 
 func (c *conn) sendSTATs(nPS, timestamp uint32) {

@@ -17,6 +17,7 @@ LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
 """Bounds of the poll interval (STP-PL-001)."""
 
 LEAST_SILENCE_S, MOST_BACKED_OFF_S = 1.0, 60.0
+MOST_PROBING_S = 15.0
 """The shortest silence time, and the longest time between POLLs in silence (STP-PL-007)."""
 
 INITIAL_INTERVAL_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}

@@ -17,6 +17,9 @@ from bentpipe_conformance.stp.wire import BEGIN, FIN
 SURELY_REOPENED = 16
 """SDs of credit that must be announced, however small the buffer (STP-DT-024)."""
 
+OVERTAKEN = 1 << 15
+"""How far the N(S) of a POLL may lie below VR(R) for its N(PS) to count (STP-DT-024)."""
+
 QUIET_S = 1.0
 """Seconds without a packet in which a standard service has read all it can."""
 
@@ -168,7 +171,9 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Findi
     newest = 0
     for said in _spoken(flow):
         if isinstance(said, Statement):
-            if said.poll is not None:
+            if said.poll is not None and _answers(said):
+                if not _in_window(said):
+                    continue  # no report
                 newest = max(newest, near(said.poll.n_ps, 0, newest))
             if closed is not None:
                 yield from _after_closed(flow, context, closed, said, newest)
@@ -176,6 +181,18 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Findi
             closed = said if shut else None
         else:
             closed = None
+
+
+def _answers(said: Statement) -> bool:
+    """Whether it answers a POLL; an announcement only names one."""
+    return said.poll is not None and said.poll.answers[:1] == [said.first]
+
+
+def _in_window(said: Statement) -> bool:
+    """Whether the N(S) of the POLL that it answers was within its window."""
+    assert said.poll is not None
+    low = said.first.n_r - OVERTAKEN
+    return low + (said.poll.n_s - low) % MODULUS <= said.first.n_mr
 
 
 def _spoken(flow: Flow) -> list[Statement | ReportSent]:
@@ -188,7 +205,7 @@ def _after_closed(
 ) -> Iterator[Finding]:
     n_ps = said.first.stp.n_ps
     rise = said.first.n_mr - closed.first.n_mr
-    poll = said.poll
+    poll = said.poll if _answers(said) else None
     if poll is not None and poll.packet.number > closed.packet.number:
         if rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time):
             yield context.violated(

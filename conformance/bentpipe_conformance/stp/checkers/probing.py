@@ -12,6 +12,7 @@ from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import (
     LEAST_SILENCE_S,
     MOST_BACKED_OFF_S,
+    MOST_PROBING_S,
     RoundTrips,
 )
 from bentpipe_conformance.stp.checkers.common import proven_at, round_trips_of
@@ -123,15 +124,15 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
                 break
             # The first may be the poll interval once more: since the window closed, and since then.
             least = gap * (0.75 if place == 0 else DOUBLED[0])
-            most = min(gap * DOUBLED[1], LATE * MOST_BACKED_OFF_S)
+            most = min(gap * DOUBLED[1], LATE * MOST_PROBING_S)
             error = SLACK_S + 2 * flow.timing_error
-            early = not ended and following < min(least, 0.75 * MOST_BACKED_OFF_S) - error
+            early = not ended and following < min(least, 0.75 * MOST_PROBING_S) - error
             if early or following > most + error:
                 yield context.violated(
                     f"{gap:.2f} s between two POLLs into a closed window were followed by "
                     f"{following:.2f} s{' without one' if ended else ''}",
                     closed, *polls[place : place + 3],
-                    expected=f"about {min(2 * gap, MOST_BACKED_OFF_S):.2f} s",
+                    expected=f"about {min(2 * gap, MOST_PROBING_S):.2f} s",
                     actual=f"{following:.2f} s",
                 )  # fmt: skip
             elif not ended:

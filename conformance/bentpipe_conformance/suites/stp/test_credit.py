@@ -18,6 +18,9 @@ MOST_SDS = 6000
 PROBED_S = 8.0
 """Seconds in which a closed window is probed four times over a geostationary link."""
 
+PROBED_LONG_S = 70.0
+"""Seconds in which it is probed at the longest interval, twice at least."""
+
 
 @case("STP-DT-011")
 def test_ready_credit_rises_by_few(peer: Peer) -> None:
@@ -47,6 +50,16 @@ def test_ready_window_stays_closed(peer: Peer) -> None:
     connection = peer.connect("chargen", credit=4)
     connection.receive(4, credit=None)
     go_on(connection, PROBED_S + 2 * peer.rtt)
+    connection.receive(8, credit=4)
+    connection.abort()
+
+
+@case("STP-DT-025")
+def test_ready_window_stays_closed_for_long(peer: Peer) -> None:
+    """The time between the POLLs stops growing well before the peer would be given up."""
+    connection = peer.connect("chargen", credit=4)
+    connection.receive(4, credit=None)
+    go_on(connection, PROBED_LONG_S + 2 * peer.rtt)
     connection.receive(8, credit=4)
     connection.abort()
 
@@ -93,6 +106,28 @@ def test_ready_window_filled_above_a_gap(peer: Peer) -> None:
     stat = connection.ask()
     if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
         raise NotReached("the window is not full")
+    connection.sd(number=2)
+    connection.collect(2 * peer.rtt + 2.0)
+    connection.ask()
+    connection.deliver()
+    connection.abort()
+
+
+@case("STP-DT-024")
+def test_ready_window_full_forged_poll(peer: Peer) -> None:
+    """Before the window opens again, POLLs come that nobody can have sent."""
+    connection = peer.connect("discard")
+    connection.sds(2, octets=8)
+    connection.ask()
+    _fill_above_a_gap(connection)
+    stat = connection.ask()
+    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
+        raise NotReached("the window is not full")
+    for beyond in (3, 1 << 22, -(1 << 22)):
+        number = connection.ours(connection.vt_ms + beyond)
+        connection.poll(repeat=True, seq=number, n_ps=connection.vt_ps + 1000 + beyond % 7)
+        peer.wait(PAUSE_S)
+    connection.inbox.clear()
     connection.sd(number=2)
     connection.collect(2 * peer.rtt + 2.0)
     connection.ask()

@@ -1,0 +1,194 @@
+"""What must hold at the end of a connection, and why it may have failed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bentpipe_reference.stp.config import NO_RESPONSE_S
+from bentpipe_reference.stp.events import abort_text
+from bentpipe_reference.stp.packets import Bgak, Packet, Reason, Stat, Ustat
+from bentpipe_reference.stp.polling import Need
+from bentpipe_reference.stp.sequence import below
+from bentpipe_reference.stp.states import State
+
+from bentpipe_fuzz.stp_campaign.network import Network
+from bentpipe_fuzz.stp_campaign.plan import CallPlan
+from bentpipe_fuzz.stp_campaign.users import User
+from bentpipe_fuzz.stp_campaign.violation import Violation
+
+_TIMERS_MARGIN_S = 0.5
+
+
+@dataclass(slots=True)
+class Call:
+    """A connection of the plan and what has become of it.
+
+    Attributes:
+        plan: of the connection.
+        near: the caller's user.
+        far: the user of the called; it may never get a connection.
+    """
+
+    plan: CallPlan
+    near: User
+    far: User
+
+    @property
+    def users(self) -> tuple[User, User]:
+        """Both."""
+        return self.near, self.far
+
+    def other(self, user: User) -> User:
+        """The peer of a user."""
+        return self.far if user is self.near else self.near
+
+
+class Witness:
+    """Notes which honest packets have arrived intact, to tell whether a failure has a reason."""
+
+    def __init__(self, network: Network) -> None:
+        self._stats: dict[tuple[str, int, int], list[tuple[int, float]]] = {}
+        self._acknowledged: dict[tuple[str, int, int], int] = {}
+        self._bgaks: dict[tuple[str, int], float] = {}
+        network.on_delivered = self.delivered
+
+    def delivered(self, source: str, target: str, packet: Packet, sent: float, now: float) -> None:
+        """A packet has arrived."""
+        del source, sent
+        if isinstance(packet, Stat | Ustat):
+            key = (target, packet.dport, packet.sport)
+            highest = self._acknowledged.setdefault(key, packet.n_r)
+            if below(packet.n_r, highest):
+                return  # STP-DT-023: no valid report
+            self._acknowledged[key] = packet.n_r
+            stats = self._stats.setdefault(key, [])
+            # STP-DT-007: one that has been overtaken is no valid STAT.
+            if isinstance(packet, Stat) and not (stats and below(packet.n_ps, stats[-1][0])):
+                stats.append((packet.n_ps, now))
+        elif isinstance(packet, Bgak):
+            self._bgaks.setdefault((target, packet.peer_csn), now)
+
+    def called(self, user: User) -> bool:
+        """Whether a BGAK for a caller's connection had come when its user was told the end."""
+        assert user.connection is not None and user.ended_at is not None
+        came = self._bgaks.get((user.node.name, user.connection.csn), math.inf)
+        return came < user.ended_at  # at the same moment, the timer was first
+
+    def silence(self, user: User) -> float:
+        """Seconds without a STAT, at the time when the user was told the end."""
+        assert user.connection is not None and user.ended_at is not None
+        identity = user.connection.identity
+        key = (user.node.name, identity.local_port, identity.peer_port)
+        times = [time for _, time in self._stats.get(key, []) if time < user.ended_at]
+        return user.ended_at - max(times, default=user.began_at)
+
+
+def waits_for_a_peer_that_is_gone(call: Call, user: User) -> bool:
+    """Known: a peer whose END is lost five times is missed by nobody who has nothing to send.
+
+    Without keep-alive (STP-PL-010) such an endpoint waits for ever, as TCP's would; STP-CC-009 says
+    that it must not.
+    """
+    connection, other = user.connection, call.other(user)
+    assert connection is not None
+    gone = other.lost or (other.ended_at is not None and not other.succeeded)
+    silent = connection.state is State.READY and connection.outgoing.polling.need is Need.NONE
+    return gone and silent and not connection.config.keep_alive
+
+
+KNOWN_HANGS = (waits_for_a_peer_that_is_gone,)
+"""Defects of STP/1 that are known; what they explain is counted, and no violation. Delete what has
+been mended."""
+
+
+def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
+    """Look at every connection when all is over; return how many hang for a known reason.
+
+    Args:
+        calls: the honest connections.
+        witness: of the whole run.
+        deadline: seconds of the run's clock by which every user must have been told an end.
+
+    Raises:
+        Violation: what must not have happened.
+    """
+    hanging = 0
+    for call in calls:
+        for user in call.users:
+            if user.connection is None or user.lost:
+                continue
+            if user.ended_at is None:
+                if any(known(call, user) for known in KNOWN_HANGS):
+                    hanging += 1
+                    continue
+                raise Violation(
+                    "STP-CC-009",
+                    f"the user at {user.node.name} of the connection to port {call.plan.port} was "
+                    f"told no end; its connection is in state {int(user.connection.state)}",
+                )
+            if user.ended_at > deadline:
+                raise Violation(
+                    "STP-CC-009",
+                    f"the user at {user.node.name} of the connection to port {call.plan.port} was "
+                    f"told the end {user.ended_at - deadline:.1f} s too late",
+                    user.ended_at,
+                )
+            if user.succeeded:
+                _judge_success(call, user)
+            else:
+                _judge_failure(call, user, witness)
+    return hanging
+
+
+def _judge_success(call: Call, user: User) -> None:
+    other = call.other(user)
+    where = f"{user.node.name} of the connection to port {call.plan.port}"
+    if other.connection is None:
+        raise Violation("STP-CC-005", f"success at {where}, which the peer never accepted")
+    if other.lost:
+        return
+    if user.aborted:
+        raise Violation("STP-CC-006", f"success at {where}, which aborted")
+    if not user.closed or not other.closed:
+        raise Violation("STP-CC-005", f"success at {where} before both streams had ended")
+    if other.received != user.written:
+        raise Violation(
+            "STP-CC-005",
+            f"success at {where}, but {other.received} of {user.written} octets arrived",
+        )
+    if user.received != other.written:
+        raise Violation(
+            "STP-CC-005",
+            f"success at {where}, which had {user.received} of its peer's {other.written} octets",
+        )
+
+
+def _judge_failure(call: Call, user: User, witness: Witness) -> None:
+    connection, other = user.connection, call.other(user)
+    assert connection is not None
+    reason = connection.reason
+    if reason == Reason.ABORTED:
+        explained = user.aborted or other.aborted
+    elif reason == Reason.NO_CONNECTION:
+        explained = other.ended_at is not None or other.lost or other.connection is None
+    elif reason == Reason.NO_ANSWER:
+        explained = _no_answer(call, user, witness)
+    else:
+        explained = False
+    if not explained:
+        raise Violation(
+            "STP-CC-009",
+            f"{user.node.name} was told {connection.failure!r} of the connection to port "
+            f"{call.plan.port}, for which nothing was the reason",
+        )
+
+
+def _no_answer(call: Call, user: User, witness: Witness) -> bool:
+    other = call.other(user)
+    assert user.connection is not None
+    if user.connection.failure == abort_text(Reason.NO_ANSWER):
+        return other.connection is not None and other.connection.reason == Reason.NO_ANSWER
+    if not user.opened and user is call.near:
+        return not witness.called(user)
+    return witness.silence(user) > NO_RESPONSE_S - _TIMERS_MARGIN_S

@@ -1,0 +1,286 @@
+"""One run: a plan laid out, run to its end and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.events import Events
+
+from bentpipe_fuzz.stp_campaign.attack import Attacker, OffPath, OnPath
+from bentpipe_fuzz.stp_campaign.disturbance import Disturbance, Injection
+from bentpipe_fuzz.stp_campaign.metering import excess, weight
+from bentpipe_fuzz.stp_campaign.network import Network, Node, Seen, address_of
+from bentpipe_fuzz.stp_campaign.oracle import Call, Witness, judge
+from bentpipe_fuzz.stp_campaign.plan import END_REPEATS_S, CallPlan, Plan
+from bentpipe_fuzz.stp_campaign.users import User
+from bentpipe_fuzz.stp_campaign.violation import Violation
+
+_STEPS = 3_000_000
+"""Of the simulation, after which a run does not come to an end."""
+
+_AFTER_S = 3 * END_REPEATS_S + 40.0
+"""Seconds after the last end until nothing may be left: ENDs repeated, pending calls forgotten."""
+
+Configure = Callable[[Any], Any]
+"""Turns the configuration of the reference into a mutant's."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        plan: of the run.
+        violation: what must not have happened, None if all is well.
+        disturbances: what disturbed it.
+        log: the last packets.
+        elapsed: seconds of its clock.
+        packets: honest packets sent.
+        succeeded, failed: ends that users were told.
+        hanging: users who were told no end for a reason that is known, see ``KNOWN_HANGS``.
+        costliest: lines per unit of work of the costliest packet, where that was counted.
+    """
+
+    plan: Plan
+    violation: Violation | None = None
+    disturbances: list[Disturbance] = field(default_factory=list)
+    log: list[Seen] = field(default_factory=list)
+    elapsed: float = 0.0
+    packets: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    hanging: int = 0
+    costliest: float = 0.0
+
+
+class Run:
+    """A plan, laid out.
+
+    Args:
+        plan: what happens.
+        given: disturbances to repeat, None to draw them.
+        configure: for a mutant.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        given: list[Disturbance] | None = None,
+        configure: Configure | None = None,
+    ) -> None:
+        self.plan = plan
+        self.network = Network(plan, given)
+        self.witness = Witness(self.network)
+        self.calls: list[Call] = []
+        self.attacker: Attacker | None = None
+        self._given = given
+        self._waiting: dict[tuple[str, str, int, int], list[Call]] = {}
+        for name, settings in plan.configs.items():
+            config = StpConfig(**settings)
+            node = Node(
+                self.network, name, config if configure is None else configure(config),
+                partial(self._use, name),
+            )  # fmt: skip
+            node.metered = plan.attack is not None and plan.attack.metered
+        for number, call in enumerate(plan.calls):
+            self._plan_call(number, call)
+        if plan.restarts is not None:
+            name, when = plan.restarts
+            self.network.at(when, partial(self._restart, name))
+        if plan.attack is not None:
+            self._plan_attack()
+
+    def _plan_call(self, number: int, plan: CallPlan) -> None:
+        nodes = self.network.nodes
+        hostile = number >= self.plan.honest_calls
+        near = User(self.network, nodes[plan.caller], plan.near, 2 * number + 1, 2 * number + 2,
+                    honest=not hostile)  # fmt: skip
+        far = User(self.network, nodes[plan.called], plan.far, 2 * number + 2, 2 * number + 1,
+                   honest=not hostile)  # fmt: skip
+        near.expect(far)
+        far.expect(near)
+        call = Call(plan, near, far)
+        self.calls.append(call)
+        nodes[plan.called].listen(plan.port)
+        self.network.at(plan.at, partial(self._call, call))
+
+    def _call(self, call: Call) -> None:
+        node, plan = call.near.node, call.plan
+        peer = address_of(plan.called)
+        if (peer, plan.port, plan.local_port) in node.endpoint.connections:
+            return  # somebody else's connection is in the way; there is no call then
+        connection = node.endpoint.connect(peer, plan.port, plan.local_port)
+        connection.user = call.near
+        key = (plan.called, plan.caller, plan.local_port, plan.port)
+        self._waiting.setdefault(key, []).append(call)
+        call.near.begin(connection)
+        node.settle()
+
+    def _use(self, name: str, connection: Connection, events: Events) -> None:
+        if connection.user is None:
+            self._accept(name, connection)
+        if isinstance(connection.user, User):
+            connection.user.on(events)
+        else:
+            connection.read()
+
+    def _accept(self, name: str, connection: Connection) -> None:
+        """Find out which call of the plan this is; forged ones are nobody's."""
+        identity = connection.identity
+        key = (name, identity.peer[0], identity.peer_port, identity.local_port)
+        connection.user = "forged"
+        for call in self._waiting.get(key, []):
+            near = call.near.connection
+            if call.far.connection is not None or near is None:
+                continue
+            if near.csn == connection.peer_csn:
+                connection.user = call.far
+                call.far.begin(connection)
+                return
+
+    def _restart(self, name: str) -> None:
+        for call in self.calls:
+            for user in call.users:
+                if user.node.name == name and user.connection is not None and not user.ended_at:
+                    user.lost = True
+        self.network.nodes[name].restart()
+
+    def _plan_attack(self) -> None:
+        plan = self.plan
+        assert plan.attack is not None
+        call = plan.calls[-1]
+        if self._given is not None:
+            for one in self._given:
+                if isinstance(one, Injection):
+                    octets = bytes.fromhex(one.octets)
+                    action = partial(self.network.forged, one.target, one.source, octets)
+                    self.network.simulation.call_at(one.at, action)
+        else:
+            kind = OnPath if plan.mode == "on-path" else OffPath
+            attacker = kind(self.network, plan.attack, plan.seed, (call.caller, call.called))
+            self.attacker = attacker
+            self.network.on_sent = attacker.watch
+            attacker.start(attacker.forge)
+        if plan.mode == "on-path":
+            # What is left of attacked connections is nobody's business, but they must go away.
+            for victim in self.calls[plan.honest_calls :]:
+                for user in victim.users:
+                    self.network.at(plan.attack.ends + 1.0, user.abort)
+
+    # Running
+
+    def run(self) -> Outcome:
+        """Run to the end and judge."""
+        outcome = Outcome(self.plan)
+        simulation, clock = self.network.simulation, self.plan.clock
+        try:
+            self._run_until_all_is_told()
+            ended = max(
+                [0.0] + [user.ended_at or 0.0 for call in self.calls for user in call.users]
+            )
+            rest = max(simulation.now, ended) + _AFTER_S
+            if self.plan.attack is not None:
+                rest = max(rest, clock + self.plan.attack.ends + _AFTER_S)
+            simulation.run_until(rest)
+            outcome.hanging = judge(self._judged(), self.witness, clock + self.plan.limit())
+            if not outcome.hanging:
+                self._look_at_the_rest()
+        except Violation as violation:
+            outcome.violation = violation
+        outcome.elapsed = simulation.now - clock
+        outcome.disturbances = (
+            list(self.network.disturbances) if self._given is None else self._given
+        )
+        outcome.log = list(self.network.log)
+        outcome.packets = sum(self.network._ordinals.values())
+        for call in self.calls:
+            for user in call.users:
+                outcome.succeeded += user.succeeded
+                outcome.failed += user.ended_at is not None and not user.succeeded
+        outcome.costliest = max(node.costliest for node in self.network.nodes.values())
+        return outcome
+
+    def _judged(self) -> list[Call]:
+        """The connections that are honest."""
+        return self.calls[: self.plan.honest_calls]
+
+    def _run_until_all_is_told(self) -> None:
+        simulation = self.network.simulation
+        limit = self.plan.clock + self.plan.limit()
+        last_call = self.plan.clock + max(call.at for call in self.plan.calls)
+        for _ in range(_STEPS):
+            following = simulation.next_time()
+            if following is None or following > limit:
+                return
+            if following > last_call and self._all_told():
+                return
+            simulation.step()
+        raise Violation("STP-CC-009", "the run does not come to an end", simulation.now)
+
+    def _all_told(self) -> bool:
+        return all(
+            user.ended_at is not None or user.lost or user.connection is None
+            for call in self.calls
+            for user in call.users
+        ) and not any(node.endpoint.connections for node in self.network.nodes.values())
+
+    def _look_at_the_rest(self) -> None:
+        for node in self.network.nodes.values():
+            node.settle()
+            if (told := excess(node.endpoint)) is not None:
+                raise Violation("STP-SEC-003", f"endpoint {node.name}: {told}")
+            left = weight(node.endpoint)
+            if self.plan.mode == "on-path":
+                # Whoever sees the answers can open connections that then are idle for ever.
+                left = sum(isinstance(one.user, User) for one in node.endpoint.connections.values())
+            if left:
+                raise Violation(
+                    "STP-SEC-003",
+                    f"endpoint {node.name} keeps {left} entries after all is over, among them "
+                    f"{len(node.endpoint.connections)} connections",
+                )
+
+
+def run(
+    plan: Plan, given: list[Disturbance] | None = None, configure: Configure | None = None
+) -> Outcome:
+    """Run a plan; where an honest connection is attacked, it is compared with one that is not."""
+    attacked = Run(plan, given, configure)
+    outcome = attacked.run()
+    if plan.attack is None or outcome.violation is not None:
+        return outcome
+    quiet = Run(replace(plan, attack=replace(plan.attack, metered=False)), [], configure)
+    calm = quiet.run()
+    if calm.violation is not None:
+        return replace(calm, disturbances=[])
+    try:
+        for one, other in zip(attacked._judged(), quiet._judged(), strict=True):
+            _compare(one, other, plan)
+    except Violation as violation:
+        outcome.violation = violation
+    return outcome
+
+
+def _compare(attacked: Call, quiet: Call, plan: Plan) -> None:
+    """STP-SEC-005, STP-SEC-003: the same data, the same end, at most a round trip later."""
+    for user, calm in zip(attacked.users, quiet.users, strict=True):
+        where = f"{user.node.name} of the connection to port {attacked.plan.port}"
+        if calm.ended_at is None or not calm.succeeded:
+            raise Violation("STP-CC-009", f"{where} failed without an attack")
+        if user.ended_at is None or not user.succeeded:
+            told = "nothing" if user.connection is None else repr(user.connection.failure)
+            raise Violation("STP-SEC-005", f"{where} was told {told} for forged packets")
+        if user.received != calm.received:
+            raise Violation("STP-SEC-005", f"{where} read other octets for forged packets")
+        late = max(user.ended_at - calm.ended_at, user.last_octet_at - calm.last_octet_at)
+        if late > plan.round_trip + 0.05:
+            raise Violation(
+                "STP-SEC-005",
+                f"{where} was delayed by {late:.3f} s by forged packets; a round trip is "
+                f"{plan.round_trip:.3f} s",
+            )

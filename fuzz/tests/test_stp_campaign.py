@@ -1,0 +1,271 @@
+"""The campaign of hostile and unlucky STP peers: a slice of it, and that it sees what is broken.
+
+``make fuzz-stp SECONDS=...`` runs the whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bentpipe_fuzz.stp_campaign import campaign as campaigns
+from bentpipe_fuzz.stp_campaign.__main__ import main
+from bentpipe_fuzz.stp_campaign.black_box import BlackBoxError, Target, attack
+from bentpipe_fuzz.stp_campaign.disturbance import (
+    Fault,
+    Injection,
+    as_json,
+    corrupted,
+    from_json,
+)
+from bentpipe_fuzz.stp_campaign.flood import flood
+from bentpipe_fuzz.stp_campaign.plan import MODES, Mode, draw
+from bentpipe_fuzz.stp_campaign.runs import run
+from bentpipe_fuzz.stp_campaign.shrinking import shrunk
+from bentpipe_fuzz.stp_campaign.violation import Violation
+from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.endpoint import StpEndpoint
+from bentpipe_reference.stp.packets import Sd, Stat, Ustat
+from bentpipe_reference.stp.sender import Report, Sender
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+SLICE: dict[Mode, range] = {
+    "unlucky": range(1, 25),
+    "vanish": range(1, 25),
+    "restart": range(1, 13),
+    "off-path": range(1, 4),
+    "on-path": range(1, 4),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_reference_survives_a_slice_of_the_campaign(mode: Mode) -> None:
+    ends = 0
+    for seed in SLICE[mode]:
+        outcome = run(draw(mode, seed))
+        assert outcome.violation is None, campaigns.command(outcome)
+        ends += outcome.succeeded + outcome.failed
+    assert ends >= len(SLICE[mode]), "a campaign in which nothing happens proves nothing"
+
+
+CAUGHT: list[tuple[str, Mode, int, str]] = [
+    ("stp-delivers-twice", "off-path", 1, "STP-DT-012"),
+    ("stp-delivers-as-it-comes", "unlucky", 1, "STP-DT-012"),
+    ("stp-repeats-half", "unlucky", 1, "STP-DT-012"),
+    ("stp-forgets-what-it-repeated", "unlucky", 14, "STP-CC-009"),
+    ("stp-takes-the-rest-for-received", "unlucky", 14, "STP-CC-009"),
+    ("stp-forgets-the-wrap", "unlucky", 1, "STP-CC-009"),
+    ("stp-polls-only-with-data", "unlucky", 4, "STP-CC-009"),
+    ("stp-gives-up-soon", "unlucky", 5, "STP-CC-009"),
+    ("stp-never-gives-up", "vanish", 3, "STP-CC-009"),
+    ("stp-never-probes", "unlucky", 43, "STP-CC-009"),
+    ("stp-hands-over-early", "unlucky", 10, "STP-CC-009"),
+    ("stp-keeps-pending", "unlucky", 10, "STP-SEC-002"),
+    ("stp-takes-beyond-the-credit", "off-path", 1, "STP-CC-009"),
+    ("stp-believes-ends", "off-path", 1, "STP-CC-009"),
+    ("stp-aborts-on-invalid-stat", "off-path", 1, "STP-CC-009"),
+    ("stp-ignores-tags", "off-path", 1, "STP-DT-012"),
+    ("stp-yields-to-callers", "off-path", 1, "STP-SEC-005"),
+    ("stp-remembers-any-poll", "off-path", 7, "STP-SEC-005"),
+]
+"""What the campaign finds, how soon, and as a breach of what: data, ends and security."""
+
+
+@pytest.mark.parametrize(("mutant", "mode", "seed", "requirement"), CAUGHT)
+def test_mutant_is_caught(mutant: str, mode: Mode, seed: int, requirement: str) -> None:
+    found = run(draw(mode, seed), None, load_mutants()[mutant].configure).violation
+    assert found is not None and found.requirement == requirement
+    true = run(draw(mode, seed)).violation
+    assert true is None, "the same run of the true reference"
+
+
+class WalksTheNumbers(Sender):
+    """Looks at every number that a report names, which may be millions; at 50,000 of them here."""
+
+    def _walk(self, elements: tuple[int, ...]) -> None:
+        for first, end in itertools.pairwise(elements):
+            for _ in range(min((end - first) % (1 << 24), 50_000)):
+                pass
+
+    def on_stat(self, stat: Stat) -> Report | None:
+        self._walk(stat.elements)
+        return super().on_stat(stat)
+
+    def on_ustat(self, ustat: Ustat) -> Report | None:
+        self._walk(ustat.elements)
+        return super().on_ustat(ustat)
+
+
+def test_work_that_grows_with_a_number_in_a_packet_is_seen() -> None:
+    plan = draw("on-path", 1)
+    assert plan.attack is not None
+    metered = replace(plan, attack=replace(plan.attack, metered=True, rate=200.0, ends=3.0))
+    outcome = run(metered)
+    assert outcome.violation is None and outcome.costliest > 1
+    found = run(metered, None, lambda config: replace(config, sender_class=WalksTheNumbers))
+    assert found.violation is not None and found.violation.requirement == "STP-SEC-004"
+
+
+def test_flood_of_forged_begins_is_bounded_and_the_honest_peer_served() -> None:
+    result = flood(5000, 1)
+    assert result.begins == 5000 and result.heaviest < 1000 and result.delivered > 1000
+
+
+def test_flood_of_an_endpoint_without_bound_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StpEndpoint, "pending_bound", lambda self: 1 << 30)
+    with pytest.raises(Violation, match=r"STP-SEC-003: \d+ pending connections"):
+        flood(2000, 1)
+
+
+# Repeating and shrinking
+
+
+def test_failing_run_is_written_small_and_repeats(tmp_path: Path) -> None:
+    configure = load_mutants()["stp-polls-only-with-data"].configure
+    tally = campaigns.Tally(4)
+    campaigns.campaign(
+        tally, modes=["unlucky"], runs=1, folder=tmp_path, configure=configure, shrink_s=60.0
+    )
+    (name,) = tally.failures
+    told = json.loads((tmp_path / name).read_text())
+    whole = run(draw("unlucky", 4), None, configure).disturbances
+    assert len(told["disturbances"]) == 2 < len(whole)
+    assert told["repeat"].endswith("--only unlucky --seed 4 --runs 1")
+    assert told["packets"] and told["violation"].startswith("STP-CC-009")
+    again = campaigns.replay(tmp_path / name, configure)
+    assert str(again.violation) == told["violation"]
+    assert campaigns.replay(tmp_path / name).violation is None
+
+
+def test_recorded_faults_repeat_a_run_exactly() -> None:
+    plan = draw("unlucky", 2)
+    first = run(plan)
+    assert first.disturbances
+    again = run(plan, first.disturbances)
+    assert again.log == first.log
+
+
+@given(st.sets(st.integers(0, 60), max_size=4), st.integers(1, 60))
+def test_shrunk_list_fails_and_needs_all_it_keeps(culprits: set[int], length: int) -> None:
+    needed = {number for number in culprits if number < length}
+    whole = [Fault("a>b", number, "lost") for number in range(length)]
+
+    def fails(given: Any) -> bool:
+        return needed <= {fault.ordinal for fault in given}
+
+    assert {fault.ordinal for fault in shrunk(whole, fails)} == needed  # type: ignore[union-attr]
+
+
+def test_shrinking_stops_when_its_time_is_up() -> None:
+    ticks = iter(range(100))
+    whole = [Fault("a>b", number, "lost") for number in range(64)]
+    least = shrunk(whole, lambda given: len(given) >= 1, seconds=3, clock=lambda: next(ticks))
+    assert 1 < len(least) < 64
+
+
+@pytest.mark.parametrize("one", [Fault("a>b", 3, "late", 0.25), Injection(1.5, "b", "x3", "00ff")])
+def test_disturbance_comes_back_from_a_file(one: Fault | Injection) -> None:
+    assert from_json(json.loads(json.dumps(as_json(one)))) == one
+
+
+@given(st.integers(0, (1 << 28) - 1), st.integers(1, (1 << 15) - 1), st.binary(max_size=50))
+def test_corrupted_packet_is_never_taken_for_right(at: int, mask: int, data: bytes) -> None:
+    octets = encode(Sd(1, 2, 3, 0, 4, data))
+    with pytest.raises(MalformedPacket):
+        decode(corrupted(octets, at << 16 | mask))
+
+
+# The command
+
+
+def invoke(*words: str) -> Any:
+    return CliRunner().invoke(main, list(words))
+
+
+def test_command_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    out = str(tmp_path / "campaign")
+    first = invoke("--only", "vanish", "--runs", "3", "--out", out)
+    assert first.exit_code == 0, first.output
+    again = invoke("--only", "vanish", "--runs", "2", "--out", out, "--json")
+    told = json.loads(again.stdout)
+    assert (told["verdict"], told["runs"]) == ("pass", {"vanish": 5})
+    fresh = invoke("--only", "vanish", "--runs", "1", "--out", out, "--fresh", "--json")
+    assert json.loads(fresh.stdout)["runs"] == {"vanish": 1}
+
+
+def test_command_finds_a_mutant_and_says_how_to_repeat_it() -> None:
+    words = ("--mutant", "stp-delivers-twice", "--only", "off-path", "--seed", "1", "--runs", "1",
+             "--shrink", "1")  # fmt: skip
+    result = invoke(*words)
+    assert result.exit_code == 1
+    assert "STP-DT-012" in result.output
+    assert "again: python -m bentpipe_fuzz.stp_campaign --only off-path --seed 1" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (("--mutant", "nobody", "--runs", "1"), 2, "there is no mutant 'nobody'"),
+        (("--only", "elsewhere"), 2, "is not one of"),
+        (("--against", "nowhere"), 3, "neither a command with {port} nor ADDRESS:PORT"),
+        (("--against", "/no/such/program {port}"), 3, "cannot be started"),
+        (("--replay", __file__), 3, "is not a failing run"),
+    ],
+)
+def test_command_says_what_is_wrong(words: tuple[str, ...], status: int, sentence: str) -> None:
+    result = invoke(*words)
+    assert (result.exit_code, sentence in result.output) == (status, True), result.output
+
+
+def test_help_has_examples() -> None:
+    assert "--only off-path --seed 7 --runs 1" in invoke("--help").output
+
+
+# Another implementation, over UDP
+
+SERVE = f"{sys.executable} -m bentpipe_conformance.cli.main stp serve --listen {{address}}:{{port}}"
+
+DIES = """
+import socket, sys
+handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+handle.bind(("127.0.0.1", int(sys.argv[1])))
+octets, peer = handle.recvfrom(2048)
+handle.sendto(octets, peer)
+handle.recvfrom(2048)
+sys.exit(9)
+"""
+
+
+def test_reference_as_a_process_serves_amid_hostile_packets() -> None:
+    result = attack(Target.of(SERVE), 1, seconds=60.0, rounds=3)
+    assert result.violation == "" and result.rounds == 3 and result.forged > 50
+    assert result.grown_kb is not None
+
+
+def test_process_that_dies_of_a_packet_is_a_violation() -> None:
+    target = Target.of(f"{sys.executable} -c '{DIES}' {{port}}")
+    result = attack(target, 1, seconds=60.0, rounds=1)
+    assert result.violation == "STP-SEC-003: the implementation ended with status 9"
+
+
+def test_process_that_never_answers_is_an_error() -> None:
+    with pytest.raises(BlackBoxError, match="ended with 0"):
+        attack(Target.of(f"{sys.executable} -c pass {{port}}"), 1, seconds=5.0)
+
+
+def test_plans_follow_from_their_seeds_alone() -> None:
+    for mode in MODES:
+        assert draw(mode, 7) == draw(mode, 7)
+        assert len({str(draw(mode, seed)) for seed in range(20)}) == 20
+    random.seed(1)
+    assert StpConfig(**draw("unlucky", 1).configs["a"])
