@@ -107,6 +107,7 @@ class Connection(Speaker):
         opening: the IUT's first BGAK (or its BEGIN, when it opens).
         highest: one past the highest SD of the IUT that has arrived, lost or not.
         polls: POLLs and SDPs of the IUT that have arrived.
+        questions: BGAKs with C flag that have arrived.
         polite: answer ENDs with ENDAK and challenges with BGAK without being told.
         inbox: arrivals that no one has looked at.
     """
@@ -117,6 +118,7 @@ class Connection(Speaker):
         self.opening: Arrival | None = None
         self.highest = 0
         self.polls = 0
+        self.questions = 0
         self.polite = True
         self.inbox: deque[Arrival] = deque()
 
@@ -160,6 +162,7 @@ class Connection(Speaker):
             self.opening = Arrival(time, packet, near(packet.n_r or 0, self.iss, self.vt_a))
         if self.peer_iss is None:
             return Arrival(time, packet)
+        self.questions += kind == BGAK and bool(packet.flags & C)
         if kind in (BGAK, STAT, USTAT, END):
             n_r = near((packet.n_r if kind == BGAK else packet.seq) or 0, self.iss, self.vt_a)
             if kind != END:

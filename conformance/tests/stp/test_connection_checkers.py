@@ -544,3 +544,79 @@ def test_sd_that_overtakes_the_bgak_for_its_begin_is_not_out_of_the_blue() -> No
 def test_window_reopened_after_a_packet_to_discard_is_no_answer_to_it() -> None:
     story = polled(opened()).tester(SD, 0, tag=1, data=b"x", after=1.0).iut(STAT, 0, after=0.01)
     assert later(story).verdicts("STP-CC-001") == PASS
+
+
+def trusted(*waits: float) -> StpStory:
+    """The implementation calls, is not asked, and asks itself after so many seconds each."""
+    story = StpStory().called().iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
+    for wait in waits:
+        story.iut(BGAK, flags=C, after=wait)
+    return story
+
+
+def answered(story: StpStory) -> StpStory:
+    return story.tester(BGAK, after=0.6)
+
+
+BOTH = PASS | FAIL
+
+
+@pytest.mark.parametrize(
+    ("waits", "verdict"),
+    [((1.0, 2.0, 4.0), PASS), ((1.0, 1.0), BOTH), ((0.5,), FAIL), ((3.0,), FAIL),
+     ((1.0, 2.0, 8.0), BOTH)],
+)  # fmt: skip
+def test_questions_of_a_caller_accepted_at_once(
+    waits: tuple[float, ...], verdict: set[Verdict]
+) -> None:
+    assert trusted(*waits).verdicts("STP-CC-031") == verdict
+
+
+def test_caller_accepted_at_once_never_asks() -> None:
+    assert later(trusted()).verdicts("STP-CC-031") == FAIL
+    assert later(trusted(1.0)).verdicts("STP-CC-031") == BOTH
+
+
+def test_question_answered_and_another_one() -> None:
+    assert later(answered(trusted(1.0))).verdicts("STP-CC-031") == PASS
+    again = answered(trusted(1.0)).iut(BGAK, flags=C, after=1.0)
+    assert Verdict.FAIL in later(again).verdicts("STP-CC-031")
+
+
+def test_bgak_for_the_second_begin_answers_no_question() -> None:
+    twice = StpStory().iut(BEGIN).iut(BEGIN, after=1.0).tester(BGAK, after=0.2)
+    twice.tester(BGAK, after=1.0)
+    assert later(twice).verdicts("STP-CC-031") == FAIL
+    assert later(answered(twice.iut(BGAK, flags=C, after=1.0))).verdicts("STP-CC-031") == PASS
+
+
+def test_packets_of_the_peer_start_the_wait_for_a_question_anew() -> None:
+    story = trusted(0.9)
+    del story.packets[-1]
+    story.tester(SD, 0).iut(BGAK, flags=C, after=1.0)
+    assert answered(story).verdicts("STP-CC-031") == PASS
+    forged = trusted(0.9)
+    del forged.packets[-1]
+    forged.tester(SD, 0, tag=1).iut(BGAK, flags=C, after=1.0)
+    assert forged.verdicts("STP-CC-031") == FAIL
+
+
+def test_question_that_crosses_a_packet_of_the_peer() -> None:
+    story = trusted().tester(SD, 0, after=0.99).iut(BGAK, flags=C, after=0.01)
+    assert later(answered(story)).verdicts("STP-CC-031") == PASS
+
+
+def test_caller_that_was_asked_need_not_ask() -> None:
+    asked = StpStory().iut(BEGIN).tester(BGAK, flags=C, after=0.6).iut(BGAK)
+    asked.iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
+    assert later(asked).verdicts("STP-CC-031") == NOTHING
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [(30.0, PASS), (10.0, FAIL), (None, FAIL)])
+def test_questions_in_vain_for_a_minute(wait: float | None, verdict: set[Verdict]) -> None:
+    story = trusted(1.0, 2.0, 4.0, 8.0, 16.0)
+    if wait is None:
+        story.iut(BGAK, flags=C, after=32.0).iut(BGAK, flags=C, after=64.0)
+    else:
+        story.iut(END, 0, flags=A, reason=7, after=wait)
+    assert story.verdicts("STP-PL-008") == verdict

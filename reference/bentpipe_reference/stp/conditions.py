@@ -31,6 +31,7 @@ from bentpipe_reference.stp.packets import (
     Stat,
     Ustat,
 )
+from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sequence import PACKET_MASK, newer
 from bentpipe_reference.stp.states import State
@@ -125,6 +126,7 @@ class Conditions:
         self._challenged_at = -math.inf
         self._confirm_until = math.inf
         self._asked_at: float | None = None  # BEGIN or BGAK sent once, not yet answered
+        self._proof: Proof | None = None  # STP-CC-031, until it is accepted
         self._release: End | None = None
         self._transmissions = 0
         self._timer_cc = math.inf

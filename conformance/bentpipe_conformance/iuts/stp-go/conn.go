@@ -70,6 +70,7 @@ type conn struct {
 
 	lastChallenge    instant
 	heard            instant // when the last packet arrived
+	proof            proof   // of the own address, where the peer did not ask for one
 	proven           bool    // the peer's address is (STP-SEC-001)
 	received, spoken int     // octets, as long as it is not
 
@@ -264,15 +265,18 @@ func (c *conn) run(now instant) {
 		c.deadline = c.ccAt
 		return
 	}
-	c.deadline = c.snd.deadline()
+	c.deadline = min(c.snd.deadline(), c.proof.deadline())
 }
 
 // expire does what the timers want.
 func (c *conn) expire(now instant) {
 	switch {
 	case c.state == ready:
-		if !c.snd.expire(now) {
+		ask, hopeless := c.proof.expire(now)
+		if !c.snd.expire(now) || hopeless {
 			c.release(now, flagA, reasonSilence, errNoAnswer)
+		} else if ask {
+			c.accept(flagC)
 		}
 	case now < c.ccAt:
 	case c.state == called:

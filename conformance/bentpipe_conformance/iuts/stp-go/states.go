@@ -10,6 +10,7 @@ func (c *conn) handle(now instant, p *packet) {
 			return
 		}
 		c.snd.unheard = false // STP-CC-030
+		c.proof.heard(now, c.ep.cfg.initialInterval)
 	case typeBEGIN:
 		if p.version != version {
 			c.ep.refuse(c.key, p.csn, reasonVersion)
@@ -81,6 +82,8 @@ func (c *conn) accepted(now instant, p *packet) {
 	c.ep.remember(now, c.key.peer, c.peerCSN)
 	if p.flags&flagC != 0 {
 		c.accept(0)
+	} else {
+		c.proof.start(now, c.vtCC, c.ep.cfg.initialInterval)
 	}
 }
 
@@ -138,8 +141,11 @@ func (c *conn) whileReady(now instant, p *packet) {
 		case p.peerCSN != c.csn:
 		case p.csn == c.peerCSN:
 			c.proven = true
+			c.proof.heard(now, c.ep.cfg.initialInterval)
 			if p.flags&flagC != 0 {
 				c.accept(0)
+			} else {
+				c.proof.missing--
 			}
 		case csnNewer(p.csn, c.peerCSN):
 			c.emit(&packet{

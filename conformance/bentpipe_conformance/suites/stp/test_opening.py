@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
@@ -247,3 +249,58 @@ def test_calling_asked_for_confirmation(peer: Peer) -> None:
     connection.answer(seen[-1])
     connection.collect(1.0)
     connection.abort()
+
+
+def _answer_polls(connection: Connection, until: Callable[[], bool], within: float) -> None:
+    """Answer POLLs, and nothing else, until then or for so many seconds."""
+    deadline = connection.peer.now() + within
+    while not until() and not connection.closed:
+        arrival = connection.next(deadline - connection.peer.now())
+        if arrival is None:
+            return
+        if arrival.polls:
+            connection.answer(arrival)
+
+
+def _hear_questions(connection: Connection, wanted: int) -> None:
+    """Answer POLLs until so many more BGAKs with C flag have come."""
+    until = connection.questions + wanted
+    _answer_polls(connection, lambda: connection.questions >= until, 15.0 * wanted)
+
+
+@case("STP-CC-031", needs=("active_open",))
+def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
+    """A caller that was not asked for confirmation asks itself, until it is answered."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    _hear_questions(connection, 2)
+    connection.stat()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-CC-031", needs=("active_open",))
+def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
+    """The BGAK for the second BEGIN comes late: it answers no question."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.expect(BEGIN)
+    connection.confirm()
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-PL-008", "STP-CC-031", needs=("active_open",))
+def test_calling_accepted_at_once_peer_falls_silent(peer: Peer) -> None:
+    """A caller with nothing to send, whose questions nobody answers, gives up after a minute."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 75.0 + 4 * peer.rtt)
