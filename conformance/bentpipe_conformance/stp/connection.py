@@ -140,15 +140,15 @@ class Connection(Speaker):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
                     self.send(ENDAK)
-        elif packet.type == BGAK and packet.flags & C and self.polite and self.confirmed:
+        elif self.polite and self.confirmed and _asks(packet, self.csn):
             self.confirm()
 
     def _learn(self, time: float, packet: Stp) -> Arrival:
         """What a well-formed packet says about the IUT."""
         kind = packet.type
+        if kind == BGAK and packet.peer_csn != self.csn:
+            return Arrival(time, packet)
         if kind in (BGAK, BEGIN) and self.opening is None:
-            if kind == BGAK and packet.peer_csn != self.csn:
-                return Arrival(time, packet)
             self.peer_csn, self.peer_iss = packet.csn, packet.seq
             self.peer_max_sd = packet.max_sd
             assert packet.n_mr is not None
@@ -336,6 +336,11 @@ class Connection(Speaker):
             self.end()
             self.expect((ENDAK, END), within=within, what="an ENDAK")
             self.closed = self.closed or "it was released"
+
+
+def _asks(packet: Stp, csn: int) -> bool:
+    """Whether it asks the tester's connection with a CSN for a BGAK."""
+    return packet.type == BGAK and bool(packet.flags & C) and packet.peer_csn == csn
 
 
 def _names(kinds: Iterable[int]) -> str:

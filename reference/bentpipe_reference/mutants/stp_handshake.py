@@ -1,12 +1,15 @@
-"""Mutants of what follows the opening: proofs of addresses (STP-CC)."""
+"""Mutants of the handshake: proofs of addresses, calls side by side (STP-CC)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from bentpipe_reference.mutants import Mutant
 from bentpipe_reference.mutants.stp_hosts import with_parts
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.packets import Bgak
+from bentpipe_reference.stp.packets import Begin, Bgak
 from bentpipe_reference.stp.proof import Proof
+from bentpipe_reference.stp.without import WithoutConnection
 
 
 class ProvesNothing(Connection):
@@ -30,6 +33,21 @@ class TakesAnyAnswer(Connection):
         return True
 
 
+class YieldsWhilePending(Connection):
+    """Forgets a pending call for another from the same port."""
+
+    def let_another_wait(self, begin: Begin, now: float) -> None:
+        self.forget(begin, now)
+
+
+class TrustsBesideOthers(WithoutConnection):
+    """Opens a known caller's connection at once although another call is pending."""
+
+    def may_accept(self, begin: Begin, peer: tuple[Any, ...], now: float) -> bool:
+        endpoint: Any = self._listener
+        return bool(endpoint._peers.knows_older(peer, begin.csn, now))
+
+
 MUTANTS = (
     Mutant("stp-proves-nothing", "STP-CC-031", "does not prove the address of a known caller",
            with_parts(connection_class=ProvesNothing), "stp1"),
@@ -38,4 +56,8 @@ MUTANTS = (
     Mutant("stp-takes-any-answer", "STP-CC-031",
            "takes the BGAK for its second BEGIN for an answer",
            with_parts(connection_class=TakesAnyAnswer), "stp1"),
+    Mutant("stp-yields-while-pending", "STP-CC-032", "forgets a pending call for another BEGIN",
+           with_parts(connection_class=YieldsWhilePending), "stp1"),
+    Mutant("stp-trusts-beside-others", "STP-CC-032", "opens at once beside a pending call",
+           with_parts(without_class=TrustsBesideOthers), "stp1"),
 )  # fmt: skip

@@ -202,6 +202,16 @@ class Conditions:
         """STP-CC-015: the BEGIN of this connection."""
         return begin.csn == self.peer_csn
 
+    def owns(self, packet: Packet) -> bool:
+        """Section 5.2: whether a packet belongs to this one of several pending connections."""
+        if isinstance(packet, Begin):
+            return self.is_of_peer(packet)
+        if isinstance(packet, Bgak):
+            return self.has_both_csns(packet)
+        if isinstance(packet, End):
+            return self.is_valid_end(packet) or self.is_valid_reflected_end(packet)
+        return packet.tag == (self.peer_csn or 0) & TAG_MASK
+
     def is_newer_begin(self, begin: Begin) -> bool:
         """A later call of the same peer."""
         return self.peer_csn is not None and newer(begin.csn, self.peer_csn)

@@ -229,6 +229,9 @@ class Procedures(Conditions):
         self._over()
         self.state = State.IDLE
 
+    def let_another_wait(self, begin: Begin, now: float) -> None:
+        """STP-CC-032: this connection goes on waiting beside that of the BEGIN."""
+
     def acknowledge_and_forget(self, end: End, now: float) -> None:
         """STP-CC-022."""
         self.put(endak_for(end))

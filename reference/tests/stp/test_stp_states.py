@@ -191,9 +191,12 @@ class Situation:
             case "hold the data, send BGAK with C":
                 bgak(C, n_r=packet.iss)
                 assert after.read() == b""
-            case "forget the pending connection, treat as in state idle":
+            case "treat as in state idle, but ask in any case; what is pending stays":
                 bgak(C, n_r=packet.iss)
                 assert after.csn != OWN
+                own = {"csn": CSN, "peer_csn": OWN, "n_r": ISS}
+                assert script.arrive(script.bgak(**own)) == []
+                assert script.state is State.READY and script.connection.csn == OWN
             case "treat as in state idle":
                 taken = bool(packet.data or packet.flags & FIN)
                 bgak(0, n_r=packet.iss + taken & PACKET_MASK)  # the peer is known by now

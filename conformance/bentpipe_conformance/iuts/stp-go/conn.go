@@ -38,7 +38,6 @@ var (
 	errForgotten    = errors.New("the peer does not know the connection any more")
 	errRestarted    = errors.New("the peer has begun another connection")
 	errUserAborted  = errors.New("aborted here")
-	errSuperseded   = errors.New("a newer call has taken the connection's place")
 	errNotConfirmed = errors.New("never confirmed")
 )
 

@@ -87,17 +87,26 @@ func (c *conn) accepted(now instant, p *packet) {
 	}
 }
 
+// owns tells whether a packet belongs to this call among those that wait beside it (section 5.2).
+func (c *conn) owns(p *packet) bool {
+	switch p.kind {
+	case typeBEGIN:
+		return p.csn == c.peerCSN
+	case typeBGAK:
+		return p.csn == c.peerCSN && p.peerCSN == c.csn
+	case typeEND:
+		return c.validEND(p)
+	}
+	return p.tag == uint16(c.peerCSN)
+}
+
+// whileCalled is told only of packets that it owns.
 func (c *conn) whileCalled(now instant, p *packet) {
 	switch p.kind {
 	case typeBEGIN:
-		if p.csn == c.peerCSN {
-			c.ask(now)
-		} else { // older or newer: neither is confirmed
-			c.end(errSuperseded)
-			c.ep.replace(now, c, p)
-		}
+		c.ask(now)
 	case typeBGAK:
-		if p.csn == c.peerCSN && p.peerCSN == c.csn && p.nR == c.iss {
+		if p.nR == c.iss {
 			c.proven = true
 			if p.maxSD != 0 {
 				c.peerMaxSD = p.maxSD

@@ -131,6 +131,53 @@ def test_pending_newer_begin_on_the_same_ports(peer: Peer) -> None:
     again.abort()
 
 
+@case("STP-CC-032", "STP-CC-003", "STP-CC-012")
+def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
+    """Three BEGINs with other CSNs, one of them with the same tag, end no call that waits."""
+    connection = peer.connect("echo", data=b"held ", confirm=False)
+    for by in (5, -3, 1 << 16):
+        csn = (connection.csn + by) % CSN_MODULUS
+        connection.send(BEGIN, csn=csn, seq=peer.random.getrandbits(24), data=b"forged")
+        peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.sd(b"back", poll=True)
+    connection.serve(lambda: len(connection.reception.stream) >= 9)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-032")
+def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
+    """It opens; the call that waited longer is forgotten, and its confirmation comes too late."""
+    first = peer.connect("discard", data=b"forgotten", confirm=False)
+    again = peer.prepare("discard", source_port=first.source_port)
+    again.begin()
+    again.expect(BGAK)
+    again.confirm()
+    again.ask()
+    first.confirm()
+    peer.wait(PAUSE_S)
+    first.poll()
+    peer.wait(PAUSE_S)
+    again.ask()
+    again.abort()
+
+
+@case("STP-CC-032", "STP-CC-012")
+def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
+    """A BEGIN that would be accepted at once elsewhere is asked beside a call that waits."""
+    known = confirmed(peer)
+    older = (known.csn - 5) % CSN_MODULUS
+    connection = peer.connect("echo", data=b"held", csn=older, confirm=False)
+    connection.send(BEGIN, csn=(known.csn + 5) % CSN_MODULUS, data=b"forged")
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.poll()
+    connection.serve(lambda: len(connection.reception.stream) >= 4)
+    connection.ask()
+    connection.abort()
+
+
 @case("STP-CC-015", "STP-CC-029")
 def test_ready_begin_repeated(peer: Peer) -> None:
     """A late repetition of the BEGIN is answered, and changes nothing."""
