@@ -30,6 +30,7 @@ from bentpipe_conformance.stp.wire import (
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+BOTH = PASS | FAIL
 IUT_TAG = IUT_CSN & 0xFFFF
 
 
@@ -402,6 +403,14 @@ def test_end_that_names_the_tag_only() -> None:
     assert hinted().iut(ENDAK, after=0.01).verdicts("STP-CC-021") == NOTHING
 
 
+def test_challenges_for_a_begin_and_an_end_share_a_limit() -> None:
+    for pause, verdict in ((2.0, PASS), (0.5, BOTH)):
+        story = hinted().iut(BGAK, flags=C, after=0.01)
+        story.tester(BEGIN, csn=TESTER_CSN + 5, after=pause).iut(BGAK, flags=C, after=0.01)
+        assert story.verdicts("STP-CC-018") == verdict
+        assert story.verdicts("STP-CC-021") == PASS
+
+
 def test_end_with_wrong_csns() -> None:
     story = polled(opened()).tester(END, flags=A, reason=1, peer_csn=1, after=1.0)
     assert later(story).verdicts("STP-CC-021") == PASS
@@ -556,9 +565,6 @@ def trusted(*waits: float) -> StpStory:
 
 def answered(story: StpStory) -> StpStory:
     return story.tester(BGAK, after=0.6)
-
-
-BOTH = PASS | FAIL
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from bentpipe_reference.mutants import Mutant
 from bentpipe_reference.mutants.stp_hosts import with_parts
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.packets import Begin, Bgak
+from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags
 from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.without import WithoutConnection
 
@@ -48,6 +49,19 @@ class TrustsBesideOthers(WithoutConnection):
         return bool(endpoint._peers.knows_older(peer, begin.csn, now))
 
 
+class LimitsEachCause(Connection):
+    """Challenges once per second for a BEGIN, and once for an END."""
+
+    _challenged_for_end_at = -math.inf
+
+    def challenge(self, packet: Begin | End, now: float) -> None:
+        if isinstance(packet, Begin):
+            super().challenge(packet, now)
+        elif now - self._challenged_for_end_at >= self.challenge_interval():
+            self._challenged_for_end_at = now
+            self.put(self.bgak(Flags.C))
+
+
 MUTANTS = (
     Mutant("stp-proves-nothing", "STP-CC-031", "does not prove the address of a known caller",
            with_parts(connection_class=ProvesNothing), "stp1"),
@@ -60,4 +74,6 @@ MUTANTS = (
            with_parts(connection_class=YieldsWhilePending), "stp1"),
     Mutant("stp-trusts-beside-others", "STP-CC-032", "opens at once beside a pending call",
            with_parts(without_class=TrustsBesideOthers), "stp1"),
+    Mutant("stp-limits-each-cause", "STP-CC-021", "challenges twice in a second",
+           with_parts(connection_class=LimitsEachCause), "stp1"),
 )  # fmt: skip

@@ -294,8 +294,7 @@ def challenged(
         flow: the connection.
         context: of the requirement.
         causes: packets that have to be challenged.
-        others: packets that have to be challenged for another reason: whether they share the
-            limit is not said.
+        others: packets that have to be challenged for another reason, within the same limit.
         what: a cause, with its article.
     """
     questions = _challenges(flow)
@@ -318,10 +317,10 @@ def challenged(
             yield context.violated(f"{what} was not challenged", at)
     if flow.iut_calls:
         return  # a question of STP-CC-031 may be beside
-    asked = [q for q in questions if _is_cause(flow, causes, q) and not _is_cause(flow, others, q)]
+    asked = [q for q in questions if _is_cause(flow, [*causes, *others], q)]
     for first, second in itertools.pairwise(asked):
         gap = second.packet.time - first.packet.time
-        if gap < 0.95 * CHALLENGE_S - flow.timing_error:
+        if _is_cause(flow, causes, second) and gap < 0.95 * CHALLENGE_S - flow.timing_error:
             yield context.violated(
                 f"two challenges were sent within {gap:.2f} s", first, second,
                 expected="at most one per second",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
-from bentpipe_conformance.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.stp.numbers import CSN_MODULUS, tag_of
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.ports import UNUSED_PORT
 from bentpipe_conformance.stp.streaming import PAUSE_S
@@ -214,6 +214,24 @@ def test_ready_begin_of_another_connection(peer: Peer) -> None:
         peer.wait(after)
     connection.send(BEGIN, csn=(connection.csn - 9) % CSN_MODULUS)
     peer.wait(PAUSE_S)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-018", "STP-CC-021")
+def test_ready_begin_and_hint_within_a_second(peer: Peer) -> None:
+    """What calls for a challenge in two ways draws one in a second."""
+    connection = peer.connect("discard")
+    connection.ask()
+    tag = tag_of(connection.peer_csn or 0)
+    for first, second in ((BEGIN, END), (END, BEGIN)):
+        peer.wait(1.5)
+        for kind in (first, second):
+            if kind == BEGIN:
+                connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+            else:
+                connection.send(END, flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag)
+            peer.wait(PAUSE_S)
     connection.ask()
     connection.abort()
 
