@@ -719,3 +719,12 @@ def test_second_begin_comes_before_the_first_is_answered() -> None:
     story.iut(BGAK, flags=C, after=0.01)
     story.iut(BGAK, csn=OTHER_IUT, peer_csn=OTHER_CSN, tag=own, flags=C, after=0.01)
     assert polled(story.tester(BGAK, after=0.5)).verdicts("STP-CC-032") == PASS
+
+
+@pytest.mark.parametrize("n_r", [1, -1])
+def test_confirmation_of_what_was_not_sent(n_r: int) -> None:
+    story = StpStory().tester(BEGIN, data=b"x").iut(BGAK, flags=C).tester(BGAK, n_r, after=0.5)
+    taken = later(to_service(story, 7).iut(SD, 0, data=b"x", after=0.01))
+    assert Verdict.FAIL in to_service(taken, 7).verdicts("STP-CC-003")
+    story = StpStory().tester(BEGIN, data=b"x").iut(BGAK, flags=C).tester(BGAK, n_r, after=0.5)
+    assert later(story.tester(BGAK, after=0.5)).verdicts("STP-CC-003") == PASS

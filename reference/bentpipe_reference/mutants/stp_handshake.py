@@ -8,8 +8,9 @@ from typing import Any
 from bentpipe_reference.mutants import Mutant
 from bentpipe_reference.mutants.stp_hosts import with_parts
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags
+from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet
 from bentpipe_reference.stp.proof import Proof
+from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.without import WithoutConnection
 
 
@@ -32,6 +33,13 @@ class TakesAnyAnswer(Connection):
 
     def is_settled(self, proof: Proof) -> bool:
         return True
+
+
+class TakesAnyConfirmation(Connection):
+    """Does not look at the N(R) of a confirmation."""
+
+    def is_impossible(self, packet: Packet) -> bool:
+        return self.state is not State.INCOMING and super().is_impossible(packet)
 
 
 class YieldsWhilePending(Connection):
@@ -70,6 +78,9 @@ MUTANTS = (
     Mutant("stp-takes-any-answer", "STP-CC-031",
            "takes the BGAK for its second BEGIN for an answer",
            with_parts(connection_class=TakesAnyAnswer), "stp1"),
+    Mutant("stp-takes-any-confirmation", "STP-CC-003",
+           "opens for a BGAK that acknowledges what was not sent",
+           with_parts(connection_class=TakesAnyConfirmation), "stp1"),
     Mutant("stp-yields-while-pending", "STP-CC-032", "forgets a pending call for another BEGIN",
            with_parts(connection_class=YieldsWhilePending), "stp1"),
     Mutant("stp-trusts-beside-others", "STP-CC-032", "opens at once beside a pending call",

@@ -192,7 +192,7 @@ class Conditions:
         return self.peer_csn is None and self.is_for_us(bgak)
 
     def is_impossible(self, packet: Packet) -> bool:
-        """Section 5.1: a BGAK for us whose N(R) is below ISS or above VT(S) is discarded."""
+        """Sections 5.1, 5.2: a BGAK for us whose N(R) is below ISS or above VT(S) is discarded."""
         if not isinstance(packet, Bgak) or not self.is_for_us(packet):
             return False
         sender = self.outgoing.sender

@@ -161,7 +161,7 @@ class Connection(Procedures):
         before = self.state
         if before is State.READY:
             self._hear(packet, now)
-        elif before is State.OUTGOING and self.is_impossible(packet):
+        elif before in (State.OUTGOING, State.INCOMING) and self.is_impossible(packet):
             return False
         for row in CELLS[before][kind]:
             if not row.guard or getattr(self, row.guard)(packet):

@@ -174,3 +174,12 @@ def test_ready_connection_challenges_the_calls_that_come_later(stp: Any) -> None
     (challenge,) = script.arrive(script.begin(csn=OTHER_TAG))
     assert isinstance(challenge, Bgak) and challenge.peer_csn == PEER_CSN
     assert not [packet for _, packet in script.sent if isinstance(packet, Sd | End)]
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_confirmation_of_what_was_not_sent_is_discarded(stp: Any, step: int) -> None:
+    script = stp()
+    bgak = asked(script)
+    assert confirm(script, bgak, n_r=bgak.iss + step) == []
+    assert script.state is State.INCOMING and script.connection.read() == b""
+    assert confirm(script, bgak) == [] and script.state is State.READY

@@ -85,6 +85,8 @@ class Situation:
         answers_us = isinstance(packet, Bgak) and packet.peer_csn == OWN
         if answers_us and self.state is State.OUTGOING and packet.n_r not in (ISS, ISS + 1):
             return None  # section 5.1; the data of the BEGIN is the only SD
+        if answers_us and self.state is State.INCOMING and packet.n_r != ISS:
+            return None  # section 5.2
         cell = [r for r in TABLE if (r.state, r.packet) == (self.state.title, packet.type.name)]
         return next(row for row in cell if self.holds(row.when, packet))
 

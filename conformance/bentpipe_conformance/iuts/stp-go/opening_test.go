@@ -324,3 +324,16 @@ func TestCSNsOfOneAddressRiseAndTellNothingAboutOthers(t *testing.T) {
 		t.Errorf("another port's CSN is only %d away", apart)
 	}
 }
+
+func TestPendingConfirmationOfWhatWasNotSentIsDiscarded(t *testing.T) {
+	s := newScript(t)
+	asked := s.asks(peerCSN, "a")
+	for _, step := range []int{1, -1} {
+		wrong := confirms(asked, peerCSN)
+		wrong.nR = seqAdd(wrong.nR, step)
+		s.nothing(s.hear(wrong))
+	}
+	if said := s.hear(confirms(asked, peerCSN)); len(said) != 1 || said[0].kind != typeSDP {
+		t.Errorf("said %+v", said)
+	}
+}

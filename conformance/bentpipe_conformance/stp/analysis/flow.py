@@ -451,9 +451,6 @@ class _Replay:
         both = both and stp.csn == flow.tester_csn
         if both and not is_possible(flow, stp):
             self._other(packet, "its N(R) is that of nothing sent")
-            if flow.state == CALLED:
-                # Only a caller is told to discard it (section 5.1).
-                self._enter(None, packet.time)
             return
         if both and flow.state == CALLING and flow.sender is not None:
             flow.tester_max_sd = stp.max_sd

@@ -150,7 +150,10 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
     for at, stp in heard_packets(flow):
         if flow.state_before.get(at.packet.number) != CALLED or not stp.wellformed:
             continue
-        wrong = stp.type == BGAK and (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn)
+        wrong = stp.type == BGAK and (
+            (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn)
+            or (flow.sender is not None and stp.n_r != flow.sender.iss)
+        )
         what = f"{name(stp)} while confirmation was awaited"
         if wrong or stp.type in (BGREJ, ENDAK, STAT, USTAT):
             yield from discarded(flow, context, at, what)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
-from bentpipe_conformance.stp.numbers import CSN_MODULUS, tag_of
+from bentpipe_conformance.stp.numbers import CSN_MODULUS, MODULUS, tag_of
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.ports import UNUSED_PORT
 from bentpipe_conformance.stp.streaming import PAUSE_S
@@ -84,6 +84,19 @@ def test_pending_data_of_a_stranger_waits(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + PAUSE_S)
     connection.confirm()
     connection.serve(lambda: len(connection.reception.stream) >= 25)
+    connection.abort()
+
+
+@case("STP-CC-003")
+def test_pending_confirmation_of_what_was_not_sent(peer: Peer) -> None:
+    """A BGAK with both CSNs whose N(R) is not ISS confirms nothing."""
+    connection = peer.connect("echo", data=b"held", confirm=False)
+    for by in (1, -1):
+        connection.send(BGAK, n_r=((connection.peer_iss or 0) + by) % MODULUS)
+        peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.serve(lambda: len(connection.reception.stream) >= 4)
+    connection.ask()
     connection.abort()
 
 
