@@ -91,6 +91,7 @@ IDLE_CELLS: Cells = {
     Type.BEGIN: (
         _version(_IDLE),
         Row("nobody listens", "send BGREJ, reason 3", _IDLE, "nobody_listens", "refuse_port"),
+        Row("no resources", "send BGREJ, reason 5", _IDLE, "lacks_room", "refuse_call"),
         Row("peer known and CSN newer", "take the data, send BGAK", _READY, "may_accept", "accept"),
         Row("", "hold the data, send BGAK with C", _INCOMING, "", "ask"),
     ),

@@ -39,6 +39,7 @@ SITUATIONS = (
     *((state, "plain") for state in State),
     (State.IDLE, "deaf"),
     (State.IDLE, "known"),
+    (State.IDLE, "full"),
     (State.OUTGOING_RELEASE, "nameless"),
     (State.READY, "complete but for the acknowledgment"),
 )
@@ -53,15 +54,19 @@ class Situation:
     """An endpoint brought into a state, and what the table's conditions mean in it."""
 
     def __init__(self, script: Any, state: State, kind: str) -> None:
-        self.script = script(listening=kind != "deaf")
+        self.full = kind == "full"
+        settings = {"max_connections": 1} if self.full else {}
+        self.script = script(listening=kind != "deaf", **settings)
         self.state = state
         self.complete = kind.startswith("complete")
         self.listening = kind != "deaf"
         self.known = kind == "known"
-        if self.known:
+        if self.known or self.full:
             self.script.ready()
             self.script.arrive(self.script.end(flags=A))
             assert self.script.state is State.IDLE
+            if self.full:
+                self.script.arrive(self.script.begin(sport=4001, csn=CSN + 1))
         elif kind == "nameless":
             self.script.call(b"data")
             self.script.connection.abort(0.0)
@@ -98,6 +103,7 @@ class Situation:
             return {
                 "version other than 1": packet.version != 1,
                 "nobody listens": not self.listening,
+                "no resources": self.full,
                 "peer known and CSN newer": self.known and newer(packet.csn, CSN),
                 "peer's CSN": packet.csn == CSN,
                 "newer CSN than the peer's": self.peer_csn is not None and newer(packet.csn, CSN),
@@ -182,7 +188,7 @@ class Situation:
                 assert answers == []
                 if row.do == "discard":
                     assert self.variables() == before
-            case "send BGREJ, reason 4" | "send BGREJ, reason 3":
+            case "send BGREJ, reason 4" | "send BGREJ, reason 3" | "send BGREJ, reason 5":
                 reason = int(row.do[-1])
                 assert answers == [Bgrej(packet.dport, packet.sport, 0, 0, reason, packet.csn)]
                 assert self.variables() == before
