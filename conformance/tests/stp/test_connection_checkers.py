@@ -575,47 +575,47 @@ def answered(story: StpStory) -> StpStory:
 def test_questions_of_a_caller_accepted_at_once(
     waits: tuple[float, ...], verdict: set[Verdict]
 ) -> None:
-    assert trusted(*waits).verdicts("STP-CC-031") == verdict
+    assert trusted(*waits).verdicts("STP-CC-032") == verdict
 
 
 def test_caller_accepted_at_once_never_asks() -> None:
-    assert later(trusted()).verdicts("STP-CC-031") == FAIL
-    assert later(trusted(1.0)).verdicts("STP-CC-031") == BOTH
+    assert later(trusted()).verdicts("STP-CC-032") == FAIL
+    assert later(trusted(1.0)).verdicts("STP-CC-032") == BOTH
 
 
 def test_question_answered_and_another_one() -> None:
-    assert later(answered(trusted(1.0))).verdicts("STP-CC-031") == PASS
+    assert later(answered(trusted(1.0))).verdicts("STP-CC-032") == PASS
     again = answered(trusted(1.0)).iut(BGAK, flags=C, after=1.0)
-    assert Verdict.FAIL in later(again).verdicts("STP-CC-031")
+    assert Verdict.FAIL in later(again).verdicts("STP-CC-032")
 
 
 def test_bgak_for_the_second_begin_answers_no_question() -> None:
     twice = StpStory().iut(BEGIN).iut(BEGIN, after=1.0).tester(BGAK, after=0.2)
     twice.tester(BGAK, after=1.0)
-    assert later(twice).verdicts("STP-CC-031") == FAIL
-    assert later(answered(twice.iut(BGAK, flags=C, after=1.0))).verdicts("STP-CC-031") == PASS
+    assert later(twice).verdicts("STP-CC-032") == FAIL
+    assert later(answered(twice.iut(BGAK, flags=C, after=1.0))).verdicts("STP-CC-032") == PASS
 
 
 def test_packets_of_the_peer_start_the_wait_for_a_question_anew() -> None:
     story = trusted(0.9)
     del story.packets[-1]
     story.tester(SD, 0).iut(BGAK, flags=C, after=1.0)
-    assert answered(story).verdicts("STP-CC-031") == PASS
+    assert answered(story).verdicts("STP-CC-032") == PASS
     forged = trusted(0.9)
     del forged.packets[-1]
     forged.tester(SD, 0, tag=1).iut(BGAK, flags=C, after=1.0)
-    assert forged.verdicts("STP-CC-031") == FAIL
+    assert forged.verdicts("STP-CC-032") == FAIL
 
 
 def test_question_that_crosses_a_packet_of_the_peer() -> None:
     story = trusted().tester(SD, 0, after=0.99).iut(BGAK, flags=C, after=0.01)
-    assert later(answered(story)).verdicts("STP-CC-031") == PASS
+    assert later(answered(story)).verdicts("STP-CC-032") == PASS
 
 
 def test_caller_that_was_asked_need_not_ask() -> None:
     asked = StpStory().iut(BEGIN).tester(BGAK, flags=C, after=0.6).iut(BGAK)
     asked.iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
-    assert later(asked).verdicts("STP-CC-031") == NOTHING
+    assert later(asked).verdicts("STP-CC-032") == NOTHING
 
 
 @pytest.mark.parametrize(("wait", "verdict"), [(30.0, PASS), (10.0, FAIL), (None, FAIL)])
@@ -654,34 +654,34 @@ def asked_other(story: StpStory, *, answered: bool) -> StpStory:
 
 def test_call_confirmed_after_another_came_opens_or_not() -> None:
     story = beside(waiting()).tester(BGAK, after=0.5)
-    assert polled(story).verdicts("STP-CC-032") == PASS
+    assert polled(story).verdicts("STP-CC-033") == PASS
     story = beside(waiting()).tester(BGAK, after=0.5).tester(POLL, 0, after=0.5)
-    assert later(story).verdicts("STP-CC-032") == FAIL
+    assert later(story).verdicts("STP-CC-033") == FAIL
     assert story.verdicts("STP-SEC-002") == NOTHING
 
 
 def test_call_that_was_alone_says_nothing_of_others() -> None:
-    assert polled(opened()).verdicts("STP-CC-032") == NOTHING
+    assert polled(opened()).verdicts("STP-CC-033") == NOTHING
 
 
 def test_call_that_came_later_is_confirmed_first() -> None:
     story = confirmed_other(beside(waiting()))
-    assert asked_other(story, answered=True).verdicts("STP-CC-032") == PASS
+    assert asked_other(story, answered=True).verdicts("STP-CC-033") == PASS
     story = confirmed_other(beside(waiting()))
-    assert later(asked_other(story, answered=False)).verdicts("STP-CC-032") == FAIL
+    assert later(asked_other(story, answered=False)).verdicts("STP-CC-033") == FAIL
 
 
 def test_two_calls_open_side_by_side() -> None:
     story = polled(beside(waiting()).tester(BGAK, after=0.5))
     both = asked_other(confirmed_other(story), answered=True)
-    assert Verdict.FAIL in both.verdicts("STP-CC-032")
+    assert Verdict.FAIL in both.verdicts("STP-CC-033")
     story = polled(beside(waiting()).tester(BGAK, after=0.5))
     one = asked_other(confirmed_other(story), answered=False)
-    assert later(one).verdicts("STP-CC-032") == PASS
+    assert later(one).verdicts("STP-CC-033") == PASS
 
 
 def test_call_accepted_at_once_beside_one_that_waits() -> None:
-    assert beside(waiting(), flags=0).verdicts("STP-CC-032") == FAIL
+    assert beside(waiting(), flags=0).verdicts("STP-CC-033") == FAIL
 
 
 def test_call_that_four_others_may_have_pushed_out() -> None:
@@ -690,7 +690,7 @@ def test_call_that_four_others_may_have_pushed_out() -> None:
         for by in range(others):
             beside(story, by=by)
         story.tester(BGAK, after=0.5).tester(POLL, 0, after=0.5)
-        assert later(story).verdicts("STP-CC-032") == verdict
+        assert later(story).verdicts("STP-CC-033") == verdict
 
 
 def test_call_forgotten_for_another_is_not_held_against_the_bound() -> None:
@@ -710,7 +710,7 @@ def test_begin_beside_a_call_that_waits_is_not_answered() -> None:
 
 def test_packets_with_the_tag_of_two_calls_are_those_of_the_one_confirmed() -> None:
     story = beside(waiting(), by=(1 << 16) - 5).tester(BGAK, after=0.5)
-    assert polled(story).verdicts("STP-CC-032") == PASS
+    assert polled(story).verdicts("STP-CC-033") == PASS
 
 
 def test_second_begin_comes_before_the_first_is_answered() -> None:
@@ -718,7 +718,7 @@ def test_second_begin_comes_before_the_first_is_answered() -> None:
     story = StpStory().tester(BEGIN, data=b"x").tester(BEGIN, csn=OTHER_CSN, tag=tag, after=0.01)
     story.iut(BGAK, flags=C, after=0.01)
     story.iut(BGAK, csn=OTHER_IUT, peer_csn=OTHER_CSN, tag=own, flags=C, after=0.01)
-    assert polled(story.tester(BGAK, after=0.5)).verdicts("STP-CC-032") == PASS
+    assert polled(story.tester(BGAK, after=0.5)).verdicts("STP-CC-033") == PASS
 
 
 @pytest.mark.parametrize("n_r", [1, -1])

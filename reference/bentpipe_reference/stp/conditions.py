@@ -126,7 +126,7 @@ class Conditions:
         self._challenged_at = -math.inf
         self._confirm_until = math.inf
         self._asked_at: float | None = None  # BEGIN or BGAK sent once, not yet answered
-        self._proof: Proof | None = None  # STP-CC-031, until it is accepted
+        self._proof: Proof | None = None  # STP-CC-032, until it is accepted
         self._release: End | None = None
         self._transmissions = 0
         self._timer_cc = math.inf

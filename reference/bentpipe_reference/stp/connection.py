@@ -169,7 +169,7 @@ class Connection(Procedures):
         raise AssertionError("the last row of a cell always applies")
 
     def _hear(self, packet: Packet, now: float) -> None:
-        """The peer shows itself: STP-CC-030, STP-CC-031."""
+        """The peer shows itself: STP-CC-030, STP-CC-032."""
         if packet.type in TAGGED:
             self.outgoing.unheard = False
         elif not isinstance(packet, Bgak) or not self.has_both_csns(packet):
@@ -183,7 +183,7 @@ class Connection(Procedures):
             self._proof = None if self.is_settled(proof) else proof
 
     def is_settled(self, proof: Proof) -> bool:
-        """STP-CC-031: nothing more has to be proven."""
+        """STP-CC-032: nothing more has to be proven."""
         return proof.is_accepted
 
     def tag_is_right(self, tag: int) -> bool:
@@ -288,7 +288,7 @@ class Connection(Procedures):
                 self.repeat_end(now)
 
     def has_lost_the_listener(self, now: float) -> bool:
-        """STP-PL-008: nothing has answered the proofs of STP-CC-031 for too long."""
+        """STP-PL-008: nothing has answered the proofs of STP-CC-032 for too long."""
         return self._proof is not None and self._proof.is_hopeless(now)
 
     def give_up(self, now: float) -> None:

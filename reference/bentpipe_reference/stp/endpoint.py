@@ -43,7 +43,7 @@ class StpEndpoint:
 
     Attributes:
         connections: the live connections, by peer address, peer port and local port; the newest
-            where several await confirmation side by side (STP-CC-032).
+            where several await confirmation side by side (STP-CC-033).
         ignored: packets that were malformed (STP-PF-003, STP-PF-007).
         dropped_pending: connections that made room for another one while pending.
     """
@@ -196,7 +196,7 @@ class StpEndpoint:
         return port in self._ports
 
     def is_known(self, peer: Address, begin: Begin, now: float) -> bool:
-        """STP-CC-003, beside no other call (STP-CC-032).
+        """STP-CC-003, beside no other call (STP-CC-033).
 
         While many connections are not proven, nobody is known (STP-SEC-001).
         """

@@ -11,7 +11,7 @@ from bentpipe_reference.stp.states import State
 
 
 class PendingCalls:
-    """The calls that wait for confirmation, the oldest first (STP-CC-032, STP-SEC-002).
+    """The calls that wait for confirmation, the oldest first (STP-CC-033, STP-SEC-002).
 
     Args:
         bound: how many there may be.

@@ -176,7 +176,7 @@ class Procedures(Conditions):
         return True
 
     def must_prove(self, bgak: Bgak) -> bool:
-        """STP-CC-031: whether the peer has not asked, and so may trust us by our CSN alone."""
+        """STP-CC-032: whether the peer has not asked, and so may trust us by our CSN alone."""
         return not bgak.flags & _C
 
     def proof_patience(self) -> float:
@@ -230,7 +230,7 @@ class Procedures(Conditions):
         self.state = State.IDLE
 
     def let_another_wait(self, begin: Begin, now: float) -> None:
-        """STP-CC-032: this connection goes on waiting beside that of the BEGIN."""
+        """STP-CC-033: this connection goes on waiting beside that of the BEGIN."""
 
     def acknowledge_and_forget(self, end: End, now: float) -> None:
         """STP-CC-022."""

@@ -1,4 +1,4 @@
-"""When a known caller proves its address to the listener that trusts it (STP/1, STP-CC-031).
+"""When a known caller proves its address to the listener that trusts it (STP/1, STP-CC-032).
 
 The listener may send only three times what it has received (STP-SEC-001). Once that is used up and
 its POLLs are lost, it has to be woken, and only the caller can do it.

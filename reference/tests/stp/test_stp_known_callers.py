@@ -1,4 +1,4 @@
-"""A known caller, whose address the listener cannot trust yet (STP-SEC-001, STP-CC-031)."""
+"""A known caller, whose address the listener cannot trust yet (STP-SEC-001, STP-CC-032)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that wait side by side between the same addresses and ports (STP-CC-032, STP-SEC-002)."""
+"""Calls that wait side by side between the same addresses and ports (STP-CC-033, STP-SEC-002)."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ func (ep *endpoint) receive(now instant, from netip.AddrPort, octets []byte) {
 			ep.unconnected(now, k, p, len(octets))
 			return
 		default:
-			if p.kind == typeBEGIN { // STP-CC-032
+			if p.kind == typeBEGIN { // STP-CC-033
 				ep.called(now, k, p, len(octets))
 			}
 			return
@@ -173,7 +173,7 @@ func (ep *endpoint) settle(now instant, c *conn) {
 	}
 }
 
-// forgetCalls drops what waits where another call has been confirmed (STP-CC-032).
+// forgetCalls drops what waits where another call has been confirmed (STP-CC-033).
 func (ep *endpoint) forgetCalls(now instant, k key) {
 	for _, c := range slices.Clone(ep.pending) {
 		if c.key == k {

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// proof is how a caller that was not asked makes sure that its listener may speak (STP-CC-031).
+// proof is how a caller that was not asked makes sure that its listener may speak (STP-CC-032).
 type proof struct {
 	missing int           // BGAKs without C flag that BEGINs can explain, and one more; 0: nothing to do
 	wait    time.Duration // until the next question

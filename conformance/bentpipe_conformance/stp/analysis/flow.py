@@ -80,7 +80,7 @@ class Flow:
         until: the time of the trace's last packet.
         pending_beside: other calls that awaited confirmation while this one did (STP-SEC-002).
         state_before: the IUT's state before each packet, by frame number; None when unknown.
-        beside: other calls that came to its ports while it awaited confirmation (STP-CC-032).
+        beside: other calls that came to its ports while it awaited confirmation (STP-CC-033).
         displaced_in: the state in which another connection took its ports; None when none did, or
             when the state was unknown.
         changes: when the state changed, and to what.
@@ -283,7 +283,7 @@ class _Replay:
         return self.flow
 
     def _meet(self, meeting: _Meeting) -> None:
-        """Another connection on the same ports begins, or is confirmed (STP-CC-032)."""
+        """Another connection on the same ports begins, or is confirmed (STP-CC-033)."""
         flow, time = self.flow, meeting.packet.time
         self._forget(time)
         # An answer to the BEGIN may be about to leave.

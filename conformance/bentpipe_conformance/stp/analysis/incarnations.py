@@ -71,7 +71,7 @@ def _incarnations(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
 
 
 def _confirm(packet: Packet, owner: Incarnation, started: list[Incarnation]) -> None:
-    """Of calls that wait side by side the first one confirmed has the ports (STP-CC-032)."""
+    """Of calls that wait side by side the first one confirmed has the ports (STP-CC-033)."""
     stp = packet.stp
     assert stp is not None
     if packet.outgoing or stp.type != BGAK or not stp.wellformed or owner.confirmed is not None:

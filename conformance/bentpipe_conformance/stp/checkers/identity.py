@@ -316,7 +316,7 @@ def challenged(
         elif not lately and observed_long_enough(flow, at) and not _ended_by(flow, at):
             yield context.violated(f"{what} was not challenged", at)
     if flow.iut_calls:
-        return  # a question of STP-CC-031 may be beside
+        return  # a question of STP-CC-032 may be beside
     asked = [q for q in questions if _is_cause(flow, [*causes, *others], q)]
     for first, second in itertools.pairwise(asked):
         gap = second.packet.time - first.packet.time

@@ -258,7 +258,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Findin
         other is not flow and other.state_at(flow.begins[0].time) in (CALLED, None)
         for other in on_same_ports(flow)
     ):
-        return  # beside another call everybody is asked (STP-CC-032)
+        return  # beside another call everybody is asked (STP-CC-033)
     carries = int(bool(begin.data) or bool(begin.flags & FIN))
     if bgak.flags & C:
         yield context.violated(

@@ -19,7 +19,7 @@ from bentpipe_conformance.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, POLL, SDP, STAT, C
 
 
-@checker("STP-CC-032")
+@checker("STP-CC-033")
 def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
     """What became of a call during whose wait others came to its ports."""
     if flow.iut_calls or flow.known or flow.iut_csn is None:

@@ -60,13 +60,13 @@ def _is_bgak(stp: Stp, csn: int | None, peer_csn: int | None) -> bool:
 
 
 def _shows_the_peer(flow: Flow, stp: Stp) -> bool:
-    """Whether it is a packet of the peer in the sense of STP-CC-031."""
+    """Whether it is a packet of the peer in the sense of STP-CC-032."""
     if stp.type in TAGGED:
         return stp.wellformed and stp.tag == tag_of(flow.tester_csn or 0)
     return _is_bgak(stp, flow.tester_csn, flow.iut_csn)
 
 
-@checker("STP-CC-031")
+@checker("STP-CC-032")
 def known_caller_proves_its_address(flow: Flow, context: Context) -> Iterator[Finding]:
     """The times of questions on a connection that opened unasked."""
     found = proving(flow)

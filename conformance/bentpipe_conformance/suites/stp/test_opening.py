@@ -146,7 +146,7 @@ def test_pending_newer_begin_on_the_same_ports(peer: Peer) -> None:
     again.abort()
 
 
-@case("STP-CC-032", "STP-CC-003", "STP-CC-012")
+@case("STP-CC-033", "STP-CC-003", "STP-CC-012")
 def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
     """Three BEGINs with other CSNs, one of them with the same tag, end no call that waits."""
     connection = peer.connect("echo", data=b"held ", confirm=False)
@@ -161,7 +161,7 @@ def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-032")
+@case("STP-CC-033")
 def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
     """It opens; the call that waited longer is forgotten, and its confirmation comes too late."""
     first = peer.connect("discard", data=b"forgotten", confirm=False)
@@ -178,7 +178,7 @@ def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
     again.abort()
 
 
-@case("STP-CC-032", "STP-CC-012")
+@case("STP-CC-033", "STP-CC-012")
 def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
     """A BEGIN that would be accepted at once elsewhere is asked beside a call that waits."""
     known = confirmed(peer)
@@ -348,7 +348,7 @@ def _hear_questions(connection: Connection, wanted: int) -> None:
     _answer_polls(connection, lambda: connection.questions >= until, 15.0 * wanted)
 
 
-@case("STP-CC-031", needs=("active_open",))
+@case("STP-CC-032", needs=("active_open",))
 def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
     """A caller that was not asked for confirmation asks itself, until it is answered."""
     connection = peer.summon("receive")
@@ -362,7 +362,7 @@ def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-031", needs=("active_open",))
+@case("STP-CC-032", needs=("active_open",))
 def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
     """The BGAK for the second BEGIN comes late: it answers no question."""
     connection = peer.summon("receive")
@@ -377,7 +377,7 @@ def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-PL-008", "STP-CC-031", needs=("active_open",))
+@case("STP-PL-008", "STP-CC-032", needs=("active_open",))
 def test_calling_accepted_at_once_peer_falls_silent(peer: Peer) -> None:
     """A caller with nothing to send, whose questions nobody answers, gives up after a minute."""
     connection = peer.summon("receive")
