@@ -107,6 +107,7 @@ class Connection(Speaker):
         opening: the IUT's first BGAK (or its BEGIN, when it opens).
         highest: one past the highest SD of the IUT that has arrived, lost or not.
         polls: POLLs and SDPs of the IUT that have arrived.
+        questions: BGAKs with C flag that have arrived.
         polite: answer ENDs with ENDAK and challenges with BGAK without being told.
         inbox: arrivals that no one has looked at.
     """
@@ -117,6 +118,7 @@ class Connection(Speaker):
         self.opening: Arrival | None = None
         self.highest = 0
         self.polls = 0
+        self.questions = 0
         self.polite = True
         self.inbox: deque[Arrival] = deque()
 
@@ -138,15 +140,15 @@ class Connection(Speaker):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
                     self.send(ENDAK)
-        elif packet.type == BGAK and packet.flags & C and self.polite and self.confirmed:
+        elif self.polite and self.confirmed and _asks(packet, self.csn):
             self.confirm()
 
     def _learn(self, time: float, packet: Stp) -> Arrival:
         """What a well-formed packet says about the IUT."""
         kind = packet.type
+        if kind == BGAK and packet.peer_csn != self.csn:
+            return Arrival(time, packet)
         if kind in (BGAK, BEGIN) and self.opening is None:
-            if kind == BGAK and packet.peer_csn != self.csn:
-                return Arrival(time, packet)
             self.peer_csn, self.peer_iss = packet.csn, packet.seq
             self.peer_max_sd = packet.max_sd
             assert packet.n_mr is not None
@@ -160,6 +162,7 @@ class Connection(Speaker):
             self.opening = Arrival(time, packet, near(packet.n_r or 0, self.iss, self.vt_a))
         if self.peer_iss is None:
             return Arrival(time, packet)
+        self.questions += kind == BGAK and bool(packet.flags & C)
         if kind in (BGAK, STAT, USTAT, END):
             n_r = near((packet.n_r if kind == BGAK else packet.seq) or 0, self.iss, self.vt_a)
             if kind != END:
@@ -332,6 +335,11 @@ class Connection(Speaker):
             self.end()
             self.expect((ENDAK, END), within=within, what="an ENDAK")
             self.closed = self.closed or "it was released"
+
+
+def _asks(packet: Stp, csn: int) -> bool:
+    """Whether it asks the tester's connection with a CSN for a BGAK."""
+    return packet.type == BGAK and bool(packet.flags & C) and packet.peer_csn == csn
 
 
 def _names(kinds: Iterable[int]) -> str:

@@ -200,7 +200,7 @@ class _Attack:
             identity = self._victim.identity
             key = (identity.peer, identity.peer_port, identity.local_port)
             self.hostile.endpoint.connections.pop(key, None)
-            self.hostile.endpoint._alarms.pop(key, None)
+            self.hostile.endpoint._alarms.pop(self._victim, None)
 
     def _send(self, peer: _Peer, octets: bytes) -> None:
         self.forged += 1

@@ -29,20 +29,21 @@ def excess(endpoint: StpEndpoint) -> str | None:
     """What the endpoint keeps too much of (STP-SEC-002, STP-SEC-003); None if it does not."""
     config = endpoint.config
     connections = endpoint.connections
+    held = len(connections) + endpoint._pending.beside
     most = config.max_connections + config.max_pending
     bounds = (
-        ("connections", len(connections), most),
+        ("connections", held, most),
         ("pending connections", len(endpoint._pending), config.max_pending),
-        ("unproven connections", len(endpoint._unproven), len(connections)),
-        ("alarms", len(endpoint._alarms), len(connections)),
-        ("timers", len(endpoint._timers), 4 * len(connections) + _TIMERS_SLACK),
+        ("unproven connections", len(endpoint._unproven), held),
+        ("alarms", len(endpoint._alarms), held),
+        ("timers", len(endpoint._timers), 4 * held + _TIMERS_SLACK),
         ("remembered peers", len(endpoint._peers), config.peers_remembered),
         ("connections with events", len(endpoint._eventful), 2 * most),
     )
     for what, count, bound in bounds:
         if count > bound:
             return f"{count} {what} are kept, {bound} at most"
-    for connection in connections.values():
+    for connection in {*connections.values(), *endpoint._pending}:
         if (told := excess_of(connection)) is not None:
             return told
     return None

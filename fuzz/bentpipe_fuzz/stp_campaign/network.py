@@ -252,8 +252,8 @@ class Node:
         if not pending and not self._pending_since:
             return
         since = {}
-        for key in pending:
-            mark = (key, self.endpoint.connections[key].csn)
+        for call in pending:
+            mark = (call.identity, call.csn)
             since[mark] = self._pending_since.get(mark, now)
             if now - since[mark] > CONFIRMATION_S + 0.5:
                 raise Violation("STP-SEC-002", f"{self.name} keeps a pending connection", now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.mutants import Mutant
 from bentpipe_reference.mutants.stp_hosts import with_parts
+from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.polling import Need, Polling
 from bentpipe_reference.stp.sender import Sender
@@ -79,6 +80,13 @@ class PollsWhenIdle(Polling):
         return 1.0
 
 
+class ProvesToNobody(Connection):
+    """Asks a listener that has fallen silent for five minutes."""
+
+    def proof_patience(self) -> float:
+        return 300.0
+
+
 MUTANTS = (
     Mutant("stp-polls-once-per-round-trip", "STP-PL-001", "polls once in a round trip",
            with_parts(polling_class=PollsOncePerRoundTrip), "stp1"),
@@ -100,6 +108,8 @@ MUTANTS = (
            with_parts(polling_class=NeverGivesUp), "stp1"),
     Mutant("stp-gives-up-soon", "STP-PL-008", "gives a silent peer up after 20 s",
            with_parts(polling_class=GivesUpSoon), "stp1"),
+    Mutant("stp-proves-to-nobody", "STP-PL-008", "asks a silent listener for five minutes",
+           with_parts(connection_class=ProvesToNobody), "stp1"),
     Mutant("stp-polls-when-idle", "STP-PL-010", "polls every second with nothing to ask for",
            with_parts(polling_class=PollsWhenIdle), "stp1"),
 )  # fmt: skip

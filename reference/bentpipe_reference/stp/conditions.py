@@ -31,6 +31,7 @@ from bentpipe_reference.stp.packets import (
     Stat,
     Ustat,
 )
+from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sequence import PACKET_MASK, newer
 from bentpipe_reference.stp.states import State
@@ -127,6 +128,7 @@ class Conditions:
         self._challenged_at = -math.inf
         self._confirm_until = math.inf
         self._asked_at: float | None = None  # BEGIN or BGAK sent once, not yet answered
+        self._proof: Proof | None = None  # STP-CC-032, until it is accepted
         self._release: End | None = None
         self._transmissions = 0
         self._timer_cc = math.inf
@@ -193,7 +195,7 @@ class Conditions:
         return self.peer_csn is None and self.is_for_us(bgak)
 
     def is_impossible(self, packet: Packet) -> bool:
-        """Section 5.1: a BGAK for us whose N(R) is below ISS or above VT(S) is discarded."""
+        """Sections 5.1, 5.2: a BGAK for us whose N(R) is below ISS or above VT(S) is discarded."""
         if not isinstance(packet, Bgak) or not self.is_for_us(packet):
             return False
         sender = self.outgoing.sender
@@ -202,6 +204,16 @@ class Conditions:
     def is_of_peer(self, begin: Begin) -> bool:
         """STP-CC-015: the BEGIN of this connection."""
         return begin.csn == self.peer_csn
+
+    def owns(self, packet: Packet) -> bool:
+        """Section 5.2: whether a packet belongs to this one of several pending connections."""
+        if isinstance(packet, Begin):
+            return self.is_of_peer(packet)
+        if isinstance(packet, Bgak):
+            return self.has_both_csns(packet)
+        if isinstance(packet, End):
+            return self.is_valid_end(packet) or self.is_valid_reflected_end(packet)
+        return packet.tag == (self.peer_csn or 0) & TAG_MASK
 
     def is_newer_begin(self, begin: Begin) -> bool:
         """A later call of the same peer."""

@@ -77,6 +77,7 @@ class StpConfig:
         csn: the first CSN, None for a random one.
         max_connections: held at once; a BEGIN beyond is refused with reason 5.
         max_pending: connections in state 3, at least 16 (STP-SEC-002).
+        max_pending_beside: those of them between the same addresses and ports, at least 4.
         max_unproven: connections opened at once whose peer has not yet answered anything; a
             known client beyond is asked for confirmation like an unknown one.
         peers_remembered: peers whose newest CSN is kept.
@@ -101,6 +102,7 @@ class StpConfig:
     csn: int | None = None
     max_connections: int = 4096
     max_pending: int = 64
+    max_pending_beside: int = 8
     max_unproven: int = 256
     peers_remembered: int = 4096
     answers_per_second: float = 10.0
@@ -132,6 +134,7 @@ class StpConfig:
             ("max_rate", self.max_rate is None or self.max_rate > 0),
             ("max_stat", self.max_stat >= 3 and self.max_stat % 2 == 1),
             ("max_pending", self.max_pending >= 16),
+            ("max_pending_beside", self.max_pending_beside >= 4),
             ("answers_per_second", self.answers_per_second >= 10),
         )
         for name, right in checks:

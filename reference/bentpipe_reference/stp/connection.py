@@ -10,12 +10,13 @@ from bentpipe_reference.stp.conditions import TAG_MASK
 from bentpipe_reference.stp.events import Events, StreamError
 from bentpipe_reference.stp.packets import Begin, Bgak, Flags, Packet, Reason
 from bentpipe_reference.stp.procedures import Procedures
+from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.sender import Source
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import CELLS, TAGGED, Row, State
 from bentpipe_reference.stp.tracing import packet_values
 
-_A = int(Flags.A)
+_A, _C = int(Flags.A), int(Flags.C)
 
 
 class Connection(Procedures):
@@ -163,14 +164,32 @@ class Connection(Procedures):
         if kind in TAGGED and not self.tag_is_right(packet.tag):
             return False
         before = self.state
-        if before is State.READY and kind in TAGGED:
-            self.outgoing.unheard = False
-        elif before is State.OUTGOING and self.is_impossible(packet):
+        if before is State.READY:
+            self._hear(packet, now)
+        elif before in (State.OUTGOING, State.INCOMING) and self.is_impossible(packet):
             return False
         for row in CELLS[before][kind]:
             if not row.guard or getattr(self, row.guard)(packet):
                 return self._apply(row, packet, before, now)
         raise AssertionError("the last row of a cell always applies")
+
+    def _hear(self, packet: Packet, now: float) -> None:
+        """The peer shows itself: STP-CC-030, STP-CC-032."""
+        if packet.type in TAGGED:
+            self.outgoing.unheard = False
+        elif not isinstance(packet, Bgak) or not self.has_both_csns(packet):
+            return
+        proof = self._proof
+        if proof is None:
+            return
+        proof.heard(now)
+        if isinstance(packet, Bgak) and not packet.flags & _C:
+            proof.answered()
+            self._proof = None if self.is_settled(proof) else proof
+
+    def is_settled(self, proof: Proof) -> bool:
+        """STP-CC-032: nothing more has to be proven."""
+        return proof.is_accepted
 
     def tag_is_right(self, tag: int) -> bool:
         """STP-CC-001, section 4: the low 16 bits of the peer's CSN, where it is known."""
@@ -276,10 +295,12 @@ class Connection(Procedures):
             if self.is_over:
                 if now >= self._release_at:
                     self._release_now(now)
-            elif not self.outgoing.expire(now):
+            elif not self.outgoing.expire(now) or self.has_lost_the_listener(now):
                 self.give_up(now)
             elif not self.config.fifo:
                 self._send_due_ustats(now)
+            if self._proof is not None and self.state is state and self._proof.due(now):
+                self.put(self.bgak(_C))
         elif state is State.INCOMING:
             if now >= self._confirm_until:
                 self._over()
@@ -289,6 +310,10 @@ class Connection(Procedures):
                 self._repeat_begin(now)
             elif state is State.OUTGOING_RELEASE:
                 self.repeat_end(now)
+
+    def has_lost_the_listener(self, now: float) -> bool:
+        """STP-PL-008: nothing has answered the proofs of STP-CC-032 for too long."""
+        return self._proof is not None and self._proof.is_hopeless(now)
 
     def give_up(self, now: float) -> None:
         """STP-PL-008: the peer has not answered for too long."""
@@ -303,6 +328,8 @@ class Connection(Procedures):
             if self.is_over:
                 return self._release_at
             deadline = self.outgoing.deadline()
+            if self._proof is not None:
+                deadline = min(deadline, self._proof.deadline())
             if not self.config.fifo and self.receiver is not None:
                 until = self.receiver.ustat_deadline()
                 return deadline if until is None else min(deadline, until)

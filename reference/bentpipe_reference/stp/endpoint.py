@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.csn import CsnGenerator, PeerCache
 from bentpipe_reference.stp.events import Events, TraceSink
 from bentpipe_reference.stp.packets import Begin, Packet
+from bentpipe_reference.stp.pending import PendingCalls
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.without import WithoutConnection
 
@@ -42,7 +42,8 @@ class StpEndpoint:
             :mod:`~bentpipe_reference.stp.tracing`.
 
     Attributes:
-        connections: the live connections, by peer address, peer port and local port.
+        connections: the live connections, by peer address, peer port and local port; the newest
+            where several await confirmation side by side (STP-CC-033).
         ignored: packets that were malformed (STP-PF-003, STP-PF-007).
         dropped_pending: connections that made room for another one while pending.
     """
@@ -67,13 +68,13 @@ class StpEndpoint:
         self._trace = trace
         self._ports: set[int] = set()
         self._outbox: list[tuple[Address, bytes]] = []
-        self._active: dict[_Key, None] = {}
+        self._active: dict[Connection, None] = {}
         self._eventful: dict[Connection, None] = {}
-        self._pending: OrderedDict[_Key, None] = OrderedDict()
-        self._unproven: dict[_Key, None] = {}
+        self._pending = PendingCalls(config.max_pending, config.max_pending_beside)
+        self._unproven: dict[Connection, None] = {}
         self._arriving = 0
-        self._alarms: dict[_Key, float] = {}
-        self._timers: list[tuple[float, int, _Key]] = []
+        self._alarms: dict[Connection, float] = {}
+        self._timers: list[tuple[float, int, Connection]] = []
         self._timers_set = 0
 
     # The user's side
@@ -128,20 +129,26 @@ class StpEndpoint:
         """Take a decoded packet of so many octets."""
         key = (peer, packet.sport, packet.dport)
         connection = self.connections.get(key)
-        if connection is not None and connection.state is State.IDLE:
+        while connection is not None and connection.state is State.IDLE:
             # It ended since the last :meth:`transmit`, and says what it still has to say.
-            self._settle(key, connection, now)
-            connection = None
+            self._settle(connection, now)
+            connection = self.connections.get(key)
         if connection is not None:
-            again = connection.receive(packet, octets, now)
+            received = octets
+            if connection.state is State.INCOMING:
+                owner = self._pending.owner(connection.identity, packet)
+                # STP-SEC-001: what belongs to none has been received on none.
+                received = 0 if owner is None else octets
+                connection = owner or connection
+            again = connection.receive(packet, received, now)
             if connection.events:
                 self._eventful[connection] = None
             if connection.state is State.READY and not connection.remembered:
-                self._remember(key, connection, now)
+                self._opened(key, connection, now)
             if not again:
-                self._active[key] = None
+                self._active[connection] = None
                 return
-            self._settle(key, connection, now)
+            self._settle(connection, now)
         self._arriving = octets
         self._without.receive(packet, peer, now)
 
@@ -149,26 +156,24 @@ class StpEndpoint:
         """Run every timer that is due at ``now``."""
         timers, alarms = self._timers, self._alarms
         while timers and timers[0][0] <= now:
-            time, _, key = heapq.heappop(timers)
-            if alarms.get(key) != time:
+            time, _, connection = heapq.heappop(timers)
+            if alarms.get(connection) != time:
                 continue
-            del alarms[key]
-            connection = self.connections[key]
+            del alarms[connection]
             if connection.next_deadline() <= now:
                 connection.advance(now)
-                self._active[key] = None
+                self._active[connection] = None
             else:
-                self._set_timer(key, connection)
+                self._set_timer(connection)
 
     def transmit(self, now: float) -> list[tuple[Address, bytes]]:
         """What is to be sent at ``now``, in order: peer addresses and octets."""
         self.advance(now)
         while self._active:
             active, self._active = self._active, {}
-            for key in active:
-                connection = self.connections.get(key)
-                if connection is not None:
-                    self._settle(key, connection, now)
+            for connection in active:
+                if self._is_live(connection):
+                    self._settle(connection, now)
         outbox, self._outbox = self._outbox, []
         return outbox
 
@@ -191,8 +196,12 @@ class StpEndpoint:
         return port in self._ports
 
     def is_known(self, peer: Address, begin: Begin, now: float) -> bool:
-        """STP-CC-003; while many connections are not proven, nobody is known (STP-SEC-001)."""
-        if len(self._unproven) >= self.config.max_unproven:
+        """STP-CC-003, beside no other call (STP-CC-033).
+
+        While many connections are not proven, nobody is known (STP-SEC-001).
+        """
+        pending = (peer, begin.sport, begin.dport) in self.connections
+        if pending or len(self._unproven) >= self.config.max_unproven:
             return False
         return self._peers.knows_older(peer, begin.csn, now)
 
@@ -200,7 +209,7 @@ class StpEndpoint:
         """Whether the bound on connections permits one more; pending ones make room themselves."""
         if confirmed:
             return len(self.connections) < self.config.max_connections
-        others = len(self.connections) - len(self._pending)
+        others = len(self.connections) + self._pending.beside - len(self._pending)
         return others < self.config.max_connections
 
     def take_call(self, begin: Begin, peer: Address, now: float, *, confirmed: bool) -> None:
@@ -208,22 +217,16 @@ class StpEndpoint:
         key = (peer, begin.sport, begin.dport)
         connection = self._make(key)
         if not confirmed:
-            if len(self._pending) >= self.pending_bound():
+            oldest = self._pending.in_the_way(connection.identity)
+            if oldest is not None:
                 self.dropped_pending += 1
-                oldest = next(iter(self._pending))
-                self._settle(oldest, self.connections[oldest], now)
-                if oldest in self._pending:
-                    self._forget(oldest, now)
-            self._pending[key] = None
-        self._unproven[key] = None
+                self._drop(oldest, now)
+            self._pending.add(connection)
+        self._unproven[connection] = None
         connection.take_call(begin, self._arriving, now, confirmed=confirmed)
         self._add(key, connection)
         if confirmed:
-            self._remember(key, connection, now)
-
-    def pending_bound(self) -> int:
-        """STP-SEC-002."""
-        return self.config.max_pending
+            self._opened(key, connection, now)
 
     # Inside
 
@@ -243,60 +246,75 @@ class StpEndpoint:
 
     def _add(self, key: _Key, connection: Connection) -> None:
         self.connections[key] = connection
-        self._active[key] = None
+        self._active[connection] = None
         if connection.events:
             self._eventful[connection] = None
 
     def _touch(self, connection: Connection) -> None:
-        identity = connection.identity
-        key = (identity.peer, identity.peer_port, identity.local_port)
-        if self.connections.get(key) is connection:
-            self._active[key] = None
+        if self._is_live(connection):
+            self._active[connection] = None
+
+    def _is_live(self, connection: Connection) -> bool:
+        return self.connections.get(_key(connection)) is connection or connection in self._pending
 
     def _put(self, peer: Address, packet: Packet) -> None:
         pseudo = b"" if self._pseudo_header is None else self._pseudo_header(peer)
         self._outbox.append((peer, encode(packet, pseudo)))
 
-    def _settle(self, key: _Key, connection: Connection, now: float) -> None:
+    def _settle(self, connection: Connection, now: float) -> None:
         """Send what a connection has to send, follow its state, set its timer."""
-        peer = key[0]
+        peer = connection.identity.peer
         for packet in connection.transmit(now):
             self._put(peer, packet)
         state = connection.state
         if state is not State.INCOMING:
-            self._pending.pop(key, None)
+            self._pending.discard(connection)
             if connection.proven:
-                self._unproven.pop(key, None)
+                self._unproven.pop(connection, None)
         if connection.events:
             self._eventful[connection] = None
         if state is State.IDLE:
-            self._forget(key, now)
+            self._forget(connection, now)
         else:
-            self._set_timer(key, connection)
+            self._set_timer(connection)
 
-    def _remember(self, key: _Key, connection: Connection, now: float) -> None:
+    def _opened(self, key: _Key, connection: Connection, now: float) -> None:
         """STP-CC-003: from now on older BEGINs of this peer are not taken at once."""
         assert connection.peer_csn is not None
         connection.remembered = True
         self._peers.confirmed(key[0], connection.peer_csn, now)
+        self._pending.discard(connection)
+        for other in tuple(self._pending.between(connection.identity)):
+            self._drop(other, now)
+        self.connections[key] = connection
 
-    def _forget(self, key: _Key, now: float) -> None:
-        connection = self.connections.pop(key)
-        self._alarms.pop(key, None)
-        self._pending.pop(key, None)
-        self._unproven.pop(key, None)
+    def _drop(self, pending: Connection, now: float) -> None:
+        """Forget a pending connection when it has said what it still has to say."""
+        self._settle(pending, now)
+        if pending in self._pending:
+            self._forget(pending, now)
+
+    def _forget(self, connection: Connection, now: float) -> None:
+        key = _key(connection)
+        self._alarms.pop(connection, None)
+        self._pending.discard(connection)
+        self._unproven.pop(connection, None)
+        if self.connections.get(key) is connection:
+            del self.connections[key]
+            for other in self._pending.between(connection.identity)[-1:]:
+                self.connections[key] = other
         if connection.remembered:
             self._peers.ended(key[0], now)
 
-    def _set_timer(self, key: _Key, connection: Connection) -> None:
+    def _set_timer(self, connection: Connection) -> None:
         deadline = connection.next_deadline()
-        set_to = self._alarms.get(key, math.inf)
+        set_to = self._alarms.get(connection, math.inf)
         # A deadline that only moved back is not worth a new entry: the old one finds it out.
         if deadline >= set_to:
             return
-        self._alarms[key] = deadline
+        self._alarms[connection] = deadline
         self._timers_set += 1
-        heapq.heappush(self._timers, (deadline, self._timers_set, key))
+        heapq.heappush(self._timers, (deadline, self._timers_set, connection))
         if len(self._timers) > 4 * len(self._alarms) + 64:
             self._timers = [item for item in self._timers if self._alarms.get(item[2]) == item[0]]
             heapq.heapify(self._timers)
@@ -307,3 +325,8 @@ class StpEndpoint:
             if (peer, port, local) not in self.connections:
                 return local
         raise ValueError("no local port is free")
+
+
+def _key(connection: Connection) -> _Key:
+    identity = connection.identity
+    return identity.peer, identity.peer_port, identity.local_port

@@ -16,6 +16,7 @@ from bentpipe_reference.stp.config import (
     CONFIRMATION_S,
     EARLY_CREDIT,
     MAX_CC,
+    NO_RESPONSE_S,
 )
 from bentpipe_reference.stp.events import Events, abort_text, refusal_text
 from bentpipe_reference.stp.packets import (
@@ -33,6 +34,7 @@ from bentpipe_reference.stp.packets import (
     Ustat,
 )
 from bentpipe_reference.stp.polling import Need
+from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.receiver import Receiver, Run
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
@@ -162,6 +164,9 @@ class Procedures(Conditions):
         self._measure(now)
         sender = outgoing.sender
         outgoing.unheard = self.must_be_heard(bgak)
+        if self.must_prove(bgak):
+            initial, patience = self.config.timer_cc, self.proof_patience()
+            self._proof = Proof(initial, self._transmissions, patience, now)
         # Who asks for confirmation has answered no POLL so far, so a new one is due.
         lost_touch = sender.unacknowledged and sender.vt_pd > 0
         asked = bool(bgak.flags & _C)
@@ -170,6 +175,14 @@ class Procedures(Conditions):
     def must_be_heard(self, bgak: Bgak) -> bool:
         """STP-CC-030: whether POLLs have to make sure that the peer has the connection."""
         return True
+
+    def must_prove(self, bgak: Bgak) -> bool:
+        """STP-CC-032: whether the peer has not asked, and so may trust us by our CSN alone."""
+        return not bgak.flags & _C
+
+    def proof_patience(self) -> float:
+        """STP-PL-008."""
+        return NO_RESPONSE_S
 
     def _measure(self, now: float) -> None:
         """STP-PL-009: a BGAK measures if the packet that it answers was sent once."""
@@ -216,6 +229,9 @@ class Procedures(Conditions):
         """The connection is no more."""
         self._over()
         self.state = State.IDLE
+
+    def let_another_wait(self, begin: Begin, now: float) -> None:
+        """STP-CC-033: this connection goes on waiting beside that of the BEGIN."""
 
     def acknowledge_and_forget(self, end: End, now: float) -> None:
         """STP-CC-022."""

@@ -48,7 +48,8 @@ class Row:
         next: the state afterwards; None where the state idle decides.
         guard: name of the method that tells whether the condition holds, empty for always.
         action: name of the method that acts.
-        again: the connection is forgotten, and the packet handled as in the state idle.
+        again: the packet is handled as in the state idle; the connection is forgotten, or stays
+            beside the new one.
     """
 
     when: str
@@ -90,6 +91,7 @@ IDLE_CELLS: Cells = {
     Type.BEGIN: (
         _version(_IDLE),
         Row("nobody listens", "send BGREJ, reason 3", _IDLE, "nobody_listens", "refuse_port"),
+        Row("no resources", "send BGREJ, reason 5", _IDLE, "lacks_room", "refuse_call"),
         Row("peer known and CSN newer", "take the data, send BGAK", _READY, "may_accept", "accept"),
         Row("", "hold the data, send BGAK with C", _INCOMING, "", "ask"),
     ),
@@ -135,8 +137,8 @@ _INCOMING_CELLS: Cells = {
     Type.BEGIN: (
         _version(_INCOMING),
         Row("peer's CSN", "send BGAK with C", _INCOMING, "is_of_peer", "ask_again"),
-        Row("", "forget the pending connection, treat as in state idle", None,
-            "", "forget", again=True),
+        Row("", "treat as in state idle, but ask in any case; what is pending stays", _INCOMING,
+            "", "let_another_wait", again=True),
     ),
     Type.BGAK: (
         Row("both CSNs right", "hand over what is held; send BGAK if C flag", _READY,

@@ -105,6 +105,10 @@ class WithoutConnection:
         """STP-CC-019."""
         return not self._listener.listens(begin.dport)
 
+    def lacks_room(self, begin: Begin, peer: Address, now: float) -> bool:
+        """STP-CC-012: whether there is no room for the connection that the BEGIN asks for."""
+        return not self._listener.has_room(confirmed=self.may_accept(begin, peer, now))
+
     def may_accept(self, begin: Begin, peer: Address, now: float) -> bool:
         """STP-CC-003, STP-CC-013: a known peer's newer CSN; asking is always permitted."""
         return self._listener.is_known(peer, begin, now)
@@ -120,17 +124,15 @@ class WithoutConnection:
 
     def accept(self, begin: Begin, peer: Address, now: float) -> None:
         """STP-CC-012, STP-CC-013: open at once."""
-        self._take(begin, peer, now, confirmed=True)
+        self._listener.take_call(begin, peer, now, confirmed=True)
 
     def ask(self, begin: Begin, peer: Address, now: float) -> None:
         """STP-CC-003: hold the data until the peer has returned our CSN."""
-        self._take(begin, peer, now, confirmed=False)
+        self._listener.take_call(begin, peer, now, confirmed=False)
 
-    def _take(self, begin: Begin, peer: Address, now: float, *, confirmed: bool) -> None:
-        if self._listener.has_room(confirmed=confirmed):
-            self._listener.take_call(begin, peer, now, confirmed=confirmed)
-        else:
-            self.refuse(begin, peer, Reason.RESOURCES, now)
+    def refuse_call(self, begin: Begin, peer: Address, now: float) -> None:
+        """STP-CC-012."""
+        self.refuse(begin, peer, Reason.RESOURCES, now)
 
     def refuse_version(self, begin: Begin, peer: Address, now: float) -> None:
         """STP-CC-019."""

@@ -63,8 +63,8 @@ def test_outgoing_bgak_that_covers_the_data_acknowledges_it(stp: Any) -> None:
     script.call(b"data")
     answers = script.arrive(script.bgak(n_r=ISS + 1))
     assert answers == [] and not script.connection.outgoing.sender.unacknowledged
-    script.arrive(script.sd(0))
-    assert script.run(until=100.0) == [], "the peer has shown itself (STP-CC-030)"
+    script.arrive(script.sd(0), script.bgak(n_r=ISS + 1))
+    assert script.run(until=100.0) == [], "the peer has shown itself (STP-CC-030, STP-CC-032)"
 
 
 def test_outgoing_bgak_that_does_not_cover_the_data_makes_it_poll(stp: Any) -> None:
@@ -104,7 +104,7 @@ def test_caller_polls_until_the_peer_shows_itself(stp: Any) -> None:
     script.arrive(script.bgak(n_r=ISS + 1))
     (first, *_) = script.run(until=2.0)
     assert isinstance(first[1], Poll) and 0.6 < first[0] <= 0.8 + 1e-6
-    script.arrive(script.poll(0, 1))
+    script.arrive(script.poll(0, 1), script.bgak(n_r=ISS + 1))
     assert script.run(until=300.0) == []
 
 

@@ -283,6 +283,7 @@ def test_hostile_reports_do_not_make_it_send_what_was_not_written(stp: Any) -> N
 
 def test_settings_out_of_range_name_themselves() -> None:
     for wrong in ({"mtu": 100}, {"max_stat": 4}, {"credit": 3}, {"max_pending": 15},
-                  {"max_sd": 1500}, {"protocol": 118}, {"path_class": "moon"}):  # fmt: skip
+                  {"max_sd": 1500}, {"protocol": 118}, {"path_class": "moon"},
+                  {"max_pending_beside": 3}):  # fmt: skip
         with pytest.raises(ValueError, match=next(iter(wrong))):
             StpConfig(**wrong)  # type: ignore[arg-type]

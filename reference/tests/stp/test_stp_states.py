@@ -39,6 +39,7 @@ SITUATIONS = (
     *((state, "plain") for state in State),
     (State.IDLE, "deaf"),
     (State.IDLE, "known"),
+    (State.IDLE, "full"),
     (State.OUTGOING_RELEASE, "nameless"),
     (State.READY, "complete but for the acknowledgment"),
     (State.READY, "caller, complete but for the acknowledgment"),
@@ -55,17 +56,21 @@ class Situation:
     """An endpoint brought into a state, and what the table's conditions mean in it."""
 
     def __init__(self, script: Any, state: State, kind: str) -> None:
-        self.script = script(listening=kind != "deaf")
+        self.full = kind == "full"
+        settings = {"max_connections": 1} if self.full else {}
+        self.script = script(listening=kind != "deaf", **settings)
         self.state = state
         self.calls = kind.startswith("caller")
         self.complete = "complete" in kind
         self.told = kind == "complete"
         self.listening = kind != "deaf"
         self.known = kind == "known"
-        if self.known:
+        if self.known or self.full:
             self.script.ready()
             self.script.arrive(self.script.end(flags=A))
             assert self.script.state is State.IDLE
+            if self.full:
+                self.script.arrive(self.script.begin(sport=4001, csn=CSN + 1))
         elif kind == "nameless":
             self.script.call(b"data")
             self.script.connection.abort(0.0)
@@ -94,6 +99,8 @@ class Situation:
         answers_us = isinstance(packet, Bgak) and packet.peer_csn == OWN
         if answers_us and self.state is State.OUTGOING and packet.n_r not in (ISS, ISS + 1):
             return None  # section 5.1; the data of the BEGIN is the only SD
+        if answers_us and self.state is State.INCOMING and packet.n_r != ISS:
+            return None  # section 5.2
         cell = [r for r in TABLE if (r.state, r.packet) == (self.state.title, packet.type.name)]
         return next(row for row in cell if self.holds(row.when, packet))
 
@@ -105,6 +112,7 @@ class Situation:
             return {
                 "version other than 1": packet.version != 1,
                 "nobody listens": not self.listening,
+                "no resources": self.full,
                 "peer known and CSN newer": self.known and newer(packet.csn, CSN),
                 "peer's CSN": packet.csn == CSN,
                 "newer CSN than the peer's": self.peer_csn is not None and newer(packet.csn, CSN),
@@ -191,7 +199,7 @@ class Situation:
                 assert answers == []
                 if row.do == "discard":
                     assert self.variables() == before
-            case "send BGREJ, reason 4" | "send BGREJ, reason 3":
+            case "send BGREJ, reason 4" | "send BGREJ, reason 3" | "send BGREJ, reason 5":
                 reason = int(row.do[-1])
                 assert answers == [Bgrej(packet.dport, packet.sport, 0, 0, reason, packet.csn)]
                 assert self.variables() == before
@@ -202,9 +210,12 @@ class Situation:
             case "hold the data, send BGAK with C":
                 bgak(C, n_r=packet.iss)
                 assert after.read() == b""
-            case "forget the pending connection, treat as in state idle":
+            case "treat as in state idle, but ask in any case; what is pending stays":
                 bgak(C, n_r=packet.iss)
                 assert after.csn != OWN
+                own = {"csn": CSN, "peer_csn": OWN, "n_r": ISS}
+                assert script.arrive(script.bgak(**own)) == []
+                assert script.state is State.READY and script.connection.csn == OWN
             case "treat as in state idle":
                 taken = bool(packet.data or packet.flags & FIN)
                 bgak(0, n_r=packet.iss + taken & PACKET_MASK)  # the peer is known by now

@@ -6,8 +6,8 @@ import "time"
 type congestion struct {
 	cwnd, ssthresh int
 	smss           int
-	counted        int // octets reported as arrived since the last growth in congestion avoidance
-	most           int // the window needs no more
+	counted        int  // octets reported as arrived since the last growth in congestion avoidance
+	most           int  // the window needs no more
 	answered       bool // a valid STAT has come
 }
 

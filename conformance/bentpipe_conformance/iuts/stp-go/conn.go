@@ -39,7 +39,6 @@ var (
 	errForgotten    = errors.New("the peer does not know the connection any more")
 	errRestarted    = errors.New("the peer has begun another connection")
 	errUserAborted  = errors.New("aborted here")
-	errSuperseded   = errors.New("a newer call has taken the connection's place")
 	errNotConfirmed = errors.New("never confirmed")
 )
 
@@ -72,6 +71,7 @@ type conn struct {
 
 	lastChallenge    instant
 	heard            instant // when the last packet arrived
+	proof            proof   // of the own address, where the peer did not ask for one
 	proven           bool    // the peer's address is (STP-SEC-001)
 	received, spoken int     // octets, as long as it is not
 
@@ -266,7 +266,7 @@ func (c *conn) run(now instant) {
 		c.deadline = c.ccAt
 		return
 	}
-	c.deadline = c.snd.deadline()
+	c.deadline = min(c.snd.deadline(), c.proof.deadline())
 }
 
 // complete reports success and releases the connection, or leaves that to the caller (section 5.5).
@@ -287,8 +287,11 @@ func (c *conn) expire(now instant) {
 			c.release(now, 0, reasonNone, nil)
 		}
 	case c.state == ready:
-		if !c.snd.expire(now) {
+		ask, hopeless := c.proof.expire(now)
+		if !c.snd.expire(now) || hopeless {
 			c.release(now, flagA, reasonSilence, errNoAnswer)
+		} else if ask {
+			c.accept(flagC)
 		}
 	case now < c.ccAt:
 	case c.state == called:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,7 @@ const never instant = math.MaxInt64
 
 const (
 	maxPending     = 64 // connections that wait for confirmation (STP-SEC-002)
+	maxBeside      = 8  // those between the same addresses and ports
 	maxPeers       = 4096
 	peerLife       = 600 * time.Second // STP-CC-013
 	endsPerSecond  = 10                // STP-CC-020
@@ -56,7 +58,7 @@ type endpoint struct {
 	pseudo   func(peer netip.Addr, length int) uint64
 	services map[uint16]func() app
 
-	conns   map[key]*conn
+	conns   map[key]*conn // but for those in state 3
 	timers  timers
 	pending []*conn // in state 3, the oldest first
 	peers   map[netip.AddrPort]knownPeer
@@ -109,8 +111,19 @@ func (ep *endpoint) receive(now instant, from netip.AddrPort, octets []byte) {
 	k := key{from, p.source, p.destination}
 	c := ep.conns[k]
 	if c == nil {
-		ep.unconnected(now, k, p, len(octets))
-		return
+		var others int
+		c, others = ep.waiting(k, p)
+		switch {
+		case c != nil:
+		case others == 0:
+			ep.unconnected(now, k, p, len(octets))
+			return
+		default:
+			if p.kind == typeBEGIN { // STP-CC-033
+				ep.called(now, k, p, len(octets))
+			}
+			return
+		}
 	}
 	if !c.proven {
 		c.received += len(octets)
@@ -119,13 +132,30 @@ func (ep *endpoint) receive(now instant, from netip.AddrPort, octets []byte) {
 	ep.settle(now, c)
 }
 
+// waiting is the newest call in state 3 that a packet belongs to, and how many wait between the same
+// addresses and ports (section 5.2).
+func (ep *endpoint) waiting(k key, p *packet) (*conn, int) {
+	var found *conn
+	count := 0
+	for _, c := range ep.pending {
+		if c.key == k {
+			count++
+			if c.owns(p) {
+				found = c
+			}
+		}
+	}
+	return found, count
+}
+
 // settle lets a connection go on after something happened to it, and drops one that is over.
 func (ep *endpoint) settle(now instant, c *conn) {
 	if c.state != idle {
 		c.run(now)
 	}
-	if c.state != called {
-		ep.noLongerPending(c)
+	if c.state != called && ep.noLongerPending(c) && c.state != idle {
+		ep.conns[c.key] = c
+		ep.forgetCalls(now, c.key)
 	}
 	if c.state != idle {
 		heap.Fix(&ep.timers, c.index)
@@ -136,7 +166,20 @@ func (ep *endpoint) settle(now instant, c *conn) {
 			ep.refresh(now, c)
 		}
 		delete(ep.conns, c.key)
+	}
+	if c.index >= 0 {
 		heap.Remove(&ep.timers, c.index)
+		c.index = -1
+	}
+}
+
+// forgetCalls drops what waits where another call has been confirmed (STP-CC-033).
+func (ep *endpoint) forgetCalls(now instant, k key) {
+	for _, c := range slices.Clone(ep.pending) {
+		if c.key == k {
+			c.end(errNotConfirmed)
+			ep.settle(now, c)
+		}
 	}
 }
 
@@ -162,7 +205,6 @@ func (ep *endpoint) tick(now instant) {
 
 func (ep *endpoint) add(c *conn) {
 	c.deadline, c.lastChallenge = never, -time.Hour
-	ep.conns[c.key] = c
 	heap.Push(&ep.timers, c)
 }
 
@@ -190,12 +232,13 @@ func (ep *endpoint) called(now instant, k key, p *packet, length int) {
 		return
 	case len(p.data) > ep.cfg.maxSD:
 		return
-	case len(ep.conns)-len(ep.pending) >= ep.cfg.connections:
+	case len(ep.conns) >= ep.cfg.connections:
 		ep.refuse(k, p.csn, reasonBusy)
 		return
 	}
 	known, ok := ep.peers[k.peer]
-	trusted := ok && now-known.last <= peerLife && csnNewer(p.csn, known.csn)
+	_, others := ep.waiting(k, p)
+	trusted := ok && others == 0 && now-known.last <= peerLife && csnNewer(p.csn, known.csn)
 	c := &conn{
 		ep: ep, key: k, csn: ep.newCSN(k.peer), iss: ep.cfg.random() & seqMask,
 		received: length,
@@ -203,14 +246,26 @@ func (ep *endpoint) called(now instant, k key, p *packet, length int) {
 	ep.add(c)
 	c.beCalled(now, p, trusted)
 	if c.state == called {
-		if len(ep.pending) == maxPending {
-			oldest := ep.pending[0]
-			oldest.end(errNotConfirmed)
-			ep.settle(now, oldest)
-		}
+		ep.makeRoom(now, k, others)
 		ep.pending = append(ep.pending, c)
+	} else {
+		ep.conns[k] = c
 	}
 	ep.settle(now, c)
+}
+
+// makeRoom drops the oldest call to which a bound applies, if it is reached (STP-SEC-002).
+func (ep *endpoint) makeRoom(now instant, k key, beside int) {
+	if beside < maxBeside && len(ep.pending) < maxPending {
+		return
+	}
+	for _, c := range ep.pending {
+		if beside < maxBeside || c.key == k {
+			c.end(errNotConfirmed)
+			ep.settle(now, c)
+			return
+		}
+	}
 }
 
 // replace lets a new call take the place of a connection that is over.
@@ -221,7 +276,7 @@ func (ep *endpoint) replace(now instant, c *conn, p *packet) {
 
 // call opens a connection; it fails when no port is free or too many connections are open.
 func (ep *endpoint) call(now instant, to netip.AddrPort, port uint16, user app) error {
-	if len(ep.conns)-len(ep.pending) >= ep.cfg.connections {
+	if len(ep.conns) >= ep.cfg.connections {
 		return errors.New("too many connections")
 	}
 	k := key{to, port, ep.nextPort}
@@ -233,6 +288,7 @@ func (ep *endpoint) call(now instant, to netip.AddrPort, port uint16, user app) 
 		ep: ep, key: k, csn: ep.newCSN(to), iss: ep.cfg.random() & seqMask, app: user,
 	}
 	ep.add(c)
+	ep.conns[k] = c
 	c.call(now)
 	ep.settle(now, c)
 	return nil
@@ -248,13 +304,13 @@ func (ep *endpoint) abortCalls(now instant) {
 	}
 }
 
-func (ep *endpoint) noLongerPending(c *conn) {
-	for i, pending := range ep.pending {
-		if pending == c {
-			ep.pending = append(ep.pending[:i], ep.pending[i+1:]...)
-			return
-		}
+// noLongerPending tells whether it was.
+func (ep *endpoint) noLongerPending(c *conn) bool {
+	i := slices.Index(ep.pending, c)
+	if i >= 0 {
+		ep.pending = slices.Delete(ep.pending, i, i+1)
 	}
+	return i >= 0
 }
 
 // remember keeps the newest CSN of an address; the oldest memory makes room for a new one.

@@ -126,23 +126,99 @@ func TestCallingBEGINThatCrossesItsDataIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestPendingBEGINWithAnyOtherCSNTakesThePlaceOfTheCall(t *testing.T) {
-	for _, change := range []int{1, -1} {
+// confirms is the BGAK that a question asks for.
+func confirms(asked packet, csn uint32) packet {
+	return packet{
+		kind: typeBGAK, destination: portEcho, tag: uint16(csn), sequence: peerISS, csn: csn,
+		peerCSN: asked.csn, nR: asked.sequence, nMR: seqAdd(asked.sequence, 100),
+	}
+}
+
+// asks gives the endpoint a BEGIN with a CSN and returns the question that it draws.
+func (s *script) asks(csn uint32, data string) packet {
+	s.t.Helper()
+	begin := s.begin(portEcho)
+	begin.csn, begin.tag, begin.data = csn, uint16(csn), []byte(data)
+	asked := s.one(s.hear(begin), typeBGAK)
+	if asked.flags != flagC || asked.peerCSN != csn || asked.nR != peerISS {
+		s.t.Fatalf("BGAK %+v", asked)
+	}
+	return asked
+}
+
+func TestPendingCallsWaitSideBySideAndTheFirstConfirmedOpens(t *testing.T) {
+	for confirmed := range 3 {
 		s := newScript(t)
-		first := s.begin(portEcho)
-		first.data = []byte("old")
-		asked := s.one(s.hear(first), typeBGAK)
-		second := s.begin(portEcho)
-		second.csn = uint32(peerCSN + change)
-		second.tag = uint16(second.csn)
-		other := s.one(s.hear(second), typeBGAK)
-		if other.flags != flagC || other.peerCSN != second.csn || other.csn == asked.csn {
-			t.Errorf("BGAK %+v after %+v", other, asked)
+		csns := []uint32{peerCSN, peerCSN + 1, peerCSN - 1}
+		questions := []packet{}
+		for i, csn := range csns {
+			questions = append(questions, s.asks(csn, string(rune('a'+i))))
 		}
-		c := s.conn(portEcho)
-		if len(s.ep.conns) != 1 || c.early[0].held {
-			t.Error("the old call is still there")
+		again := s.asks(csns[0], "a")
+		if again.csn != questions[0].csn {
+			t.Errorf("BGAK %+v", again)
 		}
+		asks := poll(portEcho, 1, 1)
+		asks.tag = uint16(csns[1])
+		if said := s.one(s.hear(asks), typeBGAK); said.csn != questions[1].csn {
+			t.Errorf("BGAK %+v", said)
+		}
+		mixed := confirms(questions[0], csns[1])
+		s.nothing(s.hear(mixed))
+		said := s.hear(confirms(questions[confirmed], csns[confirmed]))
+		if len(said) != 1 || said[0].kind != typeSDP || said[0].data[0] != byte('a'+confirmed) {
+			t.Fatalf("said %+v", said)
+		}
+		if len(s.ep.pending) != 0 || len(s.ep.conns) != 1 || len(s.ep.timers) != 1 {
+			t.Error("the others are still there")
+		}
+		other := (confirmed + 1) % 3
+		s.nothing(s.hear(confirms(questions[other], csns[other])))
+		if c := s.conn(portEcho); c.state != ready || c.peerCSN != csns[confirmed] {
+			t.Errorf("state %v", c.state)
+		}
+	}
+}
+
+func TestPendingBEGINOfAKnownPeerIsAskedBesideAnother(t *testing.T) {
+	s := newScript(t)
+	s.open(portEcho)
+	s.hear(packet{kind: typeEND, flags: flagA, destination: portEcho, csn: peerCSN, peerCSN: s.csn})
+	older := s.asks(peerCSN-5, "old")
+	s.asks(peerCSN+5, "new")
+	s.hear(confirms(older, peerCSN-5))
+	if c := s.conn(portEcho); c == nil || c.peerCSN != peerCSN-5 {
+		t.Error("not open")
+	}
+}
+
+func TestPendingENDForgetsOnlyTheCallThatItNames(t *testing.T) {
+	s := newScript(t)
+	first, second := s.asks(peerCSN, "a"), s.asks(peerCSN+1, "b")
+	end := packet{kind: typeEND, flags: flagA, destination: portEcho, csn: peerCSN + 1, peerCSN: first.csn}
+	s.nothing(s.hear(end))
+	end.peerCSN = second.csn
+	s.one(s.hear(end), typeENDAK)
+	if len(s.ep.pending) != 1 || s.conn(portEcho).peerCSN != peerCSN {
+		t.Error("the other call is gone")
+	}
+}
+
+func TestPendingCallsBetweenTheSamePortsAreBounded(t *testing.T) {
+	s := newScript(t)
+	first := s.asks(peerCSN, "a")
+	elsewhere := s.begin(portDiscard)
+	s.one(s.hear(elsewhere), typeBGAK)
+	for i := range maxBeside {
+		s.asks(peerCSN+1+uint32(i), "b")
+	}
+	s.nothing(s.hear(confirms(first, peerCSN)))
+	if s.conn(portDiscard) == nil || len(s.ep.pending) != maxBeside+1 {
+		t.Errorf("%d pending", len(s.ep.pending))
+	}
+	s.w.run(40*time.Second, nil)
+	if len(s.ep.pending) != 0 || s.ep.deadline() != never {
+		t.Error("not forgotten in time")
 	}
 }
 
@@ -258,5 +334,18 @@ func TestCSNsOfOneAddressRiseAndTellNothingAboutOthers(t *testing.T) {
 	}
 	if apart := int32(s.ep.newCSN(two) - before); apart > -1<<20 && apart < 1<<20 {
 		t.Errorf("another port's CSN is only %d away", apart)
+	}
+}
+
+func TestPendingConfirmationOfWhatWasNotSentIsDiscarded(t *testing.T) {
+	s := newScript(t)
+	asked := s.asks(peerCSN, "a")
+	for _, step := range []int{1, -1} {
+		wrong := confirms(asked, peerCSN)
+		wrong.nR = seqAdd(wrong.nR, step)
+		s.nothing(s.hear(wrong))
+	}
+	if said := s.hear(confirms(asked, peerCSN)); len(said) != 1 || said[0].kind != typeSDP {
+		t.Errorf("said %+v", said)
 	}
 }

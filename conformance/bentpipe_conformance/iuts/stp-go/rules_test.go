@@ -71,7 +71,13 @@ func (s *script) open(port uint16) {
 }
 
 func (s *script) conn(port uint16) *conn {
-	return s.ep.conns[key{s.w.address(2), peersPT, port}]
+	k := key{s.w.address(2), peersPT, port}
+	for _, c := range slices.Backward(s.ep.pending) {
+		if c.key == k {
+			return c
+		}
+	}
+	return s.ep.conns[k]
 }
 
 func (s *script) one(said []packet, kind uint8) packet {

@@ -145,11 +145,11 @@ func (w *world) run(limit time.Duration, done func() bool) {
 
 // checkBounds looks at what no packet may break: memory, and the order of the variables.
 func checkBounds(t *testing.T, ep *endpoint) {
-	if len(ep.pending) > maxPending || len(ep.conns) > ep.cfg.connections+maxPending {
+	if len(ep.pending) > maxPending || len(ep.conns) > ep.cfg.connections {
 		t.Fatalf("%d connections, %d pending", len(ep.conns), len(ep.pending))
 	}
-	if len(ep.timers) != len(ep.conns) || len(ep.peers) > maxPeers {
-		t.Fatalf("%d timers for %d connections", len(ep.timers), len(ep.conns))
+	if len(ep.timers) != len(ep.conns)+len(ep.pending) || len(ep.peers) > maxPeers {
+		t.Fatalf("%d timers for %d connections", len(ep.timers), len(ep.conns)+len(ep.pending))
 	}
 	for _, c := range ep.conns {
 		if c.state != ready {

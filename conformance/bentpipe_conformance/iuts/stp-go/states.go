@@ -10,6 +10,7 @@ func (c *conn) handle(now instant, p *packet) {
 			return
 		}
 		c.snd.unheard = false // STP-CC-030
+		c.proof.heard(now, c.ep.cfg.initialInterval)
 	case typeBEGIN:
 		if p.version != version {
 			c.ep.refuse(c.key, p.csn, reasonVersion)
@@ -81,20 +82,31 @@ func (c *conn) accepted(now instant, p *packet) {
 	c.ep.remember(now, c.key.peer, c.peerCSN)
 	if p.flags&flagC != 0 {
 		c.accept(0)
+	} else {
+		c.proof.start(now, c.vtCC, c.ep.cfg.initialInterval)
 	}
 }
 
+// owns tells whether a packet belongs to this call among those that wait beside it (section 5.2).
+func (c *conn) owns(p *packet) bool {
+	switch p.kind {
+	case typeBEGIN:
+		return p.csn == c.peerCSN
+	case typeBGAK:
+		return p.csn == c.peerCSN && p.peerCSN == c.csn
+	case typeEND:
+		return c.validEND(p)
+	}
+	return p.tag == uint16(c.peerCSN)
+}
+
+// whileCalled is told only of packets that it owns.
 func (c *conn) whileCalled(now instant, p *packet) {
 	switch p.kind {
 	case typeBEGIN:
-		if p.csn == c.peerCSN {
-			c.ask(now)
-		} else { // older or newer: neither is confirmed
-			c.end(errSuperseded)
-			c.ep.replace(now, c, p)
-		}
+		c.ask(now)
 	case typeBGAK:
-		if p.csn == c.peerCSN && p.peerCSN == c.csn && p.nR == c.iss {
+		if p.nR == c.iss {
 			c.proven = true
 			if p.maxSD != 0 {
 				c.peerMaxSD = p.maxSD
@@ -138,8 +150,11 @@ func (c *conn) whileReady(now instant, p *packet) {
 		case p.peerCSN != c.csn:
 		case p.csn == c.peerCSN:
 			c.proven = true
+			c.proof.heard(now, c.ep.cfg.initialInterval)
 			if p.flags&flagC != 0 {
 				c.accept(0)
+			} else {
+				c.proof.missing--
 			}
 		case csnNewer(p.csn, c.peerCSN):
 			c.emit(&packet{

@@ -55,9 +55,6 @@ func TestLossyReorderingDuplicatingLinkStreamsArriveIntact(t *testing.T) {
 	for seed := int64(1); seed <= 30; seed++ {
 		w, d, o := pair(t, seed)
 		w.loss, w.twice = 0.05, 0.02
-		// A known caller with nothing to send is silent once it is heard. If the listener's few
-		// POLLs are lost, it may send no more (STP-SEC-001), and nobody speaks (see README).
-		w.ends[w.address(2)].cfg.keepAlive = keepAliveInterval
 		if seed%2 == 0 {
 			w.jitter = 100 * time.Millisecond
 		}

@@ -49,6 +49,9 @@ IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4
 CONFIRMATION_S = 32.0
 """Life of a connection in state 3 (section 8)."""
 
+LEAST_BESIDE = 4
+"""Calls between the same addresses and ports that must be able to wait (STP-SEC-002)."""
+
 RELEASE_S = 31.0
 """Seconds after the first END with which an END's repetitions are over: 1 + 2 + 4 + 8 + 16, twice
 that with path class vbdc; the state is unknown from the shorter of them on."""
@@ -77,8 +80,10 @@ class Flow:
         until: the time of the trace's last packet.
         pending_beside: other calls that awaited confirmation while this one did (STP-SEC-002).
         state_before: the IUT's state before each packet, by frame number; None when unknown.
+        beside: other calls that came to its ports while it awaited confirmation (STP-CC-033).
         displaced_in: the state in which another connection took its ports; None when none did, or
             when the state was unknown.
+        changes: when the state changed, and to what.
         neighbours: all connections of the trace with the same tester's address, this one among
             them, in the order of their first packets.
     """
@@ -99,7 +104,9 @@ class Flow:
     until: float = 0.0
     pending_beside: int = 0
     state_before: dict[int, int | None] = field(default_factory=dict)
+    beside: int = 0
     displaced_in: int | None = None
+    changes: list[tuple[float, int | None]] = field(default_factory=list)
     neighbours: Sequence[Flow] = ()
 
     @property
@@ -162,6 +169,11 @@ class Flow:
         """The events of no other kind."""
         return [event for event in self.events if isinstance(event, Other)]
 
+    def state_at(self, time: float) -> int | None:
+        """The IUT's state just before a moment; None when unknown."""
+        place = bisect_left(self.changes, time, key=lambda change: change[0])
+        return self.changes[place - 1][1] if place else IDLE
+
     def after(self, time: float, within: float) -> list[Packet]:
         """What left the IUT later than ``time``, up to ``within`` seconds after it."""
         return [
@@ -175,7 +187,7 @@ def read_flows(trace: Trace) -> list[Flow]:
     until = max((packet.time for packet in trace.packets), default=0.0)
     incarnations = separate(trace)
     flows = [
-        _Replay(Flow(item, trace.timing_error, until=until), _successor(item, incarnations)).run()
+        _Replay(Flow(item, trace.timing_error, until=until), _meetings(item, incarnations)).run()
         for item in incarnations
     ]
     _count_pending(flows)
@@ -185,14 +197,48 @@ def read_flows(trace: Trace) -> list[Flow]:
     return flows
 
 
-def _successor(item: Incarnation, every: Sequence[Incarnation]) -> Packet | None:
-    """The packet that began the next connection on the same ports."""
-    later = [
-        other for other in every
-        if other.ends == item.ends and other.iut_csn is not None and other.start > item.start
-    ]  # fmt: skip
-    starts = (p for other in later for p in other.packets if p.number >= other.start)
-    return min(starts, key=lambda packet: packet.number, default=None)
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """What happens to another connection on the same ports.
+
+    Attributes:
+        packet: its first packet, or the BGAK that confirms it.
+        confirms: whether it is the latter.
+        asked: whether the IUT asked it for confirmation, of which the other one comes in time.
+    """
+
+    packet: Packet
+    confirms: bool
+    asked: bool
+
+
+def _meetings(item: Incarnation, every: Sequence[Incarnation]) -> list[_Meeting]:
+    """The beginnings of later connections on the same ports, and confirmations of any."""
+    found = []
+    for other in every:
+        if other is item or other.ends != item.ends or other.iut_csn is None:
+            continue
+        bgaks = [p for p in other.packets if p.stp is not None and p.stp.type == BGAK]
+        first = next((p for p in bgaks if p.outgoing), None)
+        flags = first.stp.flags if first is not None and first.stp is not None else 0
+        asked = bool(flags & C) and not other.iut_calls
+        if other.start > item.start:
+            begin = next((p for p in other.packets if p.number >= other.start), None)
+            if begin is not None:
+                found.append(_Meeting(begin, False, asked))
+        confirmed = next((p for p in bgaks if not p.outgoing and _returns_csns(other, p)), None)
+        if confirmed is None or confirmed.number < item.start:
+            continue
+        if asked and first is not None:
+            in_time = confirmed.time - first.time < 0.99 * CONFIRMATION_S
+            found.append(_Meeting(confirmed, True, in_time))
+    return sorted(found, key=lambda meeting: meeting.packet.number)
+
+
+def _returns_csns(item: Incarnation, packet: Packet) -> bool:
+    stp = packet.stp
+    assert stp is not None
+    return stp.wellformed and (stp.csn, stp.peer_csn) == (item.tester_csn, item.iut_csn)
 
 
 def _count_pending(flows: Sequence[Flow]) -> None:
@@ -218,39 +264,65 @@ def _pending_span(flow: Flow) -> tuple[float, float] | None:
 class _Replay:
     """Walks the packets of one connection."""
 
-    def __init__(self, flow: Flow, successor: Packet | None = None) -> None:
+    def __init__(self, flow: Flow, meetings: Sequence[_Meeting] = ()) -> None:
         self.flow = flow
         self._since = 0.0
-        self._successor = successor
+        self._meetings = list(meetings)
 
     def run(self) -> Flow:
         for packet in self.flow.packets:
             stp = packet.stp
             assert stp is not None
-            if self._successor is not None and packet.number >= self._successor.number:
-                self._give_way()
+            while self._meetings and packet.number >= self._meetings[0].packet.number:
+                self._meet(self._meetings.pop(0))
             self._forget(packet.time)
             self.flow.state_before[packet.number] = self.flow.state
             (self._leaves if packet.outgoing else self._comes)(packet, stp)
-        self._give_way()
+        for meeting in self._meetings:
+            self._meet(meeting)
         return self.flow
 
-    def _give_way(self) -> None:
+    def _meet(self, meeting: _Meeting) -> None:
+        """Another connection on the same ports begins, or is confirmed (STP-CC-033)."""
+        flow, time = self.flow, meeting.packet.time
+        self._forget(time)
+        # An answer to the BEGIN may be about to leave.
+        asked = flow.iut_csn is not None and flow.receiver is not None and flow.ended is None
+        waits = flow.state == CALLED or (flow.state == IDLE and asked)
+        if not waits:
+            if not meeting.confirms:
+                self._give_way(time)
+        elif meeting.confirms:
+            if meeting.asked:
+                self._give_way(time)
+            else:
+                self._change(None, time)
+        elif meeting.asked:
+            flow.beside += 1
+            if flow.beside >= LEAST_BESIDE:
+                self._change(None, time)
+        else:
+            self._give_way(time)
+
+    def _give_way(self, time: float) -> None:
         """Another connection has the ports: what is left of this one is nobody's business."""
-        successor, self._successor = self._successor, None
-        if successor is not None:
-            self._forget(successor.time)
-            self.flow.displaced_in = self.flow.state
-            if self.flow.state != IDLE and self.flow.ended is None:
-                self.flow.ended = successor.time
-            self.flow.state = None
+        flow = self.flow
+        if flow.displaced_in is None:
+            flow.displaced_in = flow.state
+        if flow.state != IDLE and flow.ended is None:
+            flow.ended = time
+        self._change(None, time)
+
+    def _change(self, state: int | None, time: float) -> None:
+        self.flow.state = state
+        self.flow.changes.append((time, state))
 
     def _forget(self, now: float) -> None:
         """States that end by a timer, whose exact end cannot be seen."""
         limits = {CALLED: CONFIRMATION_S, RELEASING: RELEASE_S}
         limit = limits.get(self.flow.state or 0)
         if limit is not None and now - self._since >= 0.99 * limit - self.flow.timing_error:
-            self.flow.state = None
+            self._change(None, now)
 
     def _enter(self, state: int | None, time: float) -> None:
         flow = self.flow
@@ -262,7 +334,7 @@ class _Replay:
                 flow.receiver.opened(time, known=flow.known)
         if state in (IDLE, RELEASING) and flow.ended is None:
             flow.ended = time
-        flow.state = state
+        self._change(state, time)
         self._since = time
 
     def _other(self, packet: Packet, ignored: str = "") -> None:
@@ -379,9 +451,6 @@ class _Replay:
         both = both and stp.csn == flow.tester_csn
         if both and not is_possible(flow, stp):
             self._other(packet, "its N(R) is that of nothing sent")
-            if flow.state == CALLED:
-                # Only a caller is told to discard it (section 5.1).
-                self._enter(None, packet.time)
             return
         if both and flow.state == CALLING and flow.sender is not None:
             flow.tester_max_sd = stp.max_sd

@@ -28,6 +28,7 @@ class Incarnation:
         iut_calls: whether the IUT sent the first BEGIN.
         start: frame number of the first packet that is sure to be its own.
         packets: its packets, at the IUT's side.
+        confirmed: frame number of the first packet that returned both CSNs to the IUT.
     """
 
     ends: Ends
@@ -36,6 +37,7 @@ class Incarnation:
     iut_calls: bool = False
     start: int = 0
     packets: list[Packet] = field(default_factory=list)
+    confirmed: int | None = None
 
 
 def separate(trace: Trace) -> list[Incarnation]:
@@ -64,7 +66,22 @@ def _incarnations(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
             started.append(waiting.pop(0))
         owner = _owner(packet, started) or (started[-1] if started else before)
         owner.packets.append(packet)
+        _confirm(packet, owner, started)
     return [item for item in (before, *started) if item.packets]
+
+
+def _confirm(packet: Packet, owner: Incarnation, started: list[Incarnation]) -> None:
+    """Of calls that wait side by side the first one confirmed has the ports (STP-CC-033)."""
+    stp = packet.stp
+    assert stp is not None
+    if packet.outgoing or stp.type != BGAK or not stp.wellformed or owner.confirmed is not None:
+        return
+    if (stp.csn, stp.peer_csn) != (owner.tester_csn, owner.iut_csn) or owner not in started:
+        return
+    owner.confirmed = packet.number
+    if all(item is owner or (item.confirmed or 0) < owner.start for item in started):
+        started.remove(owner)
+        started.append(owner)
 
 
 def _named(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:

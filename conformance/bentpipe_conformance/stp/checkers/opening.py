@@ -150,7 +150,10 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
     for at, stp in heard_packets(flow):
         if flow.state_before.get(at.packet.number) != CALLED or not stp.wellformed:
             continue
-        wrong = stp.type == BGAK and (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn)
+        wrong = stp.type == BGAK and (
+            (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn)
+            or (flow.sender is not None and stp.n_r != flow.sender.iss)
+        )
         what = f"{name(stp)} while confirmation was awaited"
         if wrong or stp.type in (BGREJ, ENDAK, STAT, USTAT):
             yield from discarded(flow, context, at, what)
@@ -227,7 +230,10 @@ def _has_to_be_answered(flow: Flow, at: At, begin: Stp) -> bool:
         return False
     # Packets of two connections can share ports; the other one must not be there any more.
     return all(
-        other is flow or other.ended is not None or other.iut_csn is None
+        other is flow
+        or other.ended is not None
+        or other.iut_csn is None
+        or other.state_at(at.packet.time) == CALLED
         for other in on_same_ports(flow)
         if other.packets[0].number < at.packet.number
     )
@@ -248,6 +254,11 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Findin
     known = _sure_newest(_confirmed_before(flow))
     if begin is None or known is None or not _newest_of_all(flow, known):
         return
+    if any(
+        other is not flow and other.state_at(flow.begins[0].time) in (CALLED, None)
+        for other in on_same_ports(flow)
+    ):
+        return  # beside another call everybody is asked (STP-CC-033)
     carries = int(bool(begin.data) or bool(begin.flags & FIN))
     if bgak.flags & C:
         yield context.violated(

@@ -29,6 +29,7 @@ from bentpipe_conformance.stp.checkers.common import (
     rate_gap,
     round_trips_of,
 )
+from bentpipe_conformance.stp.checkers.proving import unanswered_questions
 from bentpipe_conformance.stp.ports import CHARGEN
 from bentpipe_conformance.stp.wire import BEGIN, END, FIN, SDP
 
@@ -347,7 +348,7 @@ def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Fi
 
 @checker("STP-PL-008")
 def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The END with reason 7 after POLLs have remained without a STAT for a minute."""
+    """The END with reason 7 after POLLs without a STAT, or questions without a packet, a minute."""
     gave_up = [
         At(packet)
         for packet in flow.packets
@@ -356,14 +357,19 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
         and packet.stp.type == END
         and packet.stp.reason == NO_ANSWER
     ]
-    for start, end in _unanswered(flow):
+    waits = [*_unanswered(flow), *unanswered_questions(flow)]
+    due = [
+        start for start, _ in waits
+        if gave_up and _is_due(flow, gave_up[0].packet.time - start)
+    ]  # fmt: skip
+    for start, end in waits:
         if gave_up and start < gave_up[0].packet.time <= end + SLACK_S:
             waited = gave_up[0].packet.time - start
-            if abs(waited - NO_RESPONSE_S) <= LATE_S + flow.timing_error:
+            if _is_due(flow, waited):
                 yield context.holds(f"the peer was given up after {waited:.1f} s", gave_up[0])
-            else:
+            elif not due:
                 yield context.violated(
-                    f"the peer was given up {waited:.1f} s after the first POLL without answer",
+                    f"the peer was given up {waited:.1f} s after it was first asked in vain",
                     gave_up[0],
                     expected=f"{NO_RESPONSE_S:g} s",
                     actual=f"{waited:.1f} s",
@@ -371,11 +377,15 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
         elif end - start > NO_RESPONSE_S + LATE_S + flow.timing_error:
             polls = [poll for poll in flow.polls_sent if poll.time >= start]
             yield context.violated(
-                f"no POLL was answered for {end - start:.1f} s, and the peer was not given up",
+                f"the peer was asked in vain for {end - start:.1f} s, and not given up",
                 *polls[:1], *polls[-1:],
                 expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s",
                 actual="none",
             )  # fmt: skip
+
+
+def _is_due(flow: Flow, waited: float) -> bool:
+    return abs(waited - NO_RESPONSE_S) <= LATE_S + flow.timing_error
 
 
 def _unanswered(flow: Flow) -> Iterator[tuple[float, float]]:

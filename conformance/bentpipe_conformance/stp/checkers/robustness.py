@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import Event, Other, PollHeard, ReportHeard
-from bentpipe_conformance.stp.analysis.flow import CONFIRMATION_S, OPEN, Flow
+from bentpipe_conformance.stp.analysis.flow import CALLED, CONFIRMATION_S, OPEN, Flow
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,
     At,
@@ -80,6 +80,7 @@ def pending_connections_are_bounded(flow: Flow, context: Context) -> Iterator[Fi
             )  # fmt: skip
     elif waited < CONFIRMATION_S - DUE_S - flow.timing_error and (
         flow.pending_beside < LEAST_PENDING
+        and flow.state_before.get(confirmation.packet.number) == CALLED
     ):
         if ends:
             yield context.violated(

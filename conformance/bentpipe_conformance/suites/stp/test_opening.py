@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bentpipe_conformance.case import case
 from bentpipe_conformance.stp.connection import Connection
-from bentpipe_conformance.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.stp.numbers import CSN_MODULUS, MODULUS, tag_of
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.ports import UNUSED_PORT
 from bentpipe_conformance.stp.streaming import PAUSE_S, go_on
@@ -16,6 +18,7 @@ from bentpipe_conformance.stp.wire import (
     SD,
     SDP,
     A,
+    C,
     R,
 )
 
@@ -84,6 +87,19 @@ def test_pending_data_of_a_stranger_waits(peer: Peer) -> None:
     connection.abort()
 
 
+@case("STP-CC-003")
+def test_pending_confirmation_of_what_was_not_sent(peer: Peer) -> None:
+    """A BGAK with both CSNs whose N(R) is not ISS confirms nothing."""
+    connection = peer.connect("echo", data=b"held", confirm=False)
+    for by in (1, -1):
+        connection.send(BGAK, n_r=((connection.peer_iss or 0) + by) % MODULUS)
+        peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.serve(lambda: len(connection.reception.stream) >= 4)
+    connection.ask()
+    connection.abort()
+
+
 @case("STP-CC-003", "STP-CC-012")
 def test_idle_begin_older_than_a_confirmed_one(peer: Peer) -> None:
     """The BEGIN of an earlier call comes late: its data must wait for a confirmation."""
@@ -99,7 +115,8 @@ def test_idle_begin_of_a_known_peer(peer: Peer) -> None:
     first = confirmed(peer)
     second = confirmed(peer, (first.csn + NEARLY_HALF) % CSN_MODULUS)
     known = peer.begin("echo", data=b"at once", csn=(second.csn + 1) % CSN_MODULUS)
-    known.expect(BGAK)
+    if known.expect(BGAK).packet.flags & C:
+        known.confirm()
     known.serve(lambda: len(known.reception.stream) >= 7)
     known.abort()
     peer.wait(PAUSE_S)
@@ -127,6 +144,53 @@ def test_pending_newer_begin_on_the_same_ports(peer: Peer) -> None:
     again.confirm()
     again.ask()
     again.abort()
+
+
+@case("STP-CC-033", "STP-CC-003", "STP-CC-012")
+def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
+    """Three BEGINs with other CSNs, one of them with the same tag, end no call that waits."""
+    connection = peer.connect("echo", data=b"held ", confirm=False)
+    for by in (5, -3, 1 << 16):
+        csn = (connection.csn + by) % CSN_MODULUS
+        connection.send(BEGIN, csn=csn, seq=peer.random.getrandbits(24), data=b"forged")
+        peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.sd(b"back", poll=True)
+    connection.serve(lambda: len(connection.reception.stream) >= 9)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-033")
+def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
+    """It opens; the call that waited longer is forgotten, and its confirmation comes too late."""
+    first = peer.connect("discard", data=b"forgotten", confirm=False)
+    again = peer.prepare("discard", source_port=first.source_port)
+    again.begin()
+    again.expect(BGAK)
+    again.confirm()
+    again.ask()
+    first.confirm()
+    peer.wait(PAUSE_S)
+    first.poll()
+    peer.wait(PAUSE_S)
+    again.ask()
+    again.abort()
+
+
+@case("STP-CC-033", "STP-CC-012")
+def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
+    """A BEGIN that would be accepted at once elsewhere is asked beside a call that waits."""
+    known = confirmed(peer)
+    older = (known.csn - 5) % CSN_MODULUS
+    connection = peer.connect("echo", data=b"held", csn=older, confirm=False)
+    connection.send(BEGIN, csn=(known.csn + 5) % CSN_MODULUS, data=b"forged")
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.poll()
+    connection.serve(lambda: len(connection.reception.stream) >= 4)
+    connection.ask()
+    connection.abort()
 
 
 @case("STP-CC-015", "STP-CC-029")
@@ -165,6 +229,24 @@ def test_ready_begin_of_another_connection(peer: Peer) -> None:
         peer.wait(after)
     connection.send(BEGIN, csn=(connection.csn - 9) % CSN_MODULUS)
     peer.wait(PAUSE_S)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-018", "STP-CC-021")
+def test_ready_begin_and_hint_within_a_second(peer: Peer) -> None:
+    """What calls for a challenge in two ways draws one in a second."""
+    connection = peer.connect("discard")
+    connection.ask()
+    tag = tag_of(connection.peer_csn or 0)
+    for first, second in ((BEGIN, END), (END, BEGIN)):
+        peer.wait(1.5)
+        for kind in (first, second):
+            if kind == BEGIN:
+                connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+            else:
+                connection.send(END, flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag)
+            peer.wait(PAUSE_S)
     connection.ask()
     connection.abort()
 
@@ -256,3 +338,58 @@ def test_calling_answered(peer: Peer) -> None:
     connection.confirm()
     go_on(connection, 4.0)
     connection.abort()
+
+
+def _answer_polls(connection: Connection, until: Callable[[], bool], within: float) -> None:
+    """Answer POLLs, and nothing else, until then or for so many seconds."""
+    deadline = connection.peer.now() + within
+    while not until() and not connection.closed:
+        arrival = connection.next(deadline - connection.peer.now())
+        if arrival is None:
+            return
+        if arrival.polls:
+            connection.answer(arrival)
+
+
+def _hear_questions(connection: Connection, wanted: int) -> None:
+    """Answer POLLs until so many more BGAKs with C flag have come."""
+    until = connection.questions + wanted
+    _answer_polls(connection, lambda: connection.questions >= until, 15.0 * wanted)
+
+
+@case("STP-CC-032", needs=("active_open",))
+def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
+    """A caller that was not asked for confirmation asks itself, until it is answered."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    _hear_questions(connection, 2)
+    connection.stat()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-CC-032", needs=("active_open",))
+def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
+    """The BGAK for the second BEGIN comes late: it answers no question."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.expect(BEGIN)
+    connection.confirm()
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-PL-008", "STP-CC-032", needs=("active_open",))
+def test_calling_accepted_at_once_peer_falls_silent(peer: Peer) -> None:
+    """A caller with nothing to send, whose questions nobody answers, gives up after a minute."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 75.0 + 4 * peer.rtt)

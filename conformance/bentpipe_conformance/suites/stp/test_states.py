@@ -202,6 +202,7 @@ OUT_OF_REACH: Mapping[tuple[str, str, str], str] = {
     (RELEASING, "BGAK", "own CSN as recipient, peer's CSN not known"): (
         "the tester cannot make a caller abort before it is answered"
     ),
+    (IDLE, "BEGIN", "no resources"): "what an implementation can hold is its own business",
 }
 """Rows that no script can bring an implementation to, and why."""
 

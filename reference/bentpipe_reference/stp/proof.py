@@ -1,0 +1,60 @@
+"""When a known caller proves its address to the listener that trusts it (STP/1, STP-CC-032).
+
+The listener may send only three times what it has received (STP-SEC-001). Once that is used up and
+its POLLs are lost, it has to be woken, and only the caller can do it.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+class Proof:
+    """The timer of BGAKs with C flag that a caller sends until one is answered.
+
+    Args:
+        initial: seconds without a packet of the peer before the first.
+        begins: BEGINs sent, each of which the peer may answer with a BGAK without C flag.
+        patience: seconds without a packet of the peer after the first, until it is given up.
+        now: when the connection opened, by such a BGAK.
+    """
+
+    def __init__(self, initial: float, begins: int, patience: float, now: float) -> None:
+        self._initial = initial
+        self._begins = begins
+        self._patience = patience
+        self._answers = 1
+        self._unanswered_since = math.inf
+        self.heard(now)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether one of the BGAKs that came must have been an answer: BEGINs explain the rest."""
+        return self._answers > self._begins
+
+    def answered(self) -> None:
+        """A BGAK without C flag has come."""
+        self._answers += 1
+
+    def heard(self, now: float) -> None:
+        """A packet of the connection has come."""
+        self._unanswered_since = math.inf
+        self._wait = self._initial
+        self._at = now + self._wait
+
+    def due(self, now: float) -> bool:
+        """Whether a BGAK has to be sent; it is taken for sent."""
+        if now < self._at:
+            return False
+        self._unanswered_since = min(self._unanswered_since, now)
+        self._wait *= 2
+        self._at = now + self._wait
+        return True
+
+    def is_hopeless(self, now: float) -> bool:
+        """STP-PL-008: whether the peer is to be given up."""
+        return now >= self._unanswered_since + self._patience
+
+    def deadline(self) -> float:
+        """When :meth:`due` or :meth:`is_hopeless` is to be asked next."""
+        return min(self._at, self._unanswered_since + self._patience)
