@@ -211,11 +211,11 @@ def test_dialogue_that_leaves_no_larger_window_says_nothing() -> None:
 RATE_BPS = 1_000_000
 
 
-def at_a_rate(gap: float) -> set[Verdict]:
+def at_a_rate(gap: float, data: bytes = DATA, count: int = 60) -> set[Verdict]:
     """A stream of packets of 1,040 octets, of which one takes 8.32 ms."""
     story = StpStory(credit=2048, max_sd=OCTETS).opened()
-    for number in range(60):
-        story.iut(SD, number, data=DATA, after=gap)
+    for number in range(count):
+        story.iut(SD, number, data=data, after=gap)
     claims = {**CLAIMS, "rate_limit": True, "rate_limit_bps": RATE_BPS}
     return story.tester(SD, 0, after=2.0).verdicts("STP-CG-009", claims)
 
@@ -226,3 +226,9 @@ def at_a_rate(gap: float) -> set[Verdict]:
 def test_packets_at_a_maximum_rate(gap: float, verdict: set[Verdict]) -> None:
     """Four more than the rate permits may leave within 0.1 s."""
     assert at_a_rate(gap) == verdict
+
+
+def test_small_packets_may_exceed_a_maximum_rate_by_four_large_ones() -> None:
+    """One of 41 octets takes 0.33 ms; 0.25 ms apart they exceed the rate by 4,100 octets."""
+    assert at_a_rate(0.00025, b"d", 1000) == PASS
+    assert at_a_rate(0.0001, b"d", 1000) == FAIL

@@ -65,14 +65,15 @@ class Station:
         """Serve the user, send what is due and set the alarm."""
         now, endpoint = self._simulation.now, self.endpoint
         assert self.link is not None and self.far is not None
+        eventful = endpoint.take_events()
         while True:
-            for connection, events in endpoint.take_events():
+            for connection, events in eventful:
                 self._user(connection, events, now)
-            packets = endpoint.transmit(now)
-            for _, octets in packets:
+            for _, octets in endpoint.transmit(now):
                 self.link.send((self.far, octets), len(octets) + self._overhead)
+            eventful = endpoint.take_events()
             deadline = endpoint.next_deadline()
-            if deadline is None or deadline > now:
+            if not eventful and (deadline is None or deadline > now):
                 break
         self._alarm.set(deadline)
 

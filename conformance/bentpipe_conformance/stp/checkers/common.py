@@ -10,6 +10,7 @@ from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.prepared import Prepared
 from bentpipe_conformance.stp.analysis.retransmission import Retransmissions
 from bentpipe_conformance.stp.analysis.round_trip import RoundTrips
+from bentpipe_conformance.stp.analysis.window import largest_smss
 from bentpipe_conformance.stp.analysis.window_bound import Bounded
 from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, ECHO
 from bentpipe_conformance.stp.wire import END, R, Stp
@@ -95,8 +96,13 @@ def rate_gap(flow: Flow, context: Context) -> float:
     rate = int(context.ics.get("rate_limit_bps", 0))
     if rate <= 0:
         return 0.0
-    largest = max((len(sd.packet.data) for sd in flow.sds_sent), default=0)
-    return (RATE_TOLERANCE + 1) * 8 * largest / rate
+    return (RATE_TOLERANCE + 1) * 8 * largest_packet(flow) / rate
+
+
+def largest_packet(flow: Flow) -> int:
+    """Octets of the IP packet of an SD of SMSS octets; 0 when there was no SD."""
+    headers = [len(sd.packet.data) - len(sd.stp.data) for sd in flow.sds_sent]
+    return max(headers) + largest_smss(flow) if headers else 0
 
 
 def user_may_abort(flow: Flow) -> bool:

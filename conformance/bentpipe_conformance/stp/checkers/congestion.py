@@ -17,6 +17,7 @@ from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Pha
 from bentpipe_conformance.stp.checkers.common import (
     RATE_TOLERANCE,
     bounded_of,
+    largest_packet,
     rate_gap,
     round_trips_of,
 )
@@ -141,8 +142,7 @@ def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
     if rate <= 0:
         return
     sds = [sd for sd in flow.sds_sent if sd.stp.type != BEGIN]
-    largest = max((len(sd.packet.data) for sd in sds), default=0)
-    most = rate * RATE_WINDOW_S / 8 + RATE_TOLERANCE * largest
+    most = rate * RATE_WINDOW_S / 8 + RATE_TOLERANCE * largest_packet(flow)
     octets = first = busiest = 0
     for last, sd in enumerate(sds):
         octets += len(sd.packet.data)
