@@ -187,4 +187,31 @@ class StpStory:
         return {finding.verdict for finding in self.findings(requirement, claims)}
 
 
-__all__ = ["CLAIMS", "IUT_CSN", "IUT_ISS", "TESTER_CSN", "TESTER_ISS", "StpStory"]
+def later(story: StpStory) -> StpStory:
+    """Time in which nothing came any more, shown by a packet of other ports."""
+    quiet = StpStory(at=story.at).tester(ENDAK, after=9.0)
+    story.packets += [between(quiet.packets[0], port=50000)]
+    return story
+
+
+def between(captured: Captured, *, port: int | None = None, service: int | None = None) -> Captured:
+    """The same packet between other ports."""
+    stp = dissect(captured.data)
+    mine, other = ("dport", "sport") if captured.outgoing else ("sport", "dport")
+    ports: dict[str, Any] = {
+        mine: port or getattr(stp, mine),
+        other: service or getattr(stp, other),
+    }
+    return replace(captured, data=build(replace(stp, **ports)))
+
+
+__all__ = [
+    "CLAIMS",
+    "IUT_CSN",
+    "IUT_ISS",
+    "TESTER_CSN",
+    "TESTER_ISS",
+    "StpStory",
+    "between",
+    "later",
+]
