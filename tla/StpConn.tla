@@ -370,6 +370,13 @@ ServerOver(result) ==
 
 ServerUnmoved == UNCHANGED <<s, sCache, base, taken, epoch, log, got, finished, since>>
 
+(* STP-CC-031: the one called says so, and leaves the release to the caller, for a while.             *)
+ServerReports ==
+    /\ sState = "open" /\ Complete(s)
+    /\ sTold' = [sTold EXCEPT ![s.peer] = "success"]
+    /\ Emit({}, {})
+    /\ UNCHANGED <<clientVars, abandoned, sState, pending>> /\ ServerUnmoved
+
 ServerReleases ==       \* STP-CC-025
     /\ sState = "open" /\ Complete(s)
     /\ ServerOver("success")
@@ -377,7 +384,7 @@ ServerReleases ==       \* STP-CC-025
     /\ UNCHANGED <<clientVars, abandoned, pending>> /\ ServerUnmoved
 
 ServerAborts ==
-    /\ sState = "open" /\ MayAbort
+    /\ sState = "open" /\ MayAbort /\ sTold[s.peer] = "nothing"
     /\ ServerOver("failure")
     /\ abandoned' = abandoned \cup {<<"server", s.csn>>}
     /\ Emit({END("server", s.csn, s.peer, "abort", 0)}, {})
@@ -425,7 +432,7 @@ ServerReceivesEnd    == \E m \in net : ServerEnd(m)
 
 Next ==
     \/ Begin \/ ClientSends \/ ClientReleases \/ ClientAborts
-    \/ ServerSends \/ ServerReleases \/ ServerAborts \/ Restart
+    \/ ServerSends \/ ServerReports \/ ServerReleases \/ ServerAborts \/ Restart
     \/ ClientReceivesBgak \/ ClientReceivesSd \/ ClientReceivesStat \/ ClientReceivesEnd
     \/ ClientReceivesNobody
     \/ ServerReceivesBegin \/ ServerReceivesBgak \/ ServerReceivesSd \/ ServerReceivesStat
@@ -537,6 +544,7 @@ NeverRefusesNumber ==
                     /\ m.csn = c.csn /\ c.peer # Unknown /\ m.peer # c.peer
 NeverServerAbort ==
     ~(<<"server", s.csn>> \in abandoned /\ <<"client", s.peer>> \notin abandoned /\ told[s.peer] = "failure")
+NeverLeavesEnd == ~(sState = "open" /\ sTold[s.peer] = "success" /\ cState = "open")
 NeverHeldBack == \A p \in pending : Cardinality(p.held) < 2
 NeverOutOfOrder == s.held = {}
 NeverDisowned ==

@@ -84,11 +84,9 @@ ClientTold == /\ Event.end = c.csn
                  \/ Event.result = "failure" /\ cState = "begun" /\ Over("failure")
               /\ UNCHANGED <<c, back, abandoned, serverVars>>
 ServerTold == /\ Event.end = s.csn
-              /\ \/ sTold[s.peer] = Event.result /\ UNCHANGED sTold
-                 \/ /\ Event.result = "success" /\ sState = "open" /\ Complete(s)
-                    /\ sTold' = [sTold EXCEPT ![s.peer] = "success"]
-              /\ UNCHANGED <<clientVars, abandoned, sState, pending>> /\ ServerUnmoved
-Told == Is("told") /\ (IF AtClient THEN ClientTold ELSE ServerTold) /\ Emit({}, {})
+              /\ \/ sTold[s.peer] = Event.result /\ Silent
+                 \/ Event.result = "success" /\ ServerReports
+Told == Is("told") /\ IF AtClient THEN ClientTold /\ Emit({}, {}) ELSE ServerTold
 
 (* STP-CC-026, and 32 s without a confirmation *)
 Gone == /\ Is("gone")

@@ -25,7 +25,7 @@ _USERS = {
     "ServerAborts": "server aborts",
     "Restart": "server restarts",
 }
-_OWN = ("ClientSends", "ServerSends", "ClientReleases", "ServerReleases")
+_OWN = ("ClientSends", "ServerSends", "ClientReleases", "ServerReports", "ServerReleases")
 _ARRIVAL = re.compile(r"(Client|Server)Receives(\w+)")
 
 Record = dict[str, Any]
