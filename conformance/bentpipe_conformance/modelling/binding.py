@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from bentpipe_conformance.modelling.rejection import Module
 
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A record of TLA+ within a step, a message for example."""

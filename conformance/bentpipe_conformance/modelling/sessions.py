@@ -1,8 +1,8 @@
 """The binding of STP's connections: one client that calls one server again and again.
 
-The events are those of ``bentpipe_reference.stp.sessions``, both endpoints' together in the order of
-time. What arrived becomes the model's message, and so does what was sent; CSNs become small numbers
-in the same order. POLLs, retransmissions and reports without a new N(R) are the business of
+The events are those of ``bentpipe_reference.stp.sessions``, both endpoints' together in the order
+of time. What arrived becomes the model's message, and so does what was sent; CSNs become small
+numbers in the same order. POLLs, credit and retransmissions are the business of
 :mod:`~bentpipe_conformance.modelling.exchanges`.
 """
 
@@ -146,7 +146,7 @@ class SessionEncoder:
 
     def _learn(self, event: Event, at: str) -> None:
         kind = event["event"]
-        if kind == "begin" and event["first"] or kind == "called":
+        if kind == "called" or (kind == "begin" and event["first"]):
             self._sides[at].learn(event["end"])
         for packet in (event, *event.get("sent", ())):
             if "iss" in packet:

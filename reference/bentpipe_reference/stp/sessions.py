@@ -80,7 +80,6 @@ class _Play:
         self._session, self._server, self._trace = session, server, trace
         self._random = random.Random(seed)
         self._lives = 0
-        self._plans: dict[int, tuple[bytes, bool]] = {}
         faults = Direction(
             10_000_000, 0.1, 50, loss_probability=session.loss,
             reorder_probability=session.loss, reorder_delay_s=0.15,
@@ -105,21 +104,17 @@ class _Play:
         self._lives += 1
         self._add("server", {"event": "start", "time": round(self.path.simulation.now, 9)})
 
-    def _use(self, connection: Connection, events: Events, now: float) -> None:
+    def _use(self, connection: Connection, _events: Events, _now: float) -> None:
         """Write at once what there is to write, read what comes, close or abort."""
-        key = id(connection)
-        if key not in self._plans:
-            octets = self._random.randint(0, self._session.most * _SD)
-            aborts = self._random.random() < self._session.aborts
-            self._plans[key] = (pattern(0, octets), aborts)
-            if aborts:
+        if connection.user is None:
+            connection.user = pattern(0, self._random.randint(0, self._session.most * _SD))
+            if self._random.random() < self._session.aborts:
                 delay = self._random.uniform(0.0, 1.5)
                 self.path.simulation.call_after(delay, partial(self._abort, connection))
         connection.read()
-        data, _ = self._plans[key]
         if not connection.is_over and not connection.has_closed:
-            self._plans[key] = (data[connection.write(data) :], False)
-            if not self._plans[key][0]:
+            connection.user = connection.user[connection.write(connection.user) :]
+            if not connection.user:
                 connection.close()
 
     def _abort(self, connection: Connection) -> None:

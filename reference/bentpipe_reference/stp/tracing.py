@@ -25,7 +25,7 @@ arrived has ``tag``, that of the packet, and ``packet``, its type: an ``sd`` wit
 early SD, handed over when that packet opened the connection.
 
 Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there is one, ``vr_r``, and
-but for ``outcome`` with ``sent``: the BEGINs, BGAKs, ENDs and ENDAKs that it has sent since the last:
+but for ``outcome`` with ``sent``, the BEGINs, BGAKs, ENDs and ENDAKs that left since the last:
 
 ``begin``         a BEGIN left (``first`` tells whether for the first time)
 ``called``        a BEGIN made this connection; the fields of a ``receive``
@@ -82,7 +82,7 @@ def step_record(
     connection: Conditions, name: str, now: float | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """One event with the variables after it."""
-    record = {
+    record: dict[str, Any] = {
         "event": name,
         "time": None if now is None else round(now, 9),
         "end": connection.csn,
@@ -98,7 +98,7 @@ def step_record(
     else:
         record |= values
         if name != "outcome":
-            record |= {"sent": [packet_values(packet) for packet in connection.untold]}
+            record["sent"] = [packet_values(packet) for packet in connection.untold]
             connection.untold = []
         sender = connection.outgoing.sender
         for variable in ("vt_s", "vt_a", "vt_ms"):
