@@ -87,12 +87,12 @@ class SessionEncoder:
         self._name = name
         self._sides = {side: _Numbers() for side in _SIDES}
         self._iss: dict[int, int] = {}
-        self._result: dict[str, tuple[Event, int]] = {}
+        self._result: tuple[Event, int] | None = None
         self._released = {"client": (0, 0.0), "server": (0, 0.0)}
         self._started = False
 
     def steps(self, event: dict[str, Any], line: int) -> Iterable[Step]:
-        """The steps of an event, after what the user was told without it.
+        """The steps of an event, after what a user was told without it.
 
         Raises:
             TraceProblem: a field is missing, or is no number.
@@ -107,6 +107,16 @@ class SessionEncoder:
         kind, at = event["event"], event["at"]
         if at not in _SIDES:
             raise TraceProblem(f"{self._name}, line {line}: {at!r} is neither client nor server.")
+        told, self._result = self._result, None
+        expected = ""
+        if told is not None:
+            same = all(told[0][field] == event.get(field) for field in ("at", "end", "time"))
+            if kind == "receive" and same:
+                expected = told[0]["result"]
+            else:
+                yield self._told(*told)
+        if kind == "stop":
+            return
         if kind == "start":
             yield from self._start(at, line)
             return
@@ -120,16 +130,8 @@ class SessionEncoder:
             if self._released[at] == (event["end"], event["time"]):
                 yield self._told(event, line)
             else:
-                self._result[at] = (event, line)
+                self._result = (event, line)
             return
-        told = self._result.pop(at, None)
-        expected = ""
-        if told is not None:
-            same = all(told[0][field] == event[field] for field in ("end", "time"))
-            if kind == "receive" and same:
-                expected = told[0]["result"]
-            else:
-                yield self._told(*told)
         if kind == "release":
             self._released[at] = (event["end"], event["time"])
         step = self._step(event, line, expected)
@@ -260,6 +262,7 @@ STP_CONN = Binding(
     profiles={"stp1": {}},
     forms={
         "start": Form({"at": str}, ("Started",)),
+        "stop": Form({"at": str}, ()),
         "forged": Form({"at": str, "packet": str, "csn": int, "flags": int}, ("Forged",)),
         "begin": Form({**_SENT, "first": bool, "vt_s": int}, ("Begun", "BegunAgain")),
         "called": Form({**_PACKET, **_END, "vt_s": int, "vt_a": int}, ("Arrived",)),

@@ -170,6 +170,7 @@ class _Play:
                 simulation.call_at(numbers.uniform(0.3, span), action)
         while (following := simulation.next_time()) is not None and following <= limit_s:
             simulation.step()
+        self._add("client", {"event": "stop"})
 
 
 def record_session(
@@ -184,8 +185,8 @@ def record_session(
 
     The first event, ``begin``, has ``protocol`` (``stp-conn``) and ``profile`` (``stp1``). Every
     other one has ``at``, ``client`` or ``server``, and is one of
-    :mod:`~bentpipe_reference.stp.tracing`, or ``start`` (a server that knows nothing) or ``forged``
-    (a packet on its way that nobody sent).
+    :mod:`~bentpipe_reference.stp.tracing`, or ``start`` (a server that knows nothing), ``forged``
+    (a packet on its way that nobody sent) or, at the end, ``stop``.
 
     Args:
         session: what happens.
