@@ -194,12 +194,13 @@ StateShows ==
 StrayShows == IF AtClient THEN cState' # "open" ELSE sState' # "open"
 Ends == IF AtClient THEN {c'} ELSE {s'} \cup pending'
 End == CHOOSE e \in Ends : e.csn = Event.end
-Alive == Event.state \in {3, 10}
-PeerShows == Alive => End.peer = Event.peer
+Alive == Event.state \in {2, 3, 10} \/ Is("release")
+PeerShows == IF AtClient THEN c'.peer = Event.peer
+             ELSE Alive \/ s'.csn = Event.end => End.peer = Event.peer
 SentShows == Alive /\ Event.vt_s >= 0 => End.sent = Event.vt_s
 AckedShows == Alive /\ Event.vt_a >= 0 => End.acked = Event.vt_a
 TakenShows == Alive /\ Event.vr_r >= 0 => End.rcv = Event.vr_r
-HeldShows == Is("sd") => End.held = Event.held
+HeldShows == Is("sd") \/ (Is("report") /\ Event.m.type = "POLL") => End.held = Event.held
 ToldShows == Is("arrive") =>
     IF AtClient
     THEN told' = IF Event.told = "" THEN told ELSE [told EXCEPT ![Event.client] = Event.told]

@@ -179,6 +179,8 @@ class SessionEncoder:
         for name in ("vt_s", "vt_a", "vr_r"):
             value = event.get(name, 0 if name == "vr_r" and "sent" in event else _OPEN)
             numbers([value], f"{self._name}, line {line}: {name!r}")
+            if name in event and value < 0:
+                raise TraceProblem(f"{self._name}, line {line}: {name!r} is negative.")
             fields[name] = value
         if kind in ("receive", "called", "stray"):
             fields |= {"m": self._message(event, _SIDES[at]), "told": told}
@@ -186,7 +188,7 @@ class SessionEncoder:
             return Step("arrive", fields, line)
         if kind in ("stat", "ustat", "sd", "poll_arrives"):
             fields["m"] = self._data(event, kind, _SIDES[at])
-            if kind == "sd":
+            if kind in ("sd", "poll_arrives"):
                 held = numbers(event["held"], f"{self._name}, line {line}: 'held'")
                 fields["held"] = frozenset(held)
             return Step("sd" if kind == "sd" else "report", fields, line)
@@ -276,7 +278,7 @@ STP_CONN = Binding(
         "sd": Form({**_ARRIVED, "n": int, "fin": bool, "vr_r": int, "held": list}, ("Arrived",)),
         "stat": Form({**_ARRIVED, "n_r": int, "vt_a": int, "valid": bool}, ("Arrived",)),
         "ustat": Form({**_ARRIVED, "n_r": int, "vt_a": int, "valid": bool}, ("Arrived",)),
-        "poll_arrives": Form(_ARRIVED, ("Arrived",)),
+        "poll_arrives": Form({**_ARRIVED, "vr_r": int, "held": list}, ("Arrived",)),
         "retransmit": Form({}, ()),
         "poll": Form({}, ()),
         "announce": Form({}, ()),

@@ -104,6 +104,7 @@ def test_outcome_joins_what_brought_it_about(tmp_path: Path) -> None:
         ({**SD, "tag": None}, "line 2: 'sd' lacks 'tag'"),
         ({**SD, "event": "odd"}, "line 2: the event 'odd' is none of"),
         ({**BEGIN, "vt_s": 2**31}, "line 2: 'vt_s' exceeds"),
+        ({**BEGIN, "vt_a": -1}, "line 2: 'vt_a' is negative"),
     ],
 )
 def test_event_that_is_none_refused(tmp_path: Path, event: Event, says: str) -> None:
