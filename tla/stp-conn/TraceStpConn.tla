@@ -209,13 +209,15 @@ ReplyShows == reply' = Event.sent \/ (Is("release") /\ Event.sent = {})
 Takes_ == /\ Is("arrive") /\ ~AtClient /\ ~Stray /\ Event.m.type = "BEGIN"
           /\ ~Mine(s) /\ Here = {}
 OwnRises == Takes_ => Event.end > newest
+(* STP-CC-033: beside another that waits, everybody is asked. *)
+AskedBeside == Takes_ /\ Event.state = 10 => pending = {}
 
 Step == \/ Begun \/ BegunAgain \/ Sent \/ Released \/ Put \/ Told \/ Gone \/ Started \/ Forged \/ Arrived
 
 Shows == /\ ReplyShows /\ ToldShows
          /\ Speaks => StateShows /\ PeerShows /\ SentShows /\ AckedShows /\ TakenShows /\ HeldShows
          /\ Is("arrive") /\ Stray => StrayShows
-         /\ OwnRises
+         /\ OwnRises /\ AskedBeside
 
 TraceNext ==
     /\ Step /\ Shows
@@ -265,6 +267,7 @@ Wrong ==
       [] Speaks /\ ~ENABLED (Step /\ StateShows) -> "the state after it is not " \o ToString(Event.state)
       [] ~ENABLED (Step /\ ReplyShows) -> WrongAnswer
       [] Is("arrive") /\ Stray /\ ~ENABLED (Step /\ StrayShows) -> "there is a connection (STP-CC-020)"
+      [] ~ENABLED (Step /\ AskedBeside) -> "a BEGIN beside another that waits is asked about (STP-CC-033)"
       [] ~ENABLED (Step /\ OwnRises) -> "the server's CSN does not rise (STP-CC-010)"
       [] ~ENABLED (Step /\ ToldShows) -> "the user is told something else (STP-CC-005, STP-CC-006, STP-CC-027)"
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ PeerShows) -> "the peer's CSN is another (STP-CC-001)"
