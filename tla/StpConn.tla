@@ -1,246 +1,482 @@
 ------------------------------- MODULE StpConn -------------------------------
-(* STP's connections (HK99-STP section VII.B; requirements STP-CC): BEGIN with data, graceful *)
-(* and abrupt release, successive incarnations, a server that restarts.                               *)
+(* STP's connections (STP/1 section 5 after HK99-STP section VII.B; requirements STP-CC): BEGIN with  *)
+(* data, confirmation, graceful and abrupt release, successive incarnations, a server that restarts.  *)
 (*                                                                                                    *)
 (* A client opens one connection after the other, each with its own connection sequence number (CSN), *)
-(* and sends the SDs 0..Packets-1 on each; SD 0 travels in the BEGIN, and number Packets is the FIN.    *)
-(* The network is the set of all messages ever sent: any of them may be delivered late, often, out of  *)
+(* and the server chooses a CSN for each BEGIN that it takes. On every connection the client sends    *)
+(* the SDs 0..Packets-1, the first of them in the BEGIN, and the server 0..Replies-1; the last of     *)
+(* each carries the FIN flag.                                                                         *)
+(* The network is the set of all messages ever sent: any of them may be delivered late, often, out of *)
 (* order, or never.                                                                                   *)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
     Connections,    \* connections the client opens
-    Packets,        \* SDs on each
+    Packets,        \* SDs of the client on each
+    Replies,        \* SDs of the server on each
     EarlyCredit,    \* SDs that may be sent before the BEGIN is acknowledged
-    Restarts        \* budget of server restarts
+    Restarts,       \* budget of server restarts
+    Takes,          \* how often a server takes the same BEGIN (budget of its copies)
+    Aborts,         \* budget of aborts
+    Strays          \* whether packets without a connection are answered
 
 VARIABLES
-    cState,         \* "idle", "begun", "open", "over"
-    cCsn, cAcked,
-    cEcho,          \* the server's number that the client confirms; 0 for none
+    cState,         \* "idle", "begun", "open", "over" (END sent, or nothing left)
+    c,              \* the client's end of its newest connection
     told,           \* what the client's user was told of each connection
-    sState,         \* "listen", "waiting", "open", "over"
-    sCsn, sRcv,
+    sState,         \* "listen", "open", "over"
+    s,              \* the server's end of the connection that was confirmed last
+    pending,        \* ends of those that wait for confirmation
     sCache,         \* highest CSN known from this client; 0 when unknown (after a restart)
     sTold,          \* what the server's user was told of the end of each connection
-    epoch,          \* restarts so far; the server's own number is epoch + 1
+    base, taken,    \* the server's CSNs: where they began, and how many were chosen for each BEGIN
+    epoch,          \* restarts so far
     net,
     log,            \* data handed to the server's user since the restart: pairs of CSN and number
-    got,            \* ghost: all data ever handed over
+    got, back,      \* ghosts: all data ever handed to the server's user, and to the client's
+    finished,       \* ghost: connections whose end of stream the server's user was told of
     since,          \* ghost: first CSN that was not over when the server started
-    abandoned       \* ghost: connections that the client aborted
+    abandoned       \* ghost: who aborted which connection
 
-clientVars == <<cState, cCsn, cAcked, cEcho, told, abandoned>>
-serverVars == <<sState, sCsn, sRcv, sCache, sTold, epoch, log, got, since>>
-vars == <<clientVars, serverVars, net>>
+clientVars == <<cState, c, told, back>>
+serverVars == <<sState, s, pending, sCache, sTold, base, taken, epoch, log, got, finished, since>>
+vars == <<clientVars, serverVars, net, abandoned>>
 
 Csns == 1..Connections
-Fin == Packets
+None == -1          \* no FIN known
+Unknown == 0        \* the peer's CSN is not known
 Max(a, b) == IF a >= b THEN a ELSE b
 
-BEGIN(csn)          == [type |-> "BEGIN", csn |-> csn]
-BGAK(csn, own, r, asks) == [type |-> "BGAK", csn |-> csn, own |-> own, r |-> r, asks |-> asks]
-CONFIRM(csn, own)   == [type |-> "CONFIRM", csn |-> csn, own |-> own]      \* a BGAK of the client
-SD(csn, n)          == [type |-> "SD", csn |-> csn, n |-> n]
-STAT(csn, r)        == [type |-> "STAT", csn |-> csn, r |-> r]
-END(csn, from)      == [type |-> "END", csn |-> csn, from |-> from]
+BEGIN(csn, data, fin) == [type |-> "BEGIN", from |-> "client", csn |-> csn, data |-> data, fin |-> fin]
+BGAK(from, csn, peer, r, asks) ==
+    [type |-> "BGAK", from |-> from, csn |-> csn, peer |-> peer, r |-> r, asks |-> asks]
+SD(from, csn, n, fin) == [type |-> "SD", from |-> from, csn |-> csn, n |-> n, fin |-> fin]
+STAT(from, csn, r)  == [type |-> "STAT", from |-> from, csn |-> csn, r |-> r]   \* or USTAT
+END(from, csn, peer, kind, r) ==
+    [type |-> "END", from |-> from, csn |-> csn, peer |-> peer, kind |-> kind, r |-> r]
+NOBODY(from, csn)   == [type |-> "NOBODY", from |-> from, csn |-> csn]  \* END with R flag and a tag only
 
-Own == epoch + 1
+(* An end of a connection. *)
+New(csn, peer) == [csn |-> csn, peer |-> peer, sent |-> 0, fin |-> None, acked |-> 0,
+                   rcv |-> 0, held |-> {}, rfin |-> None]
+
+(* What a step sends: control packets, and data or reports on it.                                     *)
+Emit(control, data) == net' = net \cup control \cup data
+
+(* An ENDAK tells nothing but that the END need not be repeated; here nothing is.                     *)
+EndAcknowledged(m) == {}
 
 Init ==
-    /\ cState = "idle" /\ cCsn = 0 /\ cAcked = 0 /\ cEcho = 0
-    /\ told = [c \in Csns |-> "nothing"] /\ abandoned = {}
-    /\ sState = "listen" /\ sCsn = 0 /\ sRcv = 0 /\ sCache = 0
-    /\ sTold = [c \in Csns |-> "nothing"] /\ epoch = 0
-    /\ net = {} /\ log = <<>> /\ got = {} /\ since = 1
+    /\ cState = "idle" /\ c = New(0, Unknown)
+    /\ told = [x \in Csns |-> "nothing"] /\ abandoned = {}
+    /\ sState = "listen" /\ s = New(0, Unknown) /\ pending = {} /\ sCache = 0
+    /\ sTold = [x \in Csns |-> "nothing"]
+    /\ base = 20 /\ taken = [x \in Csns |-> 0] /\ epoch = 0
+    /\ net = {} /\ log = <<>> /\ got = {} /\ back = {} /\ finished = {} /\ since = 1
+
+----------------------------------------------------------------------------
+(* Data, the same at both ends *)
+
+(* SDs out of order are held (STP-DT-019); those in order are handed over.                            *)
+Advanced(e) ==
+    LET next == CHOOSE n \in e.rcv..(e.rcv + Cardinality(e.held)) :
+                    n \notin e.held /\ \A k \in e.rcv..(n - 1) : k \in e.held
+    IN [e EXCEPT !.rcv = next, !.held = {n \in @ : n > next}]
+Held(e, n, fin) ==
+    IF n < e.rcv \/ n \in e.held \/ (e.rfin # None /\ n > e.rfin) THEN e
+    ELSE [e EXCEPT !.held = @ \cup {n}, !.rfin = IF fin THEN n ELSE @]
+Take(e, n, fin) == Advanced(Held(e, n, fin))
+HandedOver(e, f, n) == [k \in 1..(f.rcv - e.rcv) |-> e.rcv + k - 1]
+
+Report(from, e) == IF e.rcv > 0 THEN {STAT(from, e.csn, e.rcv)} ELSE {}
+
+(* STP-CC-024: nothing follows the FIN. *)
+NewSd(e, ends) == [e EXCEPT !.sent = @ + 1, !.fin = IF ends THEN e.sent ELSE None]
+ClientEnds(n) == n = Packets - 1
+ServerEnds(n) == n = Replies - 1
+
+(* STP-CC-004: the FIN has its number and waits for its turn. *)
+Finished(e) == e.rfin # None /\ e.rcv > e.rfin
+
+(* STP-CC-005: the FIN is acknowledged, and with it everything before; and the peer's has arrived.    *)
+Acknowledged(e, r) == e.fin # None /\ r > e.fin
+Complete(e) == Acknowledged(e, e.acked) /\ Finished(e)
 
 ----------------------------------------------------------------------------
 (* Client *)
 
-Begin ==
-    /\ cState \in {"idle", "over"} /\ cCsn < Connections
-    /\ cState' = "begun" /\ cCsn' = cCsn + 1 /\ cAcked' = 0 /\ cEcho' = 0
-    /\ net' = net \cup {BEGIN(cCsn + 1)}
-    /\ UNCHANGED <<told, abandoned, serverVars>>
+(* STP-CC-010 *)
+NextCsn == c.csn + 1
+MayBegin == c.csn < Connections
+
+BeginWith(carries) ==
+    /\ cState \in {"idle", "over"} /\ MayBegin /\ NextCsn > c.csn
+    /\ cState' = "begun"
+    /\ LET e == New(NextCsn, Unknown)
+           f == IF carries THEN NewSd(e, ClientEnds(0)) ELSE e
+       IN /\ c' = f
+          /\ Emit({BEGIN(NextCsn, carries, f.fin = 0)}, {})
+    /\ UNCHANGED <<told, back, abandoned, serverVars>>
+Begin == BeginWith(TRUE)
 
 (* STP-CC-002: before the acknowledgment only what the early credit permits. *)
-MaySend(n) == cState = "open" \/ (cState = "begun" /\ n < EarlyCredit)
+MaySend == cState = "open" \/ (cState = "begun" /\ c.sent < EarlyCredit)
 
-Send(n) ==
-    /\ MaySend(n) /\ n >= Max(cAcked, 1)       \* SD 0 travels in the BEGIN only
-    /\ net' = net \cup {SD(cCsn, n)}
-    /\ UNCHANGED <<clientVars, serverVars>>
-
-Over(result) ==
-    /\ cState' = "over"
-    /\ told' = [told EXCEPT ![cCsn] = result]
+ClientSends ==
+    /\ MaySend /\ c.fin = None
+    /\ c' = NewSd(c, ClientEnds(c.sent))
+    /\ Emit({}, {SD("client", c.csn, c.sent, ClientEnds(c.sent))})
+    /\ UNCHANGED <<cState, told, back, abandoned, serverVars>>
 
 Live == cState \in {"begun", "open"}
 
-(* STP-CC-003, STP-CC-007: the client confirms the server's number once; a newer number means that    *)
-(* the server has lost the connection.                                                               *)
-OtherNumber(own) == own > cEcho
-LosesConnection(own) == Over("failure") /\ UNCHANGED <<cEcho, cAcked>>
+(* The user is told once; whoever is complete may have been told before the END.                      *)
+Over(result) ==
+    /\ cState' = "over"
+    /\ told' = [told EXCEPT ![c.csn] = IF @ = "success" THEN @ ELSE result]
 
-ReceiveBgak(m) ==
-    /\ m.type = "BGAK" /\ m.csn = cCsn /\ Live
-    /\ \/ /\ cState = "begun"
-          /\ cState' = "open" /\ cEcho' = m.own /\ cAcked' = Max(cAcked, m.r)
-          /\ net' = IF m.asks THEN net \cup {CONFIRM(cCsn, m.own)} ELSE net      \* STP-CC-017
-          /\ UNCHANGED told
-       \/ /\ cState = "open" /\ OtherNumber(m.own)
-          /\ LosesConnection(m.own)
-          /\ UNCHANGED net
-    /\ UNCHANGED <<cCsn, abandoned, serverVars>>
+(* STP-CC-003, STP-CC-007: the client confirms one number of the server; a newer one means that the   *)
+(* server has lost the connection.                                                                   *)
+OtherNumber(own) == own > c.peer
+LosesConnection(own) ==
+    /\ Over("failure") /\ UNCHANGED c
+    /\ Emit({END("client", c.csn, own, "abort", 0)}, {})
 
-(* STP-CC-005: success only when the FIN is acknowledged, and with it everything before. *)
-Complete(r) == r > Fin
+ClientConfirms(own) == BGAK("client", c.csn, own, c.rcv, FALSE)
 
-ReceiveStat(m) ==
-    /\ m.type = "STAT" /\ m.csn = cCsn /\ Live
-    /\ cAcked' = Max(cAcked, m.r)
-    /\ IF Complete(m.r) THEN Over("success") ELSE UNCHANGED <<cState, told>>
-    /\ UNCHANGED <<cCsn, cEcho, abandoned, serverVars, net>>
+ClientOpens(m) ==
+    /\ cState = "begun" /\ m.peer = c.csn /\ m.r <= c.sent
+    /\ cState' = "open" /\ c' = [c EXCEPT !.peer = m.csn, !.acked = Max(@, m.r)]
+    /\ Emit(IF m.asks THEN {ClientConfirms(m.csn)} ELSE {}, {})                  \* STP-CC-017
+    /\ UNCHANGED told
+ClientAnswers(m) ==     \* STP-CC-017
+    /\ cState = "open" /\ m.peer = c.csn /\ m.csn = c.peer /\ m.asks
+    /\ Emit({ClientConfirms(m.csn)}, {})
+    /\ UNCHANGED <<cState, c, told>>
+ClientHearsOther(m) == cState = "open" /\ m.peer = c.csn /\ OtherNumber(m.csn) /\ LosesConnection(m.csn)
+ClientDisowns(m) ==     \* STP-CC-020
+    /\ Strays /\ (cState \in {"idle", "over"} \/ (cState = "begun" /\ m.peer # c.csn))
+    /\ Emit({END("client", m.peer, m.csn, "unknown", 0)}, {})
+    /\ UNCHANGED <<cState, c, told>>
+ClientEndsAgain(m) ==   \* section 5.5: the END of an abort could not name the server's CSN
+    /\ cState = "over" /\ m.peer = c.csn /\ c.peer = Unknown /\ <<"client", c.csn>> \in abandoned
+    /\ c' = [c EXCEPT !.peer = m.csn]
+    /\ Emit({END("client", c.csn, m.csn, "abort", 0)}, {})
+    /\ UNCHANGED <<cState, told>>
+
+ClientBgak(m) ==
+    /\ m.type = "BGAK" /\ m.from = "server"
+    /\ \/ ClientOpens(m) \/ ClientAnswers(m) \/ ClientHearsOther(m)
+       \/ ClientDisowns(m) \/ ClientEndsAgain(m)
+    /\ UNCHANGED <<back, abandoned, serverVars>>
+
+ClientSd(m) ==
+    /\ m.type = "SD" /\ m.from = "server" /\ cState = "open" /\ m.csn = c.peer
+    /\ LET f == Take(c, m.n, m.fin)
+       IN /\ c' = f
+          /\ back' = back \cup {<<c.csn, n>> : n \in c.rcv..(f.rcv - 1)}
+          /\ Emit({}, Report("client", f))
+    /\ UNCHANGED <<cState, told, abandoned, serverVars>>
+
+ClientStat(m) ==
+    /\ m.type = "STAT" /\ m.from = "server" /\ cState = "open" /\ m.csn = c.peer
+    /\ c' = [c EXCEPT !.acked = Max(@, m.r)]
+    /\ Emit({}, {})
+    /\ UNCHANGED <<cState, told, back, abandoned, serverVars>>
+
+(* STP-CC-025 *)
+ClientReleases ==
+    /\ cState = "open" /\ Complete(c)
+    /\ Over("success")
+    /\ Emit({END("client", c.csn, c.peer, "release", c.rcv)}, {})
+    /\ UNCHANGED <<c, back, abandoned, serverVars>>
 
 (* STP-CC-006: an abort is a failure to both users. *)
 AbortResult == "failure"
+MayAbort == Cardinality(abandoned) < Aborts
 
 ClientAborts ==
-    /\ Live
+    /\ Live /\ MayAbort
     /\ Over(AbortResult)
-    /\ abandoned' = abandoned \cup {cCsn}
-    /\ net' = net \cup {END(cCsn, "client")}
-    /\ UNCHANGED <<cCsn, cAcked, cEcho, serverVars>>
+    /\ abandoned' = abandoned \cup {<<"client", c.csn>>}
+    /\ Emit({END("client", c.csn, c.peer, "abort", 0)}, {})
+    /\ UNCHANGED <<c, back, serverVars>>
 
-ClientReceivesEnd(m) ==
-    /\ m.type = "END" /\ m.from = "server" /\ m.csn = cCsn /\ Live
-    /\ Over(AbortResult)
-    /\ UNCHANGED <<cCsn, cAcked, cEcho, abandoned, serverVars, net>>
+(* STP-CC-027: a premature END is an abort. *)
+EndResult(e, m) ==
+    IF m.kind = "release" /\ Acknowledged(e, m.r) /\ Finished(e) THEN "success" ELSE AbortResult
+
+(* STP-CC-021: an END must know the connection. *)
+EndsClient(m) == \/ cState = "open" /\ m.csn = c.peer /\ m.peer = c.csn
+                 \/ cState = "begun" /\ m.kind # "unknown" /\ m.peer = c.csn
+
+ClientEnd(m) ==
+    /\ m.type = "END" /\ m.from = "server"
+    /\ \/ EndsClient(m) /\ Over(EndResult(c, m))
+       \/ cState \in {"idle", "over"} /\ m.kind # "unknown" /\ UNCHANGED <<cState, told>>
+    /\ Emit(IF m.kind = "unknown" THEN {} ELSE EndAcknowledged(m), {})           \* STP-CC-022
+    /\ UNCHANGED <<c, back, abandoned, serverVars>>
+
+(* STP-CC-021: a hint draws a challenge, no more. *)
+ClientAsks == Emit({BGAK("client", c.csn, c.peer, c.rcv, TRUE)}, {}) /\ UNCHANGED <<cState, told>>
+ClientNobody(m) ==
+    /\ m.type = "NOBODY" /\ m.from = "server" /\ cState = "open" /\ m.csn = c.csn
+    /\ ClientAsks
+    /\ UNCHANGED <<c, back, abandoned, serverVars>>
 
 ----------------------------------------------------------------------------
 (* Server *)
 
-Deliver(csn, n) ==
-    /\ log' = Append(log, <<csn, n>>)
-    /\ got' = got \cup {<<csn, n>>}
+Deliver(csn, e, f, n) ==
+    LET items == HandedOver(e, f, n)
+    IN /\ log' = log \o [k \in DOMAIN items |-> <<csn, items[k]>>]
+       /\ got' = got \cup {<<csn, items[k]>> : k \in DOMAIN items}
+       /\ finished' = IF Finished(f) THEN finished \cup {csn} ELSE finished
 
 (* What a BGAK acknowledges before the data of the BEGIN has been handed over.                        *)
 AckOfWaiting == 0
 
-(* STP-CC-001: newer than everything known from this client. *)
-Newer(csn) == csn > Max(sCsn, sCache)
-
-(* STP-CC-003: data is accepted at once only from a client whose last CSN is known. *)
+(* STP-CC-003: newer than everything known from this client; unknown clients are asked, and one may   *)
+(* always be asked.                                                                                   *)
+Newer(csn) == csn > sCache
 Known == sCache > 0
 
-ReceiveBegin(m) ==
+(* STP-CC-010: the server's CSNs rise as long as it lives.                                            *)
+RECURSIVE Sum(_, _)
+Sum(f, n) == IF n = 0 THEN 0 ELSE f[n] + Sum(f, n - 1)
+NextOwn == base + 1 + Sum(taken, Connections)
+MayTake(csn) == taken[csn] < Takes
+
+Listens == sState \in {"listen", "over"}
+Waiting(csn) == {p \in pending : p.peer = csn}
+
+(* The pending ones that stay when one is confirmed. *)
+StillPending(p) == {}
+
+Called(m) == IF m.data THEN Held(New(NextOwn, m.csn), 0, m.fin) ELSE New(NextOwn, m.csn)
+Counted(m) == taken' = [taken EXCEPT ![m.csn] = @ + 1]
+
+(* The server's user has said all it has to say before; what is sent early may still arrive late.      *)
+Spoken(e) == [e EXCEPT !.sent = Replies, !.fin = Replies - 1]
+Speech(e) == {SD("server", e.csn, n, ServerEnds(n)) : n \in e.sent..(Spoken(e).sent - 1)}
+
+Opens(p, f, cache) ==
+    /\ sState' = "open" /\ s' = Spoken(f) /\ sCache' = Max(sCache, cache)
+    /\ Deliver(p.peer, p, f, 0)
+
+ServerAccepts(m) ==     \* STP-CC-013
+    /\ Listens /\ Newer(m.csn) /\ Known /\ Waiting(m.csn) = {} /\ MayTake(m.csn)
+    /\ LET p == Called(m)
+           f == Advanced(p)
+       IN /\ Opens(p, f, m.csn)
+          /\ Emit({BGAK("server", f.csn, m.csn, f.rcv, FALSE)}, Report("server", f) \cup Speech(f))
+    /\ pending' = StillPending(s) /\ Counted(m)
+ServerAsks(m) ==        \* STP-CC-003, STP-CC-012
+    /\ Listens /\ Waiting(m.csn) = {} /\ MayTake(m.csn)
+    /\ pending' = pending \cup {Called(m)} /\ Counted(m)
+    /\ Emit({BGAK("server", NextOwn, m.csn, AckOfWaiting, TRUE)}, {})
+    /\ UNCHANGED <<sState, s, sCache, log, got, finished>>
+ServerAsksAgain(csn) == \* STP-CC-015
+    \E p \in Waiting(csn) :
+        /\ Emit({BGAK("server", p.csn, csn, AckOfWaiting, TRUE)}, {})
+        /\ UNCHANGED <<sState, s, pending, sCache, taken, log, got, finished>>
+ServerRepeats(m) ==     \* STP-CC-015
+    /\ sState = "open" /\ s.peer = m.csn
+    /\ Emit({BGAK("server", s.csn, s.peer, s.rcv, FALSE)}, {})
+    /\ UNCHANGED <<sState, s, pending, sCache, taken, log, got, finished>>
+Challenge == Emit({BGAK("server", s.csn, s.peer, s.rcv, TRUE)}, {})
+MeetsOther(m) == Challenge /\ UNCHANGED <<sState, s, sTold>>
+ServerChallenges(m) ==  \* STP-CC-018
+    /\ sState = "open" /\ s.peer # m.csn
+    /\ MeetsOther(m)
+    /\ UNCHANGED <<pending, sCache, taken, log, got, finished>>
+
+ServerBegin(m) ==
     /\ m.type = "BEGIN"
-    /\ \/ /\ Newer(m.csn) /\ Known
-          /\ sState' = "open" /\ sCsn' = m.csn /\ sCache' = m.csn /\ sRcv' = 1
-          /\ Deliver(m.csn, 0)
-          /\ net' = net \cup {BGAK(m.csn, Own, 1, FALSE)}
-       \/ /\ Newer(m.csn) /\ ~Known
-          /\ sState' = "waiting" /\ sCsn' = m.csn /\ sRcv' = 0
-          /\ net' = net \cup {BGAK(m.csn, Own, AckOfWaiting, TRUE)}
-          /\ UNCHANGED <<sCache, log, got>>
-       \/ /\ m.csn = sCsn /\ sState \in {"waiting", "open"}
-          /\ net' = net \cup {BGAK(m.csn, Own, IF sRcv > 0 THEN 1 ELSE 0, sState = "waiting")}
-          /\ UNCHANGED <<sState, sCsn, sCache, sRcv, log, got>>
-    /\ UNCHANGED <<clientVars, sTold, epoch, since>>
+    /\ \/ /\ ServerAccepts(m) \/ ServerAsks(m) \/ (Listens /\ ServerAsksAgain(m.csn)) \/ ServerRepeats(m)
+          /\ UNCHANGED sTold
+       \/ ServerChallenges(m)
+    /\ UNCHANGED <<clientVars, abandoned, base, epoch, since>>
 
-(* STP-CC-003 *)
-Confirms(m) == m.own = Own
+(* STP-CC-003: the server's own number has come back. *)
+Confirms(m, p) == m.peer = p.csn
 
-ReceiveConfirmation(m) ==
-    /\ m.type = "CONFIRM" /\ sState = "waiting" /\ m.csn = sCsn /\ Confirms(m)
-    /\ sState' = "open" /\ sCache' = sCsn /\ sRcv' = 1
-    /\ Deliver(sCsn, 0)
-    /\ net' = net \cup {STAT(sCsn, 1)}
-    /\ UNCHANGED <<clientVars, sCsn, sTold, epoch, since>>
+ServerConfirmed(m) ==
+    /\ Listens
+    /\ \E p \in Waiting(m.csn) :
+        /\ Confirms(m, p)
+        /\ Opens(p, Advanced(p), p.peer)
+        /\ Emit(IF m.asks THEN {BGAK("server", p.csn, p.peer, Advanced(p).rcv, FALSE)} ELSE {},
+                Report("server", Advanced(p)) \cup Speech(p))
+        /\ pending' = StillPending(p)
+ServerAnswers(m) ==     \* STP-CC-017
+    /\ sState = "open" /\ m.csn = s.peer /\ m.peer = s.csn /\ m.asks
+    /\ Emit({BGAK("server", s.csn, s.peer, s.rcv, FALSE)}, {})
+    /\ UNCHANGED <<sState, s, pending, sCache, log, got, finished>>
+ServerDisowns(m) ==     \* STP-CC-020
+    /\ Strays /\ Listens /\ ~\E p \in Waiting(m.csn) : Confirms(m, p)
+    /\ Emit({END("server", m.peer, m.csn, "unknown", 0)}, {})
+    /\ UNCHANGED <<sState, s, pending, sCache, log, got, finished>>
+
+ServerBgak(m) ==
+    /\ m.type = "BGAK" /\ m.from = "client"
+    /\ ServerConfirmed(m) \/ ServerAnswers(m) \/ ServerDisowns(m)
+    /\ UNCHANGED <<clientVars, abandoned, sTold, base, taken, epoch, since>>
 
 (* STP-CC-001: of the present incarnation. *)
-Present(m) == m.csn = sCsn
+Present(m) == m.csn = s.peer
 
-(* STP-CC-004: the FIN has its number and waits for its turn. *)
-InTurn(n) == n = sRcv
+ServerTakes(m) ==
+    /\ sState = "open" /\ Present(m)
+    /\ LET f == Take(s, m.n, m.fin)
+       IN /\ s' = f
+          /\ Deliver(m.csn, s, f, m.n)
+          /\ Emit({}, Report("server", f))
+    /\ UNCHANGED pending
+AnswerToHeld(p) == {}   \* what asks for a report draws another question (STP-CC-015)
+ServerHolds(m) ==       \* STP-CC-003: early SDs wait for the confirmation, too
+    /\ Listens /\ m.n < EarlyCredit
+    /\ \E p \in Waiting(m.csn) :
+        /\ pending' = (pending \ {p}) \cup {Held(p, m.n, m.fin)}
+        /\ Emit(AnswerToHeld(p), {})
+    /\ UNCHANGED <<s, log, got, finished>>
+ServerKnowsNone(m) ==   \* STP-CC-020
+    /\ Strays /\ Listens /\ pending = {}
+    /\ Emit({NOBODY("server", m.csn)}, {})
+    /\ UNCHANGED <<s, pending, log, got, finished>>
 
-ReceiveSd(m) ==
-    /\ m.type = "SD" /\ Present(m) /\ sState \in {"open", "over"}
-    /\ IF sState = "open" /\ InTurn(m.n)
-       THEN /\ sRcv' = m.n + 1
-            /\ net' = net \cup {STAT(sCsn, m.n + 1)}
-            /\ IF m.n = Fin
-               THEN /\ sTold' = [sTold EXCEPT ![sCsn] = "end of stream"]
-                    /\ sState' = "over"
-                    /\ UNCHANGED <<log, got>>
-               ELSE Deliver(m.csn, m.n) /\ UNCHANGED <<sTold, sState>>
-       ELSE /\ sState = "over" => sTold[sCsn] = "end of stream"
-            /\ net' = net \cup {STAT(sCsn, sRcv)}
-            /\ UNCHANGED <<sRcv, sTold, sState, log, got>>
-    /\ UNCHANGED <<clientVars, sCsn, sCache, epoch, since>>
+ServerSd(m) ==
+    /\ m.type = "SD" /\ m.from = "client"
+    /\ ServerTakes(m) \/ ServerHolds(m) \/ ServerKnowsNone(m)
+    /\ UNCHANGED <<clientVars, abandoned, sState, sCache, sTold, base, taken, epoch, since>>
+
+ServerStat(m) ==
+    /\ m.type = "STAT" /\ m.from = "client" /\ sState = "open" /\ Present(m)
+    /\ s' = [s EXCEPT !.acked = Max(@, m.r)]
+    /\ Emit({}, {})
+    /\ UNCHANGED <<clientVars, abandoned, sState, pending, sCache, sTold, base, taken, epoch, log,
+                   got, finished, since>>
+
+ServerSends ==
+    /\ sState = "open" /\ s.fin = None
+    /\ s' = NewSd(s, ServerEnds(s.sent))
+    /\ Emit({}, {SD("server", s.csn, s.sent, ServerEnds(s.sent))})
+    /\ UNCHANGED <<clientVars, abandoned, sState, pending, sCache, sTold, base, taken, epoch, log, got,
+                   finished, since>>
+
+ServerOver(result) ==
+    /\ sState' = "over"
+    /\ sTold' = [sTold EXCEPT ![s.peer] = IF @ = "success" THEN @ ELSE result]
+
+ServerUnmoved == UNCHANGED <<s, sCache, base, taken, epoch, log, got, finished, since>>
+
+(* STP-CC-031: the one called says so, and leaves the release to the caller, for a while.             *)
+ServerReports ==
+    /\ sState = "open" /\ Complete(s)
+    /\ sTold' = [sTold EXCEPT ![s.peer] = "success"]
+    /\ Emit({}, {})
+    /\ UNCHANGED <<clientVars, abandoned, sState, pending>> /\ ServerUnmoved
+
+ServerReleases ==       \* STP-CC-025
+    /\ sState = "open" /\ Complete(s)
+    /\ ServerOver("success")
+    /\ Emit({END("server", s.csn, s.peer, "release", s.rcv)}, {})
+    /\ UNCHANGED <<clientVars, abandoned, pending>> /\ ServerUnmoved
 
 ServerAborts ==
-    /\ sState = "open"
-    /\ sState' = "over" /\ sTold' = [sTold EXCEPT ![sCsn] = "abort"]
-    /\ net' = net \cup {END(sCsn, "server")}
-    /\ UNCHANGED <<clientVars, sCsn, sRcv, sCache, epoch, log, got, since>>
+    /\ sState = "open" /\ MayAbort /\ sTold[s.peer] = "nothing"
+    /\ ServerOver("failure")
+    /\ abandoned' = abandoned \cup {<<"server", s.csn>>}
+    /\ Emit({END("server", s.csn, s.peer, "abort", 0)}, {})
+    /\ UNCHANGED <<clientVars, pending>> /\ ServerUnmoved
 
-(* STP-CC-001: an END of another incarnation has no effect. *)
-EndsPresent(m) == m.csn = sCsn
+(* STP-CC-021: an END of another incarnation has no effect. *)
+EndsServer(m) == m.csn = s.peer /\ m.peer = s.csn
+EndsPending(m, p) == m.csn = p.peer /\ (m.peer = p.csn \/ (m.peer = Unknown /\ m.kind # "unknown"))
 
-ServerReceivesEnd(m) ==
-    /\ m.type = "END" /\ m.from = "client" /\ EndsPresent(m) /\ sState \in {"waiting", "open"}
-    /\ sState' = "over"
-    /\ sTold' = [sTold EXCEPT ![sCsn] = "abort by client"]
-    /\ UNCHANGED <<clientVars, sCsn, sRcv, sCache, epoch, log, got, since, net>>
+ServerEnd(m) ==
+    /\ m.type = "END" /\ m.from = "client"
+    /\ \/ sState = "open" /\ EndsServer(m) /\ ServerOver(EndResult(s, m)) /\ UNCHANGED pending
+       \/ /\ Listens /\ \E p \in pending : EndsPending(m, p) /\ pending' = pending \ {p}
+          /\ UNCHANGED <<sState, sTold>>
+       \/ /\ Listens /\ m.kind # "unknown" /\ ~\E p \in pending : EndsPending(m, p)
+          /\ UNCHANGED <<sState, sTold, pending>>
+    /\ Emit(IF m.kind = "unknown" THEN {} ELSE EndAcknowledged(m), {})           \* STP-CC-022
+    /\ UNCHANGED <<clientVars, abandoned>> /\ ServerUnmoved
+
+(* Its numbers begin anew, anywhere (STP-CC-011): all are newer than those before, or older.           *)
+Starts == {base - 10, base + 10}
 
 Restart ==
     /\ epoch < Restarts
-    /\ epoch' = epoch + 1
-    /\ sState' = "listen" /\ sCsn' = 0 /\ sRcv' = 0 /\ sCache' = 0
+    /\ epoch' = epoch + 1 /\ base' \in Starts /\ taken' = [x \in Csns |-> 0]
+    /\ sState' = "listen" /\ s' = New(0, Unknown) /\ pending' = {} /\ sCache' = 0
     /\ log' = <<>>
-    /\ since' = IF Live THEN cCsn ELSE cCsn + 1
-    /\ UNCHANGED <<clientVars, sTold, got, net>>
+    /\ since' = IF Live THEN c.csn ELSE c.csn + 1
+    /\ sTold' = [x \in Csns |-> "nothing"]
+    /\ Emit({}, {})
+    /\ UNCHANGED <<clientVars, abandoned, got, finished>>
 
 ----------------------------------------------------------------------------
 
-ClientStep == \/ Begin \/ \E n \in 0..Fin : Send(n)
-              \/ \E m \in net : ReceiveBgak(m) \/ ReceiveStat(m) \/ ClientReceivesEnd(m)
-ServerStep == \E m \in net : \/ ReceiveBegin(m) \/ ReceiveConfirmation(m) \/ ReceiveSd(m)
-                             \/ ServerReceivesEnd(m)
+ClientReceivesBgak   == \E m \in net : ClientBgak(m)
+ClientReceivesSd     == \E m \in net : ClientSd(m)
+ClientReceivesStat   == \E m \in net : ClientStat(m)
+ClientReceivesEnd    == \E m \in net : ClientEnd(m)
+ClientReceivesNobody == \E m \in net : ClientNobody(m)
+ServerReceivesBegin  == \E m \in net : ServerBegin(m)
+ServerReceivesBgak   == \E m \in net : ServerBgak(m)
+ServerReceivesSd     == \E m \in net : ServerSd(m)
+ServerReceivesStat   == \E m \in net : ServerStat(m)
+ServerReceivesEnd    == \E m \in net : ServerEnd(m)
 
-Next == ClientStep \/ ServerStep \/ ClientAborts \/ ServerAborts \/ Restart
+Next ==
+    \/ Begin \/ ClientSends \/ ClientReleases \/ ClientAborts
+    \/ ServerSends \/ ServerReports \/ ServerReleases \/ ServerAborts \/ Restart
+    \/ ClientReceivesBgak \/ ClientReceivesSd \/ ClientReceivesStat \/ ClientReceivesEnd
+    \/ ClientReceivesNobody
+    \/ ServerReceivesBegin \/ ServerReceivesBgak \/ ServerReceivesSd \/ ServerReceivesStat
+    \/ ServerReceivesEnd
 
 Spec == Init /\ [][Next]_vars
 
 FairSpec ==
-    /\ Spec /\ WF_vars(Begin) /\ \A n \in 0..Fin : WF_vars(Send(n))
-    /\ WF_vars(\E m \in net : ReceiveBgak(m)) /\ WF_vars(\E m \in net : ReceiveStat(m))
-    /\ WF_vars(\E m \in net : ClientReceivesEnd(m)) /\ WF_vars(\E m \in net : ReceiveBegin(m))
-    /\ WF_vars(\E m \in net : ReceiveConfirmation(m)) /\ WF_vars(\E m \in net : ServerReceivesEnd(m))
-    /\ \A n \in 0..Fin : WF_vars(\E m \in net : m.type = "SD" /\ m.n = n /\ ReceiveSd(m))
+    /\ Spec /\ WF_vars(Begin) /\ WF_vars(ClientSends) /\ WF_vars(ClientReleases)
+    /\ WF_vars(ServerSends) /\ WF_vars(ServerReleases)
+    /\ WF_vars(ClientReceivesBgak) /\ WF_vars(ClientReceivesSd) /\ WF_vars(ClientReceivesStat)
+    /\ WF_vars(ClientReceivesEnd) /\ WF_vars(ClientReceivesNobody)
+    /\ WF_vars(ServerReceivesBegin) /\ WF_vars(ServerReceivesBgak) /\ WF_vars(ServerReceivesSd)
+    /\ WF_vars(ServerReceivesStat) /\ WF_vars(ServerReceivesEnd)
 
 (* All that a client needs to learn of another number.                                                *)
-AnswerSpec == Spec /\ WF_vars(\E m \in net : ReceiveBgak(m))
+AnswerSpec == Spec /\ WF_vars(ClientReceivesBgak)
 
 ----------------------------------------------------------------------------
 (* Properties *)
 
+Results == {"nothing", "success", "failure"}
+IsEnd(e) == /\ e.sent \in 0..Max(Packets, Replies) /\ e.acked \in 0..e.sent
+            /\ e.fin \in {None} \cup (0..e.sent) /\ e.rcv \in 0..Max(Packets, Replies)
+            /\ \A n \in e.held : n > e.rcv
+Owns == (20 - 10 * Restarts)..(20 + 10 * Restarts + Connections * Takes)
 TypeOK ==
-    /\ cState \in {"idle", "begun", "open", "over"} /\ cCsn \in 0..Connections
-    /\ cAcked \in 0..(Fin + 1) /\ cEcho \in 0..(Restarts + 1)
-    /\ \A c \in Csns : told[c] \in {"nothing", "success", "failure"}
-    /\ sState \in {"listen", "waiting", "open", "over"} /\ sCsn \in 0..Connections
-    /\ sRcv \in 0..(Fin + 1) /\ sCache \in 0..Connections
-    /\ epoch \in 0..Restarts /\ since \in 1..(Connections + 1)
+    /\ cState \in {"idle", "begun", "open", "over"} /\ c.csn \in 0..Connections
+    /\ c.peer \in {Unknown} \cup Owns /\ IsEnd(c)
+    /\ \A x \in Csns : told[x] \in Results /\ sTold[x] \in Results
+    /\ sState \in {"listen", "open", "over"} /\ s.csn \in {0} \cup Owns /\ s.peer \in 0..Connections
+    /\ IsEnd(s)
+    /\ \A p \in pending : p.csn \in Owns /\ p.peer \in Csns /\ p.rcv = 0 /\ p.sent = 0
+    /\ sCache \in 0..Connections /\ epoch \in 0..Restarts /\ since \in 1..(Connections + 1)
 
-(* STP-CC-005 *)
+AllOf(x) == \A n \in 0..(Packets - 1) : <<x, n>> \in got
+
+(* STP-CC-005: both streams are through, whichever side says so. *)
 SuccessMeansDelivered ==
-    \A c \in Csns : told[c] = "success" => \A n \in 0..(Packets - 1) : <<c, n>> \in got
+    \A x \in Csns : (told[x] = "success" \/ sTold[x] = "success") =>
+        AllOf(x) /\ \A n \in 0..(Replies - 1) : <<x, n>> \in back
 
 (* STP-CC-004 *)
-CleanEndIsComplete ==
-    \A c \in Csns : sTold[c] = "end of stream" => \A n \in 0..(Packets - 1) : <<c, n>> \in got
+CleanEndIsComplete == \A x \in finished : AllOf(x)
 
 (* STP-CC-008: in order, once, one connection after the other. *)
 InOrderOnce ==
@@ -251,49 +487,67 @@ InOrderOnce ==
 (* STP-CC-001, STP-CC-003: nothing of a connection that was over before the server started. *)
 OldNeverDelivered == \A i \in DOMAIN log : log[i][1] >= since
 
-(* STP-CC-001 *)
-OnlyAbandonedAborted == \A c \in Csns : sTold[c] = "abort by client" => c \in abandoned
+(* STP-CC-001, STP-CC-018, STP-CC-021: what an end is told to have failed, a user has aborted, or the  *)
+(* other end does not have any more.                                                                  *)
+EndsWithReason ==
+    /\ \A x \in Csns : sTold[x] = "failure" =>
+        (<<"client", x>> \in abandoned \/ <<"server", s.csn>> \in abandoned \/ told[x] # "nothing"
+         \/ s.peer # x)
+    /\ \A x \in Csns : told[x] = "failure" =>
+        (<<"client", x>> \in abandoned \/ sTold[x] # "nothing" \/ epoch > 0)
 
 (* STP-CC-002 *)
 EarlyDataWithinCredit ==
-    cState = "begun" => \A m \in net : m.type = "SD" /\ m.csn = cCsn => m.n < EarlyCredit
+    cState = "begun" =>
+        \A m \in net : m.type = "SD" /\ m.from = "client" /\ m.csn = c.csn => m.n < EarlyCredit
 
 (* STP-CC-006 *)
-AbortIsNoSuccess == \A c \in abandoned : told[c] # "success"
+AbortIsNoSuccess ==
+    /\ \A x \in Csns : <<"client", x>> \in abandoned => told[x] # "success"
+    /\ <<"server", s.csn>> \in abandoned => sTold[s.peer] # "success"
 
-(* What the client takes for arrived, and keeps no longer, has been handed over (STP-DT-010). *)
-ReleasedHasArrived == \A n \in 0..(Packets - 1) : n < cAcked => <<cCsn, n>> \in got
+(* What an end takes for arrived, and keeps no longer, has been handed over (STP-DT-010). *)
+ReleasedHasArrived ==
+    /\ \A n \in 0..(c.acked - 1) : <<c.csn, n>> \in got
+    /\ \A n \in 0..(s.acked - 1) : <<s.peer, n>> \in back
 
 (* STP-CC-007: another number is not confirmed, and is reported. *)
-NumberConfirmedOnce == [][cCsn' = cCsn /\ cEcho # 0 => cEcho' = cEcho]_vars
-Answered(csn) == /\ cCsn = csn /\ cState = "open"
-                 /\ \E m \in net : m.type = "BGAK" /\ m.csn = csn /\ m.own > cEcho
-OtherNumberEnds == \A c \in Csns : Answered(c) ~> told[c] # "nothing"
+NumberConfirmedOnce == [][c'.csn = c.csn /\ cState = "open" => c'.peer = c.peer]_vars
+Answered(csn) == /\ c.csn = csn /\ cState = "open"
+                 /\ \E m \in net : m.type = "BGAK" /\ m.from = "server" /\ m.peer = csn /\ m.csn > c.peer
+OtherNumberEnds == \A x \in Csns : Answered(x) ~> told[x] # "nothing"
 
 (* STP-CC-009 *)
-EveryConnectionEnds == \A c \in Csns : <>(told[c] # "nothing")
+EveryConnectionEnds == \A x \in Csns : <>(told[x] # "nothing")
 
 (* What each connection has taken from its user, as far as it left the client.                        *)
-Numbers(c) == {m.n : m \in {x \in net : x.type = "SD" /\ x.csn = c /\ x.n < Fin}}
-              \cup IF BEGIN(c) \in net THEN {0} ELSE {}
-Accepted(c) == IF Numbers(c) = {} THEN 0
-               ELSE 1 + (CHOOSE n \in Numbers(c) : \A k \in Numbers(c) : k <= n)
-Service(c) == INSTANCE ReliableFifo WITH
-    Items <- [k \in 1..Packets |-> <<c, k - 1>>],
-    accepted <- Accepted(c),
-    delivered <- SelectSeq(log, LAMBDA item : item[1] = c)
-DeliveredIsPrefix == \A c \in Csns : Service(c)!DeliveredIsPrefix      \* STP-CC-008
+Accepted(x) == IF c.csn = x THEN c.sent
+               ELSE Cardinality({m \in net : m.type = "SD" /\ m.from = "client" /\ m.csn = x})
+                    + Cardinality({m \in net : m.type = "BEGIN" /\ m.csn = x})
+Service(x) == INSTANCE ReliableFifo WITH
+    Items <- [k \in 1..Packets |-> <<x, k - 1>>],
+    accepted <- Accepted(x),
+    delivered <- SelectSeq(log, LAMBDA item : item[1] = x)
+DeliveredIsPrefix == \A x \in Csns : Service(x)!DeliveredIsPrefix      \* STP-CC-008
 RefinesService ==
-    /\ \A c \in Csns : Service(c)!Init
-    /\ [][\A c \in Csns : Service(c)!Next \/ UNCHANGED Service(c)!fifoVars]_vars
+    /\ \A x \in Csns : Service(x)!Init
+    /\ [][\A x \in Csns : Service(x)!Next \/ UNCHANGED Service(x)!fifoVars]_vars
 
 ----------------------------------------------------------------------------
 (* Reachability: each of these must be violated, or the model would hold vacuously. *)
 
-NeverSuccess == \A c \in Csns : told[c] # "success"
-NeverAcceptedAtOnce == [][~(sState' = "open" /\ sState # "waiting" /\ sState # "open")]_vars
-NeverSecondSuccess == ~\A c \in Csns : told[c] = "success"
-NeverRefusesNumber == [][~(cState = "open" /\ cState' = "over" /\ told'[cCsn] = "failure"
-                           /\ abandoned' = abandoned /\ END(cCsn, "server") \notin net)]_vars
-NeverServerAbort == \A c \in Csns : sTold[c] # "abort"
-==============================================================================
+NeverSuccess == \A x \in Csns : ~(told[x] = "success" /\ sTold[x] = "success")
+NeverAcceptedAtOnce == [][~(sState' = "open" /\ sState # "open" /\ taken' # taken)]_vars
+NeverSecondSuccess == ~\A x \in Csns : told[x] = "success"
+NeverRefusesNumber ==
+    ~\E m \in net : /\ m.type = "END" /\ m.from = "client" /\ m.kind = "abort"
+                    /\ m.csn = c.csn /\ c.peer # Unknown /\ m.peer # c.peer
+NeverServerAbort ==
+    ~(<<"server", s.csn>> \in abandoned /\ <<"client", s.peer>> \notin abandoned /\ told[s.peer] = "failure")
+NeverLeavesEnd == ~(sState = "open" /\ sTold[s.peer] = "success" /\ cState = "open")
+NeverHeldBack == \A p \in pending : Cardinality(p.held) < 2
+NeverOutOfOrder == s.held = {}
+NeverDisowned ==
+    ~\E m \in net : /\ m.type = "END" /\ m.from = "server" /\ m.kind = "unknown"
+                    /\ m.csn = c.peer /\ m.peer = c.csn /\ cState = "over" /\ abandoned = {}
+=============================================================================

@@ -20,10 +20,22 @@ from typing import Any, Protocol
 
 from bentpipe_conformance.modelling.rejection import Module
 
-Value = int | bool | str | frozenset[int] | Mapping[int, int]
-"""What a field of a step can be; a set of numbers comes from a JSON array. A mapping is a function
-of TLA+; the trace module has to extend TLC."""
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of TLA+ within a step, a message for example."""
+
+    fields: tuple[tuple[str, int | bool | str], ...]
+
+    def text(self) -> str:
+        """The record in TLA+."""
+        members = ", ".join(f"{name} |-> {tla(value)}" for name, value in self.fields)
+        return f"[{members}]"
+
+
+Value = int | bool | str | frozenset[int] | Mapping[int, int] | Record | tuple[Record, ...]
+"""What a field of a step can be; a set of numbers comes from a JSON array. A mapping is a function
+of TLA+; the trace module has to extend TLC. Several records are a set of them."""
 
 LARGEST = 2**31 - 1
 """TLC's numbers end here."""
@@ -55,6 +67,10 @@ def tla(value: Value) -> str:
         return str(value)
     if isinstance(value, str):
         return json.dumps(value)
+    if isinstance(value, Record):
+        return value.text()
+    if isinstance(value, tuple):
+        return "{" + ", ".join(record.text() for record in value) + "}"
     if isinstance(value, Mapping):
         pairs = " @@ ".join(f"{number} :> {value[number]}" for number in sorted(value))
         return f"({pairs})" if pairs else "<<>>"

@@ -12,8 +12,11 @@ from bentpipe_conformance.modelling.binding import Binding, Step, TraceProblem
 from bentpipe_conformance.modelling.exchanges import STP_DATA
 from bentpipe_conformance.modelling.rejection import follow
 from bentpipe_conformance.modelling.segments import SACK_NEWRENO
+from bentpipe_conformance.modelling.sessions import STP_CONN
 
-BINDINGS: dict[str, Binding] = {binding.protocol: binding for binding in (SACK_NEWRENO, STP_DATA)}
+BINDINGS: dict[str, Binding] = {
+    binding.protocol: binding for binding in (SACK_NEWRENO, STP_DATA, STP_CONN)
+}
 """The table of every protocol whose traces can be checked."""
 
 

@@ -34,8 +34,8 @@ from bentpipe_reference.stp.packets import (
 from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sequence import PACKET_MASK, newer
-from bentpipe_reference.stp.states import State
-from bentpipe_reference.stp.tracing import step_record
+from bentpipe_reference.stp.states import TAGGED, State
+from bentpipe_reference.stp.tracing import packet_values, step_record
 from bentpipe_reference.stp.without import WithoutConnection
 
 _A, _C, _R = int(Flags.A), int(Flags.C), int(Flags.R)
@@ -120,6 +120,8 @@ class Conditions:
         self.remembered = False
         self._without = without
         self._trace = trace
+        self.handled: Packet | None = None  # for the trace: what arrived last, what was answered
+        self.untold: list[Packet] = []
         if trace is not None:
             self.outgoing.on_step = self._note
         self._outbox: list[Packet] = []
@@ -144,6 +146,8 @@ class Conditions:
                 return
             self._budget -= octets
         self._outbox.append(packet)
+        if self._trace is not None and packet.type not in TAGGED:
+            self.untold.append(packet)
 
     def affords(self, octets: int) -> bool:
         """STP-SEC-001: at most three times what came from an address not yet proven."""
@@ -171,6 +175,10 @@ class Conditions:
         n_r = 0 if self.receiver is None else self.receiver.vr_r & PACKET_MASK
         other = self.peer_csn if peer_csn is None else peer_csn
         return End(*self.ports, self.tag, flags, n_r, reason, self.csn, other or 0)
+
+    def _note_packet(self, name: str, now: float, packet: Packet, row: str) -> None:
+        if self._trace is not None:
+            self._note(name, now, packet_values(packet) | {"row": row})
 
     def _note(self, name: str, now: float | None, values: dict[str, Any]) -> None:
         if self._trace is not None:

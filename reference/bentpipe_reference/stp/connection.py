@@ -14,7 +14,6 @@ from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.sender import Source
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import CELLS, TAGGED, Row, State
-from bentpipe_reference.stp.tracing import packet_values
 
 _A, _C = int(Flags.A), int(Flags.C)
 
@@ -160,6 +159,7 @@ class Connection(Procedures):
             Whether the packet is to be handled again, as in the state idle: the connection is gone.
         """
         self.arrived(octets)
+        self.handled = packet
         kind = packet.type
         if kind in TAGGED and not self.tag_is_right(packet.tag):
             return False
@@ -205,8 +205,8 @@ class Connection(Procedures):
             self.state = row.next
         if isinstance(packet, Bgak) and not self.proven and self.has_both_csns(packet):
             self.proven = True
-        if self._trace is not None and packet.type not in TAGGED:
-            self._note("receive", now, packet_values(packet, row.when))
+        if packet.type not in TAGGED or before is State.INCOMING:
+            self._note_packet("receive", now, packet, row.when)
         return False
 
     def transmit(self, now: float) -> list[Packet]:
@@ -220,8 +220,14 @@ class Connection(Procedures):
             if self._begin is None:
                 self._send_first_begin(now)
             self._send_early(now)
+        if self.untold:
+            self._note("put", now, {})
         outbox, self._outbox = self._outbox, []
         return outbox
+
+    def gone(self, now: float) -> None:
+        """The endpoint has forgotten this connection."""
+        self._note("gone", now, {})
 
     def _send_data(self, now: float) -> None:
         sender = self.outgoing.sender

@@ -21,6 +21,7 @@ from bentpipe_reference.stp.events import Events, TraceSink
 from bentpipe_reference.stp.packets import Begin, Packet
 from bentpipe_reference.stp.pending import PendingCalls
 from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.tracing import stray_record
 from bentpipe_reference.stp.without import WithoutConnection
 
 Address = tuple[Any, ...]
@@ -63,7 +64,8 @@ class StpEndpoint:
         self._random = random.Random(seed)
         self._csns = (config.csn_class or CsnGenerator)(self._random, config.csn)
         self._peers = PeerCache(config.peers_remembered)
-        self._without = (config.without_class or WithoutConnection)(config, self, self._put)
+        self._without = (config.without_class or WithoutConnection)(config, self, self._answer)
+        self._answers: list[Packet] = []
         self._pseudo_header = pseudo_header
         self._trace = trace
         self._ports: set[int] = set()
@@ -141,6 +143,7 @@ class StpEndpoint:
                 received = 0 if owner is None else octets
                 connection = owner or connection
             again = connection.receive(packet, received, now)
+            self._note_answers(packet, now)
             if connection.events:
                 self._eventful[connection] = None
             if connection.state is State.READY and not connection.remembered:
@@ -151,6 +154,7 @@ class StpEndpoint:
             self._settle(connection, now)
         self._arriving = octets
         self._without.receive(packet, peer, now)
+        self._note_answers(packet, now, always=key not in self.connections)
 
     def advance(self, now: float) -> None:
         """Run every timer that is due at ``now``."""
@@ -257,6 +261,17 @@ class StpEndpoint:
     def _is_live(self, connection: Connection) -> bool:
         return self.connections.get(_key(connection)) is connection or connection in self._pending
 
+    def _answer(self, peer: Address, packet: Packet) -> None:
+        """Send what belongs to no connection."""
+        self._put(peer, packet)
+        if self._trace is not None:
+            self._answers.append(packet)
+
+    def _note_answers(self, packet: Packet, now: float, *, always: bool = False) -> None:
+        if self._trace is not None and (always or self._answers):
+            self._trace(stray_record(packet, self._answers, now))
+            self._answers = []
+
     def _put(self, peer: Address, packet: Packet) -> None:
         pseudo = b"" if self._pseudo_header is None else self._pseudo_header(peer)
         self._outbox.append((peer, encode(packet, pseudo)))
@@ -296,6 +311,7 @@ class StpEndpoint:
 
     def _forget(self, connection: Connection, now: float) -> None:
         key = _key(connection)
+        connection.gone(now)
         self._alarms.pop(connection, None)
         self._pending.discard(connection)
         self._unproven.pop(connection, None)

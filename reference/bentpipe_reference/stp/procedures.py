@@ -50,6 +50,7 @@ class Procedures(Conditions):
 
     def take_call(self, begin: Begin, octets: int, now: float, *, confirmed: bool) -> None:
         """Section 5.2: a BEGIN of so many octets; open at once, or wait for confirmation."""
+        self.handled = begin
         self.proven = False
         self.was_called = True
         self.arrived(octets)
@@ -67,6 +68,7 @@ class Procedures(Conditions):
             self._asked_at = now
             self._confirm_until = now + self.confirmation_time()
             self.put(self.bgak(_C))
+        self._note_packet("called", now, begin, "")
 
     def confirmation_time(self) -> float:
         """STP-SEC-002."""

@@ -20,16 +20,26 @@ Those of data transfer:
 The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
 ``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last three the receiver's
 ``vr_r``, ``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded;
-numbers in a report are as the sender reads them.
+numbers in a report are as the sender reads them. ``send`` and ``sd`` have ``fin`` as well. What
+arrived has ``tag``, that of the packet, and ``packet``, its type: an ``sd`` with another type is an
+early SD, handed over when that packet opened the connection.
 
-Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there is one, ``vr_r``:
+Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there is one, ``vr_r``, and
+but for ``outcome`` with ``sent``, the BEGINs, BGAKs, ENDs and ENDAKs that left since the last:
 
 ``begin``         a BEGIN left (``first`` tells whether for the first time)
-``receive``       ``packet``: what arrived; ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``,
-                  ``reason`` where it has them; ``row``: the condition of the state table's row
+``called``        a BEGIN made this connection; the fields of a ``receive``
+``receive``       ``packet``: what arrived, apart from data and reports on it, except in state 3;
+                  ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``, ``reason``, ``tag``, ``n_s``,
+                  ``octets`` (of data) where it has them; ``row``: the condition of the state
+                  table's row
 ``release``       an END left
+``put``           something left that answers nothing
 ``outcome``       ``result``: ``success`` or ``failure``, what the user was told; ``reason``; it
                   comes before the ``receive`` that brought it about
+``gone``          the endpoint has forgotten the connection
+``stray``         what arrived belongs to no connection, or was answered without it: the fields of
+                  a ``receive``, but ``end``, ``peer_end`` and ``state`` are null
 """
 
 from __future__ import annotations
@@ -37,7 +47,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from bentpipe_reference.stp.packets import Packet
+from bentpipe_reference.stp.packets import Flags, Packet
 from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap
 
 if TYPE_CHECKING:
@@ -45,7 +55,8 @@ if TYPE_CHECKING:
 
 _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
 _RECEIVER_EVENTS = frozenset({"sd", "poll_arrives", "announce"})
-_FIELDS = ("n_r", "csn", "peer_csn", "iss", "flags", "reason")
+_ARRIVALS = frozenset({"stat", "ustat", "sd", "poll_arrives"})
+_FIELDS = ("n_r", "n_s", "csn", "peer_csn", "iss", "flags", "reason", "tag")
 
 
 class StpTrace:
@@ -71,7 +82,7 @@ def step_record(
     connection: Conditions, name: str, now: float | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """One event with the variables after it."""
-    record = {
+    record: dict[str, Any] = {
         "event": name,
         "time": None if now is None else round(now, 9),
         "end": connection.csn,
@@ -86,20 +97,39 @@ def step_record(
         record |= _receiver_variables(connection)
     else:
         record |= values
+        if name != "outcome":
+            record["sent"] = [packet_values(packet) for packet in connection.untold]
+            connection.untold = []
         sender = connection.outgoing.sender
         for variable in ("vt_s", "vt_a", "vt_ms"):
             record[variable] = getattr(sender, variable) - sender.iss
         if connection.receiver is not None:
             record["vr_r"] = connection.receiver.vr_r - connection.receiver.iss
+    if name == "send":
+        record["fin"] = values["n"] == connection.outgoing.sender.fin_number
+    elif name in _ARRIVALS and connection.handled is not None:
+        packet = connection.handled
+        record |= {"packet": packet.type.name, "tag": packet.tag}
+        if name == "sd":
+            record["fin"] = bool(packet.flags & Flags.FIN)
     return record
 
 
-def packet_values(packet: Packet, row: str) -> dict[str, Any]:
-    """What a ``receive`` event tells of a packet."""
-    values: dict[str, Any] = {"packet": packet.type.name, "row": row}
+def stray_record(packet: Packet, answers: list[Packet], now: float) -> dict[str, Any]:
+    """The event of a packet that belongs to no connection."""
+    record: dict[str, Any] = {"event": "stray", "time": round(now, 9), "end": None}
+    record |= {"peer_end": None, "state": None, **packet_values(packet)}
+    return record | {"sent": [packet_values(answer) for answer in answers]}
+
+
+def packet_values(packet: Packet) -> dict[str, Any]:
+    """What the trace tells of a packet."""
+    values: dict[str, Any] = {"packet": packet.type.name}
     for field in _FIELDS:
         if hasattr(packet, field):
             values[field] = int(getattr(packet, field))
+    if hasattr(packet, "data"):
+        values["octets"] = len(packet.data)
     return values
 
 

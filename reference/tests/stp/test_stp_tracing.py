@@ -147,8 +147,27 @@ def test_connection_events_tell_rows_and_numbers(stp: Any) -> None:
     script.arrive(script.end(flags=4))
     rows = [(e["packet"], e["row"]) for e in trace.events if e["event"] == "receive"]
     assert rows == [("BGAK", "both CSNs right"), ("BEGIN", ""), ("END", "valid, A flag")]
-    assert [event["event"] for event in trace.events][-2:] == ["outcome", "receive"]
-    assert trace.events[-1]["peer_csn"] == 0x7777_1234
+    assert [event["event"] for event in trace.events][-3:] == ["outcome", "receive", "gone"]
+    assert trace.events[-2]["peer_csn"] == 0x7777_1234
+
+
+def test_events_tell_what_was_sent_since_the_last(stp: Any) -> None:
+    trace = StpTrace()
+    script = stp(trace=trace.add)
+    script.ready()
+    script.arrive(script.begin(csn=5))
+    script.arrive(script.end(flags=4))
+    sent = [[packet["packet"] for packet in e["sent"]] for e in trace.events if "sent" in e]
+    assert sent == [["BGAK"], [], ["BGAK"], ["ENDAK"], []]
+
+
+def test_packet_without_a_connection_told_with_its_answer(stp: Any) -> None:
+    trace = StpTrace()
+    script = stp(trace=trace.add)
+    script.arrive(script.end(flags=4))
+    (event,) = trace.events
+    assert (event["event"], event["end"], event["packet"]) == ("stray", None, "END")
+    assert [packet["packet"] for packet in event["sent"]] == ["ENDAK"]
 
 
 def test_no_trace_costs_no_records(stp: Any) -> None:

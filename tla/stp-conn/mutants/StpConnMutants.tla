@@ -3,13 +3,13 @@
 EXTENDS MCStpConn
 
 (* A BEGIN is believed without a look at its number.                                                  *)
-AnyBegin(csn) == csn # sCsn
+AnyBegin(csn) == TRUE
 
 (* Data is accepted at once even if nothing is known of the client.                                   *)
 AlwaysKnown == TRUE
 
 (* A confirmation needs no number.                                                                    *)
-AnyEcho(m) == TRUE
+AnyEcho(m, p) == TRUE
 
 (* An SD of any incarnation is taken.                                                                 *)
 AnySd(m) == TRUE
@@ -18,32 +18,46 @@ AnySd(m) == TRUE
 AnyEnd(m) == TRUE
 
 (* The FIN is taken when it arrives, whatever is missing.                                             *)
-FinAtOnce(n) == n = sRcv \/ n = Fin
+FinAtOnce(e) == e.rfin # None
 
 (* Success is reported when anything is acknowledged.                                                 *)
-FirstAckIsSuccess(r) == TRUE
+FirstAckIsSuccess(e) == e.acked > 0
+
+(* Success is reported once the peer's stream has ended.                                              *)
+PeerIsFinished(e) == Finished(e)
 
 (* An aborted connection is reported as a success.                                                    *)
 AbortIsSuccess == "success"
 
 (* The early credit is forgotten.                                                                     *)
-NoEarlyCredit(n) == cState \in {"begun", "open"}
+NoEarlyCredit == cState \in {"begun", "open"}
 
 (* A server that counts its numbers from somewhere else.                                              *)
-StrangeNumber == epoch + 3
+StrangeNumber == base + 5 + Sum(taken, Connections)
 
 (* The server waits for a number it never gave.                                                       *)
-NeverConfirmed(m) == FALSE
+NeverConfirmed(m, p) == FALSE
 
 (* Another number of the server goes unnoticed.                                                       *)
 Unnoticed(own) == FALSE
 
 (* The client confirms another number as well, on the same connection.                                *)
-ConfirmsAgain(own) == cEcho' = own /\ UNCHANGED <<cState, told, cAcked>>
+ConfirmsAgain(own) ==
+    /\ c' = [c EXCEPT !.peer = own] /\ UNCHANGED <<cState, told>>
+    /\ Emit({ClientConfirms(own)}, {})
 
 (* A BGAK acknowledges the data of a BEGIN that still waits for confirmation.                         *)
 AcknowledgedUnseen == 1
 
 (* SDs are taken in whatever order they come, again and again.                                        *)
-AnyTurn(n) == TRUE
+TakesAny(e, n, fin) == [e EXCEPT !.rcv = n + 1]
+HandsAny(e, f, n) == <<n>>
+
+(* A connection ends when the client's BEGIN of another arrives.                                      *)
+Yields(m) ==
+    /\ ServerOver("failure") /\ UNCHANGED s
+    /\ Emit({END("server", s.csn, s.peer, "abort", 0)}, {})
+
+(* A hint that names the tag only ends the connection.                                                *)
+BelievesHint == Over("failure") /\ Emit({}, {})
 =============================================================================
