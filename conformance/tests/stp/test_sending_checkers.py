@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.selftest.stp_story import StpStory
-from bentpipe_conformance.stp.wire import END, FIN, POLL, SD, SDP, STAT, USTAT, A
+from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, FIN, POLL, SD, SDP, STAT, USTAT, A
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
@@ -154,6 +154,12 @@ def test_polls_after_silences_of_the_least_length() -> None:
     for n_ps, wait in ((2, 0.99999), (3, 2.0), (4, 4.0)):
         story.iut(POLL, 6, n_ps=n_ps, after=wait)
     assert later(story).verdicts("STP-DT-004") == PASS
+
+
+def test_early_poll_of_a_caller_is_repeated_by_no_timer() -> None:
+    story = StpStory().iut(BEGIN).iut(SDP, 0, data=DATA, after=0.1).iut(BEGIN, after=7.0)
+    story.tester(BGAK, 0, after=0.6).iut(POLL, 1, n_ps=2, after=0.1)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
 
 
 def test_stat_ends_a_doubled_wait() -> None:

@@ -17,7 +17,7 @@ class Congestion:
         smss: most user data in one SD.
         cwnd: the congestion window.
         ssthresh: below it is slow start.
-        reported: whether a valid STAT has come (STP-CG-002).
+        reported: whether a valid STAT has shown that an SD has arrived (STP-CG-002).
         reduced_at: serial number of the newest transmission at the last reduction, 0 before one.
         first_retransmission: the next retransmission need not wait for the window (STP-CG-006).
     """

@@ -222,7 +222,7 @@ class Outgoing:
             n_ps = report.n_ps or 0
             self.rtt.answered(n_ps, now)
             self.polling.answered(now, outstanding=sender.vt_ps > n_ps)
-            self.congestion.reported = True
+            self.congestion.reported = self.congestion.reported or report.reported
             self._react(report)
         if self.on_step is not None:
             values: dict[str, Any] = {"n_r": stat.n_r, "n_mr": stat.n_mr, "n_ps": stat.n_ps}

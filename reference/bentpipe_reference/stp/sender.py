@@ -62,6 +62,7 @@ class Report:
         lost: SDs newly queued for retransmission.
         new_loss: whether one of them calls for a reduction (STP-CG-005).
         flight: octets in flight before.
+        reported: whether an SD is newly reported as arrived.
     """
 
     n_ps: int | None
@@ -69,6 +70,7 @@ class Report:
     arrived: int = 0
     lost: int = 0
     new_loss: bool = False
+    reported: bool = False
 
 
 class Sender:
@@ -356,6 +358,7 @@ class Sender:
     def release(self, number: int, report: Report) -> None:
         """STP-DT-010: an SD has arrived and is not kept any longer."""
         entry = self._kept.pop(number)
+        report.reported = True
         self.acknowledged += len(entry.data)
         if not entry.queued:
             self.flight -= entry.size

@@ -60,6 +60,17 @@ def test_wide_window_lets_a_third_more_fly_once_a_stat_has_come(stp: Any) -> Non
     assert sender.flight == 16_000
 
 
+def test_stat_that_shows_no_arrival_widens_nothing(stp: Any) -> None:
+    script = with_window(stp, 12, 60)
+    script.flush()
+    script.run(until=script.now + 1.1)
+    congestion, sender = script.connection.outgoing.congestion, script.connection.outgoing.sender
+    script.arrive(script.stat(0, sender.vt_ps))
+    assert congestion.flight_limit() == congestion.cwnd
+    script.arrive(script.stat(1, sender.vt_ps))
+    assert congestion.flight_limit() > congestion.cwnd
+
+
 def test_small_window_is_all_that_flies(stp: Any) -> None:
     congestion = stp().ready().outgoing.congestion
     congestion.reported = True

@@ -8,7 +8,7 @@ type congestion struct {
 	smss           int
 	counted        int  // octets reported as arrived since the last growth in congestion avoidance
 	most           int  // the window needs no more
-	answered       bool // a valid STAT has come
+	answered       bool // a valid STAT has shown that an SD has arrived
 }
 
 const unlimited = 1 << 40

@@ -35,7 +35,6 @@ func (s *sender) stat(now instant, p *packet) bool {
 		s.rtt.measure(now - s.polled[p.nPS%pollRecord])
 	}
 	s.vtPA = p.nPS
-	s.window.answered = true
 	s.unanswered, s.unheard = never, false
 	s.silences, s.inRow, s.silentFrom = 0, 0, never
 	r := s.begin(p.sequence, p.nMR)
@@ -50,6 +49,7 @@ func (s *sender) stat(now instant, p *packet) bool {
 			}
 		}
 	}
+	s.window.answered = s.window.answered || r.shown
 	r.finish(p.sequence)
 	return true
 }
@@ -85,6 +85,7 @@ type report struct {
 	s      *sender
 	flight int  // before it
 	grown  int  // octets newly arrived that may grow the window
+	shown  bool // it shows an SD as arrived that no report had
 	loss   bool // a transmission made after the last reduction is lost
 }
 
@@ -103,7 +104,7 @@ func (r *report) arrived(sd *outgoing) {
 	if sd.arrived {
 		return
 	}
-	sd.arrived = true
+	sd.arrived, r.shown = true, true
 	if !sd.queued {
 		r.s.flight -= sd.octets()
 	}

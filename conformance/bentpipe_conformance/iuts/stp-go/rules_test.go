@@ -298,6 +298,19 @@ func TestMissingSDIsSentAgainOnlyIfItsStampIsBelowTheSTATs(t *testing.T) {
 	}
 }
 
+func TestSTATThatShowsNoArrivalWidensNothing(t *testing.T) {
+	s := sending(t)
+	snd := &s.conn(portChargen).snd
+	s.hear(s.stat(0, snd.vtPS))
+	if snd.window.answered {
+		t.Error("a STAT that only proves the address")
+	}
+	s.hear(s.stat(1, snd.vtPS))
+	if !snd.window.answered {
+		t.Error("a STAT that shows SD 0")
+	}
+}
+
 func TestFlightLimitIsAThirdMoreInALargeWindowOnceASTATHasCome(t *testing.T) {
 	w := congestion{}
 	w.start(1000, 10, 100)

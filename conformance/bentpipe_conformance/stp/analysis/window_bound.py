@@ -47,7 +47,7 @@ class Bounded:
         window: the largest congestion window, octets.
         used: the same where an unused window does not grow (STP-CG-010).
         wide_from: the window from which on more than it may be in flight, octets; infinity before
-            the first STAT.
+            the first STAT that shows an arrival.
         phase: what bounded it.
         exempt: it is the retransmission that need not wait for the window (STP-CG-006).
         reduction: the report of the last reduction, None when there was none.
@@ -149,7 +149,7 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
                 bound.collapse(event.time, flying.octets)
                 used.collapse(event.time, flying.octets)
             waiting.heard(event)
-            if event.is_stat:
+            if event.is_stat and (event.n_r > 0 or len(event.elements) > 2):
                 wide_from = LOW_WINDOW * smss(flow)
             before = flying.octets
             halved = [(item, item.counted(before)) for item in (bound, used)]

@@ -84,7 +84,9 @@ def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, P
         elif isinstance(event, PollSent):
             if start is not None:
                 yield start, quiet, event
-            start = event if event.vt_a < event.vt_s else None
+            # Before the connection is open no timer repeats POLLs (section 5.1).
+            open_ = event.time >= flow.established
+            start = event if open_ and event.vt_a < event.vt_s else None
             quiet = max(0.0, event.time - heard)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             # Only a STAT ends the doubling (STP-PL-007).
