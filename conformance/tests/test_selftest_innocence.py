@@ -27,6 +27,13 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
     assert {"STP-DT-003", "STP-DT-018", "STP-PL-006", "STP-CC-025"} <= passed
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [40, 46, 70, 95, 107, 124, 128, 190, 199, 226, 254])
+def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:
+    """Reports without arrivals, listeners not trusted yet, small packets at a maximum rate, ..."""
+    assert hear("stp", seed).accusations == ()
+
+
 def test_transfer_of_one_seed_is_the_same_again() -> None:
     first, second = ([side.trace.packets for side in transfer(STP, SEEDS[0])] for _ in range(2))
     assert first == second

@@ -97,6 +97,14 @@ def test_poll_just_before_an_sd_of_a_user_who_may_have_just_written_says_nothing
     assert story.verdicts("STP-PL-005") == set()
 
 
+def test_burst_of_a_listener_that_may_not_send_more_yet_says_nothing() -> None:
+    story = StpStory().opened(known=True)
+    for number in range(3):
+        story.iut(SD, number, data=DATA)
+    story.tester(STAT, 0, n_ps=0, after=0.6).iut(SD, 3, data=DATA).tester(SD, 0, after=1.0)
+    assert story.verdicts("STP-PL-003") == set()
+
+
 def test_fin_of_a_begin_needs_no_poll() -> None:
     story = StpStory().iut(BEGIN, data=DATA, flags=FIN).tester(BGAK, 1, after=0.6)
     assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-004") == set()

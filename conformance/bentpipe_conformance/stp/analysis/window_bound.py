@@ -2,14 +2,15 @@
 
 What is hidden is resolved in the IUT's favour: the window begins at the most that STP-CG-001
 permits, everything that arrives makes it grow, and a loss that may belong to an earlier reduction
-makes no new one. An SD that does not fit into this window fits into no permitted one.
+makes no new one. It may have made one all the same, and then spares a later one; both are followed,
+and the larger window counts. An SD that does not fit into this window fits into no permitted one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
@@ -51,6 +52,7 @@ class Bounded:
         phase: what bounded it.
         exempt: it is the retransmission that need not wait for the window (STP-CG-006).
         reduction: the report of the last reduction, None when there was none.
+        certain: whether that report has to have made one.
         threshold: ssthresh, octets; what the last reduction left of the window.
     """
 
@@ -61,6 +63,7 @@ class Bounded:
     phase: Phase
     exempt: bool
     reduction: ReportHeard | None
+    certain: bool
     threshold: float
 
     def limit(self, margin: int = 0) -> float:
@@ -86,6 +89,7 @@ class _Bound:
     reduced_at: float = -math.inf
     reduction: ReportHeard | None = None
     exempt: bool = False
+    before: float = 0.0
 
     def grow(self, octets: int) -> None:
         """STP-CG-003, STP-CG-004."""
@@ -101,25 +105,108 @@ class _Bound:
             self.arrived -= self.window
             self.window += self.smss
 
-    def grow_little(self, octets: int, flight: int) -> None:
-        """STP-CG-010: only a window of which ``flight`` is half or more may have grown."""
-        self.window = max(self.window, min(self.window + octets, 2 * flight + self.smss))
+    def grow_little(self, octets: int, flight: int, since: int) -> None:
+        """STP-CG-010: a window of which ``flight`` was half or more may have grown.
 
-    def counted(self, flight: int) -> float:
-        """What a reduction halves: no more than the window counts of what is in flight."""
-        return min(flight, self.window)
+        When the SD left, such a window held twice ``flight`` at most; ``since`` octets were
+        reported as arrived between then and now.
+        """
+        most = 2 * flight + since + self.smss
+        self.window = max(self.window, min(self.window + octets, most))
 
-    def reduce(self, report: ReportHeard, counted: float) -> None:
-        """STP-CG-005."""
-        self.threshold = self.window = max(counted / 2, 2 * self.smss)
+    def look(self) -> None:
+        """A report is about to be worked off: a reduction counts with the window before it."""
+        self.before = self.window
+
+    def reduce(self, report: ReportHeard, flight: int) -> None:
+        """STP-CG-005: ``flight`` was in flight before the report."""
+        self.threshold = self.window = max(min(flight, self.before) / 2, 2 * self.smss)
         self.phase, self.arrived, self.since = "reduced", 0.0, 0.0
         self.reduced_at, self.reduction, self.exempt = report.time, report, True
 
     def collapse(self, time: float, flight: int) -> None:
         """STP-CG-007."""
-        self.threshold = max(self.counted(flight) / 2, 2 * self.smss)
+        self.threshold = max(min(flight, self.window) / 2, 2 * self.smss)
         self.window = self.smss
         self.phase, self.arrived, self.reduced_at = "silence", 0.0, time
+
+
+@dataclass(slots=True)
+class _Course:
+    """One course that the window may have taken.
+
+    Attributes:
+        bound: the largest window.
+        used: the same where an unused window does not grow (STP-CG-010).
+    """
+
+    bound: _Bound
+    used: _Bound
+
+    def loses(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> bool:
+        """Reduce if a transmission made at ``lost_at`` cannot belong to an earlier reduction."""
+        if lost_at <= self.bound.reduced_at + PROCESSING_S + error:
+            return False
+        self.reduce(report, flight)
+        return True
+
+    def reduce(self, report: ReportHeard, flight: int) -> None:
+        self.bound.reduce(report, flight)
+        self.used.reduce(report, flight)
+
+    def copy(self) -> _Course:
+        return _Course(replace(self.bound), replace(self.used))
+
+
+class _Courses:
+    """The course in which a doubtful loss makes no reduction, and others in which it did."""
+
+    def __init__(self, smss: int) -> None:
+        window = float(MOST_INITIAL_WINDOW * smss)
+        self.main = _Course(_Bound(smss, window), _Bound(smss, window))
+        self.others: list[_Course] = []
+
+    @property
+    def all(self) -> list[_Course]:
+        return [self.main, *self.others]
+
+    def lose(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> None:
+        """A report shows SDs as lost, the latest transmission of which was made at ``lost_at``."""
+        reduced = self.main.copy()
+        for course in self.others:
+            course.loses(report, lost_at, error, flight)
+        if not self.main.loses(report, lost_at, error, flight):
+            reduced.reduce(report, flight)
+            self.others.append(reduced)
+        kept: list[_Course] = []
+        for course in reversed(self.others):
+            if not any(_serves_better(other, course) for other in (self.main, *kept)):
+                kept.append(course)
+        self.others = kept
+
+    def told(self, sd: SdSent, wide_from: float) -> Bounded:
+        """What is permitted when an SD leaves."""
+        bound = self.main.bound
+        exempt = any(course.bound.exempt for course in self.all) and not sd.new
+        for course in self.all:
+            course.bound.exempt = course.bound.exempt and sd.new
+        return Bounded(
+            sd,
+            max(course.bound.window for course in self.all),
+            max(course.used.window for course in self.all),
+            wide_from, bound.phase, exempt, bound.reduction,
+            all(course.bound.reduction is bound.reduction for course in self.others),
+            bound.threshold,
+        )  # fmt: skip
+
+
+def _serves_better(one: _Course, other: _Course) -> bool:
+    """Whether ``one`` permits no less than ``other``, now and after any further loss."""
+    return (
+        one.bound.window >= other.bound.window
+        and one.used.window >= other.used.window
+        and one.bound.reduced_at >= other.bound.reduced_at
+    )
 
 
 def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
@@ -127,42 +214,42 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
     sender = flow.sender
     if sender is None:
         return
-    size = largest_smss(flow)
-    bound, used = (_Bound(size, float(MOST_INITIAL_WINDOW * size)) for _ in range(2))
+    courses = _Courses(largest_smss(flow))
     idle = idle_flights(flow)
+    delivered = 0
+    before_it: dict[int, int] = {}
     flying, waiting = _Flying(), _Waiting(trips)
     wide_from = math.inf
     for event in flow.events:
         if isinstance(event, SdSent):
             if event.stp.type != BEGIN:
-                exempt = bound.exempt and not event.new
-                yield Bounded(
-                    event, bound.window, used.window, wide_from, bound.phase, exempt,
-                    bound.reduction, bound.threshold,
-                )  # fmt: skip
-                bound.exempt = bound.exempt and event.new
+                yield courses.told(event, wide_from)
             flying.leaves(event)
+            before_it[event.number] = delivered
         elif isinstance(event, PollSent):
             waiting.polled(event)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             if waiting.twice_silent(event.time):
-                bound.collapse(event.time, flying.octets)
-                used.collapse(event.time, flying.octets)
+                for course in courses.all:
+                    course.bound.collapse(event.time, flying.octets)
+                    course.used.collapse(event.time, flying.octets)
             waiting.heard(event)
             if event.is_stat and (event.n_r > 0 or len(event.elements) > 2):
                 wide_from = LOW_WINDOW * smss(flow)
             before = flying.octets
-            halved = [(item, item.counted(before)) for item in (bound, used)]
-            bound.grow(flying.size(event.arrived))
-            used.grow(flying.size([n for n in event.arrived if n not in idle]))
-            for number in event.arrived:
-                if number in idle:
-                    used.grow_little(flying.size([number]), idle[number])
+            delivered += flying.size(event.arrived)
+            for course in courses.all:
+                course.bound.look()
+                course.used.look()
+                course.bound.grow(flying.size(event.arrived))
+                course.used.grow(flying.size([n for n in event.arrived if n not in idle]))
+                for number in event.arrived:
+                    if number in idle:
+                        since = delivered - before_it.get(number, 0)
+                        course.used.grow_little(flying.size([number]), idle[number], since)
             flying.arrive(event.arrived)
-            settled = bound.reduced_at + PROCESSING_S + flow.timing_error
-            if flying.lose(event.wanted) > settled:
-                for item, counted in halved:
-                    item.reduce(event, counted)
+            if event.wanted:
+                courses.lose(event, flying.lose(event.wanted), flow.timing_error, before)
 
 
 @dataclass(slots=True)

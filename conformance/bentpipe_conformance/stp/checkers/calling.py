@@ -94,7 +94,8 @@ def repetitions(
         answered: when something arrived that may have ended the wait, None if nothing did.
     """
     until = flow.until if answered is None else answered
-    waiting = [packet for packet in sent if packet.time <= until]
+    # One that leaves at the very time of the answer is an answer to it.
+    waiting = [packet for packet in sent if answered is None or packet.time < answered]
     if not waiting or waiting[0].stp is None:
         return
     what = name(waiting[0].stp)

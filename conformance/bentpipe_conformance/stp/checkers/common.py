@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -82,6 +83,15 @@ def proven_at(flow: Flow) -> int | None:
         if not packet.outgoing and packet.stp is not None and packet.stp.peer_csn == flow.iut_csn
     ]
     return min((*reports, *bgaks), default=None)
+
+
+def unproven_until(flow: Flow) -> float:
+    """Until when STP-SEC-001 may have held the IUT back, seconds; infinity for always."""
+    if flow.iut_calls:
+        return -math.inf
+    number = proven_at(flow)
+    times = (packet.time for packet in flow.packets if packet.number == number)
+    return next(times, math.inf)
 
 
 RATE_TOLERANCE = 4

@@ -257,12 +257,13 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Findi
 
 
 def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
-    """The first SD after each reduction."""
+    """The first SD after each reduction that has to have been made."""
     seen: ReportHeard | None = None
     for item in _replayed(flow, context):
         if item.reduction is not None and item.reduction is not seen:
             seen = item.reduction
-            yield item
+            if item.certain:
+                yield item
 
 
 @checker("STP-CG-008")

@@ -25,6 +25,7 @@ from bentpipe_conformance.stp.checkers.common import (
     bounded_of,
     rate_gap,
     round_trips_of,
+    unproven_until,
 )
 from bentpipe_conformance.stp.ports import CHARGEN
 from bentpipe_conformance.stp.wire import BEGIN, FIN, SDP
@@ -143,13 +144,14 @@ def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Findi
         return
     initial = int(context.ics.get("initial_window_sds", 4))
     until = surely_low_until(flow, initial)
+    unproven = unproven_until(flow)
     trips = round_trips_of(context)
     # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
     small = LOW_WINDOW * smss(flow) - largest_smss(flow)
     again = {item.sd.packet.number for item in bounded_of(context) if item.window < small}
     for sd, next_time in _bursts_ends(flow, trips, rate_gap(flow, context)):
         at_first = flow.established < sd.time < until and next_time <= until + LEAST_SILENCE_S
-        if not at_first and sd.packet.number not in again:
+        if sd.time <= unproven or not (at_first or sd.packet.number in again):
             continue
         yield from _polls(flow, context, sd, "the last SD of a burst")
 

@@ -9,7 +9,7 @@ from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, MOST_BACKED_OFF_S
-from bentpipe_conformance.stp.checkers.common import At, proven_at, round_trips_of
+from bentpipe_conformance.stp.checkers.common import At, round_trips_of, unproven_until
 from bentpipe_conformance.stp.checkers.polling import SLACK_S
 from bentpipe_conformance.stp.checkers.proving import unanswered_questions
 from bentpipe_conformance.stp.wire import END
@@ -28,10 +28,10 @@ NO_ANSWER = 7
 @checker("STP-PL-007")
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Finding]:
     """The times of POLLs while no report arrives."""
-    if not flow.iut_calls and proven_at(flow) is None:
-        return  # STP-SEC-001 may not permit a POLL
+    unproven = unproven_until(flow)  # STP-SEC-001 may not permit a POLL before
     trips = round_trips_of(context)
-    for start, end in _silences(flow):
+    for silent, end in _silences(flow):
+        start = max(silent, unproven)
         polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
         # New data brings POLLs of its own (STP-PL-003, STP-PL-004).
         fresh = max((sd.time for sd in flow.sds_sent if sd.new and sd.time < end), default=start)
