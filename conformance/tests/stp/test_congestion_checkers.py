@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.selftest.stp_story import CLAIMS, StpStory
-from bentpipe_conformance.stp.wire import POLL, SD, SDP, STAT, USTAT
+from bentpipe_conformance.stp.wire import BEGIN, BGAK, POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
@@ -144,6 +144,36 @@ def test_silence_with_nothing_in_flight_leaves_the_window_alone() -> None:
     stream.n_ps = 2
     stream.hears(after=9.0)
     assert Verdict.FAIL not in stream.sends(6).hears().verdicts("STP-CG-007")
+
+
+def test_rest_with_a_lost_stat_before_it_is_no_silence() -> None:
+    """The STAT for a last POLL is lost, but the one before it acknowledged everything."""
+    stream = Stream().sends(4)
+    stream.story.iut(POLL, 4, n_ps=2, after=0.2).tester(STAT, 4, n_ps=1, after=0.4)
+    stream.n_ps = 2
+    stream.story.tester(SD, 0, after=10.0)
+    stream.sends(4).hears().sends(8)
+    assert Verdict.FAIL not in stream.verdicts("STP-CG-007")
+
+
+def test_early_poll_that_waits_for_the_opening_is_no_silence() -> None:
+    story = StpStory(credit=2048, max_sd=OCTETS).iut(BEGIN)
+    for number in range(3):
+        story.iut(SD, number, data=DATA[:512])
+    story.iut(SDP, 3, data=DATA[:512]).iut(BEGIN, after=1.0).iut(BEGIN, after=2.0)
+    story.tester(BGAK, after=4.7).tester(STAT, 4, after=0.6)
+    for number in range(4, 12):
+        story.iut(SD, number, data=DATA, after=0.001)
+    story.tester(SD, 0, after=2.0)
+    assert Verdict.FAIL not in story.verdicts("STP-CG-007")
+
+
+@pytest.mark.parametrize(("after", "accused"), [(0.04, False), (0.2, True)])
+def test_new_sd_that_crosses_the_report_of_a_loss(after: float, accused: bool) -> None:
+    stream = Stream().sends(10).hears().sends(20).hears().sends(40).hears_gap(30, after=0.1)
+    stream.story.iut(SD, 70, data=DATA, after=after)
+    stream.number = 71
+    assert (Verdict.FAIL in stream.verdicts("STP-CG-005")) == accused
 
 
 @pytest.mark.parametrize(("gap", "verdict"), [(0.01, PASS), (0.0001, FAIL)])

@@ -116,6 +116,12 @@ def test_sd_that_has_arrived_sent_again(after: float, verdict: set[Verdict]) -> 
     assert later(story).verdicts("STP-DT-027") == verdict
 
 
+def test_sd_that_has_arrived_and_that_an_overtaken_report_names_sent_again() -> None:
+    story = sent().tester(STAT, 1, elements=(1, 2, 6), after=RTT).iut(SD, 1, data=DATA, after=0.01)
+    story.tester(USTAT, 1, elements=(2, 3), after=0.3).iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-027")
+
+
 def test_sd_that_a_report_to_be_discarded_named_is_a_matter_of_that_report() -> None:
     story = sent().tester(STAT, 2, n_ps=9, elements=(2, 3, 6), after=RTT)
     story.iut(SD, 2, data=DATA, after=0.01)

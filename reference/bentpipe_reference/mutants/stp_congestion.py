@@ -72,6 +72,13 @@ class GrowsUnused(Congestion):
         return True
 
 
+class HalvesAtSilence(Congestion):
+    """Takes two silences for a loss."""
+
+    def loss_window(self) -> int:
+        return int(self.ssthresh)
+
+
 class SendsInBursts(Pacer):
     """Sends whatever the window permits at once."""
 
@@ -111,6 +118,8 @@ MUTANTS = (
            with_parts(congestion_class=WaitsForRoom), "stp1"),
     Mutant("stp-sleeps-through-silence", "STP-CG-007", "keeps its window through silences",
            with_parts(congestion_class=SleepsThroughSilence), "stp1"),
+    Mutant("stp-halves-at-silence", "STP-CG-007", "halves its window after two silences",
+           with_parts(congestion_class=HalvesAtSilence), "stp1"),
     Mutant("stp-ignores-the-rate", "STP-CG-009", "knows no maximum rate",
            with_parts(pacer_class=IgnoresTheRate), "stp1", "max-rate"),
     Mutant("stp-doubles-the-rate", "STP-CG-009", "sends at twice its maximum rate",

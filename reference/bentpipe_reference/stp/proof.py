@@ -14,7 +14,7 @@ class Proof:
 
     Args:
         initial: seconds without a packet of the peer before the first.
-        begins: BEGINs sent, each of which the peer may answer with a BGAK without C flag.
+        begins: BEGINs sent; late answers to all but the one that opened the connection may come.
         patience: seconds without a packet of the peer after the first, until it is given up.
         now: when the connection opened, by such a BGAK.
     """
@@ -23,18 +23,19 @@ class Proof:
         self._initial = initial
         self._begins = begins
         self._patience = patience
-        self._answers = 1
+        self._answers = 0
+        self._asked = False
         self._unanswered_since = math.inf
         self.heard(now)
 
     @property
     def is_accepted(self) -> bool:
         """Whether one of the BGAKs that came must have been an answer: BEGINs explain the rest."""
-        return self._answers > self._begins
+        return self._answers >= self._begins
 
     def answered(self) -> None:
-        """A BGAK without C flag has come."""
-        self._answers += 1
+        """A BGAK without C flag has come; before the first question it answers none."""
+        self._answers += self._asked
 
     def heard(self, now: float) -> None:
         """A packet of the connection has come."""
@@ -46,6 +47,7 @@ class Proof:
         """Whether a BGAK has to be sent; it is taken for sent."""
         if now < self._at:
             return False
+        self._asked = True
         self._unanswered_since = min(self._unanswered_since, now)
         self._wait *= 2
         self._at = now + self._wait

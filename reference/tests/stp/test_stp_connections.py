@@ -63,8 +63,9 @@ def test_outgoing_bgak_that_covers_the_data_acknowledges_it(stp: Any) -> None:
     script.call(b"data")
     answers = script.arrive(script.bgak(n_r=ISS + 1))
     assert answers == [] and not script.connection.outgoing.sender.unacknowledged
-    script.arrive(script.sd(0), script.bgak(n_r=ISS + 1))
-    assert script.run(until=100.0) == [], "the peer has shown itself (STP-CC-030, STP-CC-032)"
+    script.arrive(script.sd(0))
+    sent = [packet for _, packet in script.run(until=100.0)]
+    assert Poll not in map(type, sent), "the peer has shown itself (STP-CC-030)"
 
 
 def test_outgoing_bgak_that_does_not_cover_the_data_makes_it_poll(stp: Any) -> None:

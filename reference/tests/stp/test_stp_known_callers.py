@@ -124,9 +124,17 @@ def test_trusted_caller_does_not_take_late_answers_to_its_begins_for_accepted(st
     script.arrive(script.bgak(), script.poll(0, 1))
     script.now = 2.2
     script.arrive(script.bgak())
-    assert proofs(script, 3.5) == pytest.approx([3.2]), "two BEGINs explain two BGAKs"
+    assert proofs(script, 3.5) == pytest.approx([3.2]), "it had not asked"
+    script.arrive(script.bgak())
+    assert proofs(script, 4.6) == pytest.approx([4.5]), "the second BEGIN explains it"
     script.arrive(script.bgak())
     assert script.run(until=1000.0) == []
+
+
+def test_trusted_caller_takes_no_copy_of_the_first_answer_for_another(stp: Any) -> None:
+    script = trusted(stp)
+    script.arrive(script.bgak())
+    assert proofs(script, 1.3) == pytest.approx([1])
 
 
 @pytest.mark.parametrize("wrong", [{"csn": 5}, {"peer_csn": 5}, {"flags": C}])

@@ -154,7 +154,7 @@ func (c *conn) whileReady(now instant, p *packet) {
 			if p.flags&flagC != 0 {
 				c.accept(0)
 			} else {
-				c.proof.missing--
+				c.proof.answered()
 			}
 		case csnNewer(p.csn, c.peerCSN):
 			c.emit(&packet{

@@ -268,6 +268,7 @@ class _Replay:
         self.flow = flow
         self._since = 0.0
         self._meetings = list(meetings)
+        self._perhaps_confirmed: Packet | None = None
 
     def run(self) -> Flow:
         for packet in self.flow.packets:
@@ -276,11 +277,21 @@ class _Replay:
             while self._meetings and packet.number >= self._meetings[0].packet.number:
                 self._meet(self._meetings.pop(0))
             self._forget(packet.time)
+            self._show_itself(packet, stp)
             self.flow.state_before[packet.number] = self.flow.state
             (self._leaves if packet.outgoing else self._comes)(packet, stp)
         for meeting in self._meetings:
             self._meet(meeting)
         return self.flow
+
+    def _show_itself(self, packet: Packet, stp: Stp) -> None:
+        """What leaves on a call that may have been forgotten shows that it had been confirmed."""
+        confirmed = self._perhaps_confirmed
+        if confirmed is None or self.flow.state is not None:
+            return
+        if packet.outgoing and stp.type in TAGGED:
+            self._perhaps_confirmed = None
+            self._enter(OPEN, confirmed.time)
 
     def _meet(self, meeting: _Meeting) -> None:
         """Another connection on the same ports begins, or is confirmed (STP-CC-033)."""
@@ -462,6 +473,8 @@ class _Replay:
             self._enter(OPEN, packet.time)
             return
         self._other(packet)
+        if both and flow.state is None and flow.established is None and flow.displaced_in is None:
+            self._perhaps_confirmed = packet
         if both and flow.state == CALLED:
             if flow.sender is not None:
                 # Whether its credit counts is not said, so the higher one is granted.

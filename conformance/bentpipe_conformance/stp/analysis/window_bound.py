@@ -25,7 +25,7 @@ from bentpipe_conformance.stp.analysis.window import (
 )
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
 
-PROCESSING_S = 0.02
+PROCESSING_S = 0.1
 """Seconds after a report in which what leaves may have been decided before it was read."""
 
 SLACK_S = 0.05
@@ -124,6 +124,16 @@ class _Bound:
         self.phase, self.arrived, self.since = "reduced", 0.0, 0.0
         self.reduced_at, self.reduction, self.exempt = report.time, report, True
 
+    def overtaken(self, sd: SdSent, within: float) -> None:
+        """What leaves before a report can have been read is in flight when the IUT halves."""
+        report = self.reduction
+        if report is None or sd.time - report.time > within:
+            return
+        flight = sd.flight + max(len(sd.stp.data), 1)
+        half = max(min(flight, self.before) / 2, 2 * self.smss)
+        self.threshold = max(self.threshold, half)
+        self.window = max(self.window, half)
+
     def collapse(self, time: float, flight: int) -> None:
         """STP-CG-007."""
         self.threshold = max(min(flight, self.window) / 2, 2 * self.smss)
@@ -219,15 +229,20 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
     delivered = 0
     before_it: dict[int, int] = {}
     flying, waiting = _Flying(), _Waiting(trips)
+    # Before the connection is open no timer repeats POLLs (section 5.1).
+    established = math.inf if flow.established is None else flow.established
     wide_from = math.inf
     for event in flow.events:
         if isinstance(event, SdSent):
             if event.stp.type != BEGIN:
                 yield courses.told(event, wide_from)
+            for course in courses.all:
+                course.bound.overtaken(event, PROCESSING_S + flow.timing_error)
+                course.used.overtaken(event, PROCESSING_S + flow.timing_error)
             flying.leaves(event)
             before_it[event.number] = delivered
         elif isinstance(event, PollSent):
-            waiting.polled(event)
+            waiting.polled(event, established)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             if waiting.twice_silent(event.time):
                 for course in courses.all:
@@ -292,15 +307,18 @@ class _Waiting:
     since: float | None = None
     newest: int = 0
 
-    def polled(self, poll: PollSent) -> None:
+    def polled(self, poll: PollSent, established: float) -> None:
         self.newest = max(self.newest, poll.n_ps)
         # Silences count while SDs are unacknowledged (STP-PL-007).
-        if self.since is None and poll.vt_a < poll.vt_s:
+        counts = poll.time >= established and poll.vt_a < poll.vt_s
+        if self.since is None and counts:
             self.since = poll.time
 
     def heard(self, report: ReportHeard) -> None:
-        outstanding = report.n_ps is None or self.newest > report.n_ps
-        self.since = report.time if outstanding and self.newest else None
+        outstanding = report.n_ps is not None and self.newest > report.n_ps
+        unacknowledged = report.n_r < report.vt_s
+        # After a USTAT silence may count from the next POLL only.
+        self.since = report.time if outstanding and unacknowledged else None
 
     def twice_silent(self, time: float) -> bool:
         """Whether two silences are over for sure: one silence time, then twice as long."""

@@ -42,10 +42,17 @@ def _asked(flow: Flow, context: Context, begin: At) -> Iterator[Finding]:
     """Whether a BEGIN that came beside a pending call is asked for confirmation."""
     stp = begin.packet.stp
     assert stp is not None
+    if flow.pending_beside >= LEAST_PENDING:
+        return  # the pending call may have made room
     for other in on_same_ports(flow):
-        for reply in answers(other, begin, (BGAK,)):
+        replies = [
+            reply for reply in answers(other, begin, (BGAK,))
+            if reply.packet.stp is not None and reply.packet.stp.peer_csn == stp.csn
+        ]  # fmt: skip
+        # A later one may answer the call's confirmation, or its BEGIN once it is open.
+        for reply in replies[:1]:
             found = reply.packet.stp
-            if found is not None and found.peer_csn == stp.csn and not found.flags & C:
+            if found is not None and not found.flags & C:
                 yield context.violated(
                     "a BEGIN was accepted at once beside a call that waited for confirmation",
                     begin, reply,

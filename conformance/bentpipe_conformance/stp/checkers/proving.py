@@ -23,11 +23,13 @@ class Proving:
         opened: the BGAK that opened the connection.
         steps: packets of the peer, and the caller's questions (which are outgoing).
         accepted: the BGAK after which nothing more has to be proven, None if none came.
+        perhaps: the same if those count that came just before the first question.
     """
 
     opened: Packet
     steps: tuple[Packet, ...]
     accepted: Packet | None
+    perhaps: Packet | None
 
 
 def proving(flow: Flow) -> Proving | None:
@@ -37,9 +39,9 @@ def proving(flow: Flow) -> Proving | None:
         return None
     if flow.state_before.get(opened.number) != CALLING:
         return None
-    left = sum(packet.outgoing for packet in flow.begins)
-    steps = []
-    accepted = None
+    begins = sum(packet.outgoing for packet in flow.begins)
+    steps: list[Packet] = []
+    answers: list[Packet] = []
     for packet in flow.packets:
         stp = packet.stp
         if packet.number <= opened.number or stp is None:
@@ -50,9 +52,20 @@ def proving(flow: Flow) -> Proving | None:
             steps.append(packet)
         elif not packet.outgoing and _shows_the_peer(flow, stp):
             steps.append(packet)
-            left -= stp.type == BGAK and not stp.flags & C
-            accepted = accepted or (packet if left <= 0 else None)
-    return Proving(opened, tuple(steps), accepted)
+            if stp.type == BGAK and not stp.flags & C:
+                answers.append(packet)
+    asked = next((packet for packet in steps if packet.outgoing), None)
+    if asked is None:
+        return Proving(opened, tuple(steps), None, None)
+    surely = [packet for packet in answers if packet.number > asked.number]
+    crossing = asked.time - DUE_S - flow.timing_error
+    perhaps = [packet for packet in answers if packet.time >= crossing]
+    last = begins - 1
+    return Proving(
+        opened, tuple(steps),
+        surely[last] if len(surely) > last else None,
+        perhaps[last] if len(perhaps) > last else None,
+    )  # fmt: skip
 
 
 def _is_bgak(stp: Stp, csn: int | None, peer_csn: int | None) -> bool:
@@ -85,11 +98,16 @@ def known_caller_proves_its_address(flow: Flow, context: Context) -> Iterator[Fi
                     At(found.accepted), At(packet),
                 )  # fmt: skip
             continue
+        if found.perhaps is not None and packet.number > found.perhaps.number:
+            last = packet if not packet.outgoing else last
+            continue
         if waited > _latest(wait) + error:
             yield _missed(context, last, packet, wait)
             return
         if not packet.outgoing:
-            before = last.time + EARLIEST * wait
+            unread = not last.outgoing and waited <= DUE_S + error
+            schedule = last.time + EARLIEST * wait
+            before = min(before, schedule) if unread else schedule
             last, wait = packet, initial
             continue
         crossed = waited <= DUE_S + error and packet.time >= before - error
@@ -105,7 +123,7 @@ def known_caller_proves_its_address(flow: Flow, context: Context) -> Iterator[Fi
         quiet = _end(flow) - found.accepted.time
         if quiet > _latest(initial):
             yield context.holds("no question followed the answer", At(found.accepted))
-    elif _end(flow) - last.time > _latest(wait) + error:
+    elif found.perhaps is None and _end(flow) - last.time > _latest(wait) + error:
         yield _missed(context, last, None, wait)
 
 
@@ -147,7 +165,7 @@ def unanswered_questions(flow: Flow) -> list[tuple[float, float]]:
         elif asked is not None:
             waits.append((asked, packet.time))
             asked = None
-        if packet is found.accepted:
+        if packet is found.perhaps:
             return waits
     if asked is not None:
         waits.append((asked, _end(flow)))

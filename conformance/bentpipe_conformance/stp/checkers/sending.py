@@ -99,7 +99,7 @@ def only_reports_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
     unasked = {item.sd.packet.number: item for item in retransmissions_of(context).unasked}
     for sd in flow.sds_sent:
         item = unasked.get(sd.packet.number)
-        if item is not None and not item.named:
+        if item is not None and (item.arrived is not None or not item.named):
             arrived = item.arrived is not None
             yield context.violated(
                 f"SD {sd.number} was sent again, though "

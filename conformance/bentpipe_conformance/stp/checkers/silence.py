@@ -9,7 +9,7 @@ from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, MOST_BACKED_OFF_S
-from bentpipe_conformance.stp.checkers.common import At, round_trips_of, unproven_until
+from bentpipe_conformance.stp.checkers.common import DUE_S, At, round_trips_of, unproven_until
 from bentpipe_conformance.stp.checkers.polling import SLACK_S
 from bentpipe_conformance.stp.checkers.proving import unanswered_questions
 from bentpipe_conformance.stp.wire import END
@@ -147,7 +147,8 @@ def _unanswered(flow: Flow) -> Iterator[tuple[float, float]]:
     stats = [report.time for report in flow.reports_heard if report.is_stat and not report.fault]
     end = flow.until if flow.ended is None else flow.ended
     for start, until in pairwise([0.0, *(time for time in stats if time < end), end]):
-        # A POLL that left shortly before a STAT arrived is answered by a later one.
-        first = next((poll.time for poll in flow.polls_sent if start < poll.time < until), None)
-        if first is not None:
-            yield first, until
+        # A POLL that left shortly before a STAT arrived is answered by a later one; one that left
+        # shortly after it may have been sent before it was read, and be the last.
+        polls = [poll.time for poll in flow.polls_sent if start < poll.time < until]
+        if polls and polls[-1] > start + DUE_S + flow.timing_error:
+            yield polls[0], until

@@ -10,6 +10,9 @@ from bentpipe_conformance.stp.peer import Peer
 AMPLE = 2048
 """SDs of credit that no window of these cases reaches."""
 
+SILENT_S = 14.0
+"""Seconds in which two silences pass on any path of these tests."""
+
 DIALOGUE, TURN_OCTETS = 30, 1000
 """Turns in which one SD goes each way, and its octets."""
 
@@ -81,6 +84,21 @@ def test_ready_much_to_send_after_a_long_dialogue(peer: Peer) -> None:
 
 def _take_in(connection: Connection, octets: int) -> None:
     connection.serve(lambda: len(connection.reception.stream) >= octets, credit=2)
+
+
+@case("STP-CG-007")
+def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> None:
+    """With nothing in flight any more, one SD goes again, and no more before it is reported."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(40, credit=AMPLE)
+    deadline = peer.now() + SILENT_S
+    while (arrival := connection.next(deadline - peer.now())) is not None:
+        if arrival.polls:
+            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0
+    missing = connection.reception.vr_r, connection.highest
+    connection.stat(elements=missing, n_mr=connection.highest + AMPLE)
+    connection.collect(peer.rtt + 0.5)
+    connection.abort()
 
 
 @case("STP-CG-007")

@@ -372,13 +372,27 @@ def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
 
 
 @case("STP-CC-032", needs=("active_open",))
+def test_calling_answer_comes_twice(peer: Peer) -> None:
+    """A copy of the BGAK that opened the connection answers no question that comes later."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-CC-032", needs=("active_open",))
 def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
     """The BGAK for the second BEGIN comes late: it answers no question."""
     connection = peer.summon("receive")
     connection.polite = False
     connection.expect(BEGIN)
     connection.confirm()
-    peer.wait(PAUSE_S)
+    _hear_questions(connection, 1)
     connection.confirm()
     _hear_questions(connection, 1)
     connection.confirm()
