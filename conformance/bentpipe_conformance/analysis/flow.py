@@ -320,12 +320,22 @@ class _Replay:
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.edge = tcp.window
+        if self._completes(packet, tcp):
+            handshake.established = packet.time
         if handshake.window_scale:
             tester, iut = handshake.tester, handshake.iut
             assert tester and tester.tcp and iut and iut.tcp
             self.tester_shift = min(tester.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
             self.receiver.shift = min(iut.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
         self.receiver.timestamps = handshake.timestamps
+
+    def _completes(self, packet: Packet, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK is the first that answers the IUT's SYN."""
+        handshake = self.flow.handshake
+        if packet.outgoing or not tcp.flags & ACK or not handshake.iut_opens:
+            return False
+        assert self.out is not None
+        return handshake.established is None and self.out.offset(tcp.ack) == 0
 
     # -- leaving the IUT
 

@@ -160,6 +160,11 @@ def disturbed_at(episode: Episode) -> float:
         trigger.advance or (trigger.duplicates != 3 and not trigger.sacked)
     ):
         return -math.inf
+    return timer_within(episode)
+
+
+def timer_within(episode: Episode) -> float:
+    """When a timer may first have expired after an episode's beginning; infinity when none can."""
     repeated: set[int] = set()
     for sent in episode.retransmissions:
         if sent.start in repeated or (sent.timed and sent is not episode.first):

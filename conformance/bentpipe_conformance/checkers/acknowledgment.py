@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import minimum_rtt
+from bentpipe_conformance.analysis.users import never_short_of_data
 from bentpipe_conformance.checkers.odd_acknowledgments import Calm
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.wire import MODULUS
@@ -164,7 +165,8 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
     """Exercised by runs of at least three stretch acknowledgments before a loss.
 
     Too little counts against the sender only when each acknowledgment of the run released a full
-    segment at once: else it may have had nothing to send, or pace what it sends.
+    segment at once and left more waiting: else it may have had nothing to send, or pace what it
+    sends.
     """
     share = context.permitted("least_share")
     may_shrink = context.ics.get("congestion_control") in context.permitted("exempt")
@@ -173,6 +175,7 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
         acknowledged = sum(ack.advance for ack in run)
         at_once = sum(sent.end - sent.start for ack in run for sent in ack.responses)
         eager = all(any(s.payload == flow.segment for s in ack.responses) for ack in run)
+        eager = eager and never_short_of_data(flow, (s for ack in run for s in ack.responses))
         if eager and at_once < share * acknowledged and not may_shrink:
             yield context.violated(
                 f"{len(run)} acknowledgments of {acknowledged} octets released {at_once} octets",

@@ -13,6 +13,7 @@ from bentpipe_conformance.analysis.moments import (
     reaction,
     read_moments,
 )
+from bentpipe_conformance.analysis.users import more_waited
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -26,8 +27,8 @@ def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
 def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     """Whether only the congestion window can have held the sender down before.
 
-    It has if the last new acknowledgments clocked out full segments. The one that ends a recovery
-    may leave slack on purpose, to avoid a burst.
+    It has if the last new acknowledgments clocked out full segments and left more waiting. The one
+    that ends a recovery may leave slack on purpose, to avoid a burst.
     """
     if m.last_advance is None:
         return False
@@ -39,6 +40,7 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
         not any(id(ack) in ends for ack in before)
         and all(sent)
         and all(s.payload >= flow.segment for segments in sent for s in segments)
+        and all(more_waited(flow, segments[-1]) for segments in sent)
     )
 
 

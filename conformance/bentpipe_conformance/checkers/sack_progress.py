@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.scoreboard import Report, Scoreboard
+from bentpipe_conformance.analysis.users import data_waited
 from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, negotiated_scoreboard
 from bentpipe_conformance.checking import Context, Finding, checker
 
@@ -122,7 +123,8 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     """Exercised by a recovery in which most of the window is reported held.
 
     That nothing new was sent counts against the sender only when it surely had data, buffer and
-    offered window: data leaves as soon as recovery ends, and more was outstanding before.
+    offered window: a full segment, which no Nagle holds back, leaves as soon as recovery ends, and
+    more was outstanding before.
     """
     board = negotiated_scoreboard(flow, context)
     if board is None:
@@ -152,7 +154,8 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
             continue
         before = max((seen for time, seen in ends if time < episode.first.time), default=0)
         room = episode.first.window_edge >= episode.recover + 2 * flow.segment
-        waiting = any(sent.new for sent in end.responses)
+        full = any(sent.new and sent.payload >= flow.segment for sent in end.responses)
+        waiting = full and data_waited(flow, end)
         if room and waiting and before >= episode.flight + 2 * flow.segment:
             yield context.violated(
                 f"no new data was sent in a recovery in which {arrived} octets were reported held",

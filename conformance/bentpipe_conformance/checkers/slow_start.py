@@ -6,15 +6,17 @@ these checkers bound the data outstanding by the largest window a conformant sen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
-from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, acts_at_once
+from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, acts_at_once, timer_within
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.timeouts import RoundTrips
+from bentpipe_conformance.analysis.users import data_waited, more_waited
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -126,10 +128,16 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Findin
     """Exercised by a busy sender whose first flight has been acknowledged three times over."""
     opening = _opening(flow)
     largest = 0
+    before: Sent | None = None
+    acked = 0
     for sent, acks in opening.steps:
         # Data that an acknowledgment did not clock out: the application, not the window, held it.
         if acks and (sent.timed or sent.window_edge < sent.end + 2 * flow.segment):
             return
+        # What left before this acknowledgment has to have filled the window.
+        if before is not None and acks > acked and not more_waited(flow, before):
+            return
+        before, acked = sent, acks
         largest = max(largest, sent.end - sent.una)
         if acks and sent.una >= 3 * opening.first_flight:
             if largest > opening.first_flight:
@@ -236,7 +244,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
     """Exercised by three round trips without loss after a recovery phase."""
     share, factor = _algorithm(context)
     for episode in context.episodes:
-        if episode.end is None or not episode.fast:
+        if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
+            # After a timeout slow start takes the sender to half of what was outstanding then.
             continue
         before = [s.end - s.una for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))
@@ -319,6 +328,9 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Fi
         if reached is None or reached.ack.ack >= aftermath.recover:
             continue
         if reached.ack.window_edge < reached.ack.ack + target * segment:
+            continue
+        known = reached.ack.ack + target * segment <= reached.ack.max
+        if not known and not data_waited(flow, reached.ack):
             continue
         if reached.pipe < 0.75 * target * segment:
             yield context.violated(

@@ -14,6 +14,7 @@ from bentpipe_conformance.analysis.timeouts import (
     read_expiries,
     timed_syn_acks,
 )
+from bentpipe_conformance.analysis.users import is_own_reset
 from bentpipe_conformance.checking import Context, Finding, HasPacket, checker
 
 TICK_S = 0.01
@@ -327,6 +328,8 @@ def persistence(flow: Flow, context: Context) -> Iterator[Finding]:
         if reset is None or e.sent.time <= reset.time
     ]
     if reset is None or not reset.outgoing or not expiries:
+        return
+    if not is_own_reset(flow, reset):
         return
     last = expiries[-1]
     arrived = [a.time for a in flow.acks] + [a.time for a in flow.arrivals]

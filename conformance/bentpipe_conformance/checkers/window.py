@@ -8,6 +8,7 @@ from itertools import pairwise
 from bentpipe_conformance.analysis.closures import Closure, read_closures
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.timeouts import Mark
+from bentpipe_conformance.analysis.users import is_own_reset
 from bentpipe_conformance.checking import Context, Finding, checker
 
 TICK_S = 0.01
@@ -179,6 +180,8 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Iterator[
             reset.time - last.time <= closure.longest_timeout
             or any(ack.time >= last.time for ack in closure.answered)
         )
+        if reset is not None and not is_own_reset(flow, reset.packet):
+            continue
         if reset is not None and (answered or closure.end is not None):
             yield context.violated(
                 f"the connection was reset after {reset.time - closure.start.time:.0f} s of zero "
@@ -243,6 +246,8 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Iterator[Find
         if ack.window_edge >= ack.max:
             continue
         reset = _reset_by_sender(flow, ack.time, flow.horizon)
+        if reset is not None and not is_own_reset(flow, reset.packet):
+            return
         if reset is not None:
             yield context.violated(
                 f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank",

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import never_short_of_data
 from bentpipe_conformance.checking import Context, Finding, checker
 
 AT_EXIT_RTTS = 0.25
@@ -187,7 +188,7 @@ def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: flo
     """Whether only the congestion window can have held the sender down."""
     if next_loss <= deadline or flow.packets[-1].time < deadline:
         return False
-    return all(
+    return never_short_of_data(flow, after) and all(
         sent.payload >= flow.segment
         and not sent.timed
         and sent.window_edge - sent.end >= 2 * flow.segment

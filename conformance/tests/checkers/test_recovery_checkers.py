@@ -188,6 +188,13 @@ def test_first_duplicates_that_report_nothing() -> None:
     assert story.send(16).verdicts("SNR-LT-004") == FAIL
 
 
+@pytest.mark.parametrize(("push", "expected"), [(False, FAIL), (True, set())])
+def test_first_duplicate_while_a_user_writes_little(push: bool, expected: set[Verdict]) -> None:
+    story = Story(service=4321).send(*range(6), push=push).ack(1, after=RTT).send(6, push=push)
+    story.ack(2, after=0.01).send(7, push=push).ack(2, after=0.01).send(8, push=push)
+    assert story.verdicts("SNR-LT-004") == expected
+
+
 # -- during recovery
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.wire import ACK, FIN
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
 
@@ -23,6 +24,20 @@ def test_first_block_holds_the_latest_segment_or_another() -> None:
     assert receipt.reply(100, (400, 500), (200, 300)).verdicts("SNR-RCV-007") == PASS
     receipt = _holes(200).data(400, 500, after=0.1)
     assert receipt.reply(100, (200, 300), (400, 500)).verdicts("SNR-RCV-007") >= FAIL
+
+
+def test_first_block_in_data_that_the_acknowledgment_released() -> None:
+    def released(*, followed: bool) -> Receipt:
+        receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 300), payload=bytes(50))
+        return receipt.reply(100, (200, 400), seq=50) if followed else receipt
+
+    assert Verdict.FAIL not in released(followed=True).verdicts("SNR-RCV-007")
+    assert released(followed=False).verdicts("SNR-RCV-007") >= FAIL
+
+
+def test_first_block_after_a_bare_fin_above_a_gap() -> None:
+    receipt = _holes(200).data(400, 400, flags=ACK | FIN, after=0.1)
+    assert Verdict.FAIL not in receipt.reply(100, (200, 300)).verdicts("SNR-RCV-007")
 
 
 def test_first_block_may_speak_of_the_earlier_of_two_segments() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from bentpipe_conformance.selftest.story import CLAIMS, RTT, Story
 from bentpipe_conformance.verdict import Verdict
@@ -15,6 +17,13 @@ def _flight(segments: int = 8, *, sack: bool = False) -> Story:
 
 
 # -- when the timer expires
+
+
+def test_round_trip_of_a_caller_ends_with_the_syn_ack() -> None:
+    called = Story(calls=True).send(0).ack(0, after=0.8).send(0, after=0.2)
+    assert called.verdicts("SNR-RTO-001") == PASS
+    called = Story(calls=True).send(0).ack(0, after=0.2).send(0, after=0.2)
+    assert called.verdicts("SNR-RTO-001") == FAIL
 
 
 def test_retransmission_before_and_after_a_round_trip() -> None:
@@ -136,6 +145,12 @@ def test_reset_before_and_after_a_hundred_seconds() -> None:
     assert story.reset(after=8).verdicts("SNR-RTO-014") == FAIL
     story = _flight().send(1, after=40).send(1, after=80)
     assert story.reset(after=60).verdicts("SNR-RTO-014") == PASS
+
+
+@pytest.mark.parametrize("whose", [{"service": 4321}, {"calls": True}])
+def test_reset_of_a_user_is_no_giving_up(whose: dict[str, Any]) -> None:
+    story = Story(**whose).send(0, 1).ack(1, after=RTT).send(1, after=2).send(1, after=4)
+    assert story.reset(after=8).verdicts("SNR-RTO-014") == set()
 
 
 def test_reset_by_the_tester_is_no_giving_up() -> None:
