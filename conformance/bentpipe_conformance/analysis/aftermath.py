@@ -14,6 +14,7 @@ from functools import lru_cache
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
+from bentpipe_conformance.analysis.users import largest_segment
 from bentpipe_conformance.wire import MODULUS
 
 
@@ -71,7 +72,7 @@ class _Account:
         sent = expiry.sent
         self.aftermath = Aftermath(expiry, sent.max)
         self._sack = flow.handshake.sack
-        self._segment = flow.segment
+        self._segment = largest_segment(flow)
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
         self._held = RangeSet(sent.sacked)

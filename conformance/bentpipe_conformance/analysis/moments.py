@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import largest_segment
 
 PROMPT_S = 0.0003
 """A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
@@ -224,7 +225,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             )  # fmt: skip
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)
-            if event.dsack is not None or event.duplicates * flow.segment > event.flight:
+            if event.dsack is not None or event.duplicates * largest_segment(flow) > event.flight:
                 reordered = True
             if advances:
                 late = repeats > 0 and not retransmitted

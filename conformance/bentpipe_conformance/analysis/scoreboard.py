@@ -16,6 +16,7 @@ from functools import lru_cache
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import largest_segment
 
 RACE_S = 0.001
 """A segment may leave this long after a report arrived and still not know of it.
@@ -303,7 +304,7 @@ class _Replay:
         holes = above = 0
         if self.evidence and lowest is not None:
             highest = self.evidence.snapshot()[-1][1]
-            reach = THRESHOLD_SEGMENTS * self.flow.segment
+            reach = THRESHOLD_SEGMENTS * largest_segment(self.flow)
             for start in self.starts:
                 segment = self.segments[start]
                 if start >= highest:

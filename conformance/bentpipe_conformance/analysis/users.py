@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
@@ -22,6 +23,8 @@ def is_own_reset(flow: Flow, reset: Packet) -> bool:
     Not so where its user may have aborted (RFC 9293 section 3.10.5), nor where the connection was
     over, so that whatever still arrived had to be answered by a RST (section 3.10.7.1).
     """
+    if reset is not flow.resets[0]:
+        return False
     if flow.handshake.iut_opens or flow.iut[1] not in STANDARD_SERVICES.values():
         return False
     arrived = [p.number for p in flow.packets if not p.outgoing and p.number < reset.number][-1:]
@@ -46,6 +49,20 @@ def more_waited(flow: Flow, sent: Sent) -> bool:
     """
     tcp = sent.packet.tcp
     return always_sends(flow) or (tcp is not None and not tcp.flags & PSH)
+
+
+@lru_cache(maxsize=4)
+def largest_segment(flow: Flow) -> int:
+    """Octets that the IUT's segments may have at most: SMSS of RFC 5681 is no larger.
+
+    A user that writes little makes segments that show nothing; one that filled its segment and had
+    more behind it shows SMSS.
+    """
+    full = any(
+        sent.payload == flow.segment and more_waited(flow, sent) and sent.end < sent.window_edge
+        for sent in flow.sent
+    )
+    return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
 
 
 def data_waited(flow: Flow, ack: Ack) -> bool:

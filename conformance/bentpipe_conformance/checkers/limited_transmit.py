@@ -13,7 +13,7 @@ from bentpipe_conformance.analysis.moments import (
     reaction,
     read_moments,
 )
-from bentpipe_conformance.analysis.users import more_waited
+from bentpipe_conformance.analysis.users import largest_segment, more_waited
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -39,7 +39,7 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     return (
         not any(id(ack) in ends for ack in before)
         and all(sent)
-        and all(s.payload >= flow.segment for segments in sent for s in segments)
+        and all(s.payload >= largest_segment(flow) for segments in sent for s in segments)
         and all(more_waited(flow, segments[-1]) for segments in sent)
     )
 
@@ -60,7 +60,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
             new = []
         new += [sent for sent in ack.responses if sent.new]
         informed = not flow.handshake.sack or m.informative == 2
-        room = m.window_edge - ack.max >= flow.segment
+        room = m.window_edge - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
         if not _window_limited_before(m, flow, context):
@@ -98,12 +98,12 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator
         sent_before += octets
         if not _window_limited_before(m, flow, context):
             continue
-        if sent_before > (segments + held_back) * flow.segment and octets:
+        if sent_before > (segments + held_back) * largest_segment(flow) and octets:
             yield context.violated(
                 f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
                 m.new_data[-1],
                 ack,
-                expected=f"at most {segments} segments of {flow.segment} octets, besides "
+                expected=f"at most {segments} segments of {largest_segment(flow)} octets, besides "
                 f"{held_back} held back before",
                 actual=f"{sent_before} octets",
             )
@@ -123,7 +123,7 @@ def _held_back(flow: Flow, context: Context) -> int:
     bursts = [
         sum(sent.new for sent in ack.responses)
         for ack in flow.acks
-        if 0 < ack.advance <= 2 * flow.segment and id(ack) not in ends
+        if 0 < ack.advance <= 2 * largest_segment(flow) and id(ack) not in ends
     ]
     return max(max(bursts, default=1) - 1, 0)
 
@@ -132,7 +132,7 @@ def _held_back(flow: Flow, context: Context) -> int:
 def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first two duplicates while the receiver's window is full."""
     for m in _early_duplicates(flow, context):
-        if m.window_edge - m.ack.max >= flow.segment or not m.ack.flight:
+        if m.window_edge - m.ack.max >= largest_segment(flow) or not m.ack.flight:
             continue
         beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
         if beyond:
@@ -155,7 +155,7 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Ite
     if not flow.handshake.sack or not acts_at_once(context.ics):
         return
     for m in _early_duplicates(flow, context):
-        room = m.window_edge - m.ack.max >= flow.segment
+        room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
         if new := m.new_data:

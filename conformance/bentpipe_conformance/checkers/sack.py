@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.scoreboard import Repeat, Scoreboard, read_scoreboard
+from bentpipe_conformance.analysis.users import largest_segment
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
@@ -170,7 +171,7 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
         sent = repeat.sent
         if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
             continue
-        if sent.start != sent.una or sent.flight < 4 * flow.segment:
+        if sent.start != sent.una or sent.flight < 4 * largest_segment(flow):
             continue
         if (
             repeat.duplicates >= DUPLICATE_THRESHOLD

@@ -306,7 +306,7 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
         whole = arrival.end - arrival.start == arrival.payload
         if not (arrival.duplicate or arrival.held_duplicate) or not whole or not alone:
             continue
-        if arrival.paws_rejected or arrival.lacks_timestamp or arrival.start < 0:
+        if arrival.may_be_stale or arrival.lacks_timestamp or arrival.start < 0:
             continue
         # A segment full of data has no room for blocks.
         reply = first_reply(flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S)

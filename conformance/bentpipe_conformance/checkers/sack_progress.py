@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.scoreboard import Report, Scoreboard
-from bentpipe_conformance.analysis.users import data_waited
+from bentpipe_conformance.analysis.users import data_waited, largest_segment
 from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, negotiated_scoreboard
 from bentpipe_conformance.checking import Context, Finding, checker
 
@@ -43,7 +43,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         return
     certain = _certain(board, context)
     for episode in context.episodes:
-        if not episode.fast or episode.nested or episode.flight < 8 * flow.segment:
+        if not episode.fast or episode.nested or episode.flight < 8 * largest_segment(flow):
             continue
         first = episode.first
         repaired = next((ack for ack in episode.acks if ack.ack >= first.end), None)
@@ -68,7 +68,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         # By then half the window and three segments have left the network, so that every
         # permitted window reduction lets something out.
         arrived = sum(right - left for left, right in before[-1].ack.sacked)
-        if waiting and arrived >= episode.flight / 2 + 3 * flow.segment:
+        if waiting and arrived >= episode.flight / 2 + 3 * largest_segment(flow):
             yield context.violated(
                 f"the hole at {waiting[0]} waited for the acknowledgment of {name_of(first)}",
                 repaired,
@@ -130,6 +130,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     if board is None:
         return
     timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
+    segment = largest_segment(flow)
     largest = 0
     ends: list[tuple[float, int]] = []
     for sent in flow.sent:
@@ -150,13 +151,13 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
         if context.permitted("counts") == "acknowledgments":
             arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
-        if arrived < episode.flight / 2 + context.permitted("margin_segments") * flow.segment:
+        if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
             continue
         before = max((seen for time, seen in ends if time < episode.first.time), default=0)
-        room = episode.first.window_edge >= episode.recover + 2 * flow.segment
-        full = any(sent.new and sent.payload >= flow.segment for sent in end.responses)
+        room = episode.first.window_edge >= episode.recover + 2 * segment
+        full = any(sent.new and sent.payload >= segment for sent in end.responses)
         waiting = full and data_waited(flow, end)
-        if room and waiting and before >= episode.flight + 2 * flow.segment:
+        if room and waiting and before >= episode.flight + 2 * segment:
             yield context.violated(
                 f"no new data was sent in a recovery in which {arrived} octets were reported held",
                 end,
@@ -186,7 +187,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator
             continue
         if report.reordered or report.forgiven or report.una_repeats:
             continue
-        if report.above < 3 * flow.segment or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         end = ack.time + allowed
         answer = next(

@@ -195,7 +195,7 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Find
     before: int | None = None
     for arrival in still_receiving(flow):
         tsval = arrival.packet.tcp.tsval if arrival.packet.tcp else None
-        if tsval is None or arrival.paws_rejected or not flow.handshake.timestamps:
+        if tsval is None or arrival.may_be_stale or not flow.handshake.timestamps:
             continue
         wrapped = before is not None and tsval < before and not older(tsval, before)
         before = tsval

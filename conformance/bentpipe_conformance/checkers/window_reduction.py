@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
-from bentpipe_conformance.analysis.users import never_short_of_data
+from bentpipe_conformance.analysis.users import largest_segment, never_short_of_data
 from bentpipe_conformance.checking import Context, Finding, checker
 
 AT_EXIT_RTTS = 0.25
@@ -64,7 +64,7 @@ class _Window:
 
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode tells the window."""
-        segment = self.flow.segment
+        segment = largest_segment(self.flow)
         first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
@@ -89,7 +89,7 @@ class _Window:
 
     def limit(self, episode: Episode, share: float) -> float:
         """Most octets outstanding right after it, with room for rounding and early growth."""
-        segment = self.flow.segment
+        segment = largest_segment(self.flow)
         return max(share * episode.flight, 2 * segment) + 2 * segment + 0.1 * episode.flight
 
     def next_start(self, episode: Episode) -> float:
@@ -139,7 +139,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
     if share is None:
         return
     window = _Window(flow, context)
-    segment = flow.segment
+    segment = largest_segment(flow)
     for episode in context.episodes:
         if not window.shows(episode) or not window.complete(episode) or episode.end is None:
             continue
@@ -189,9 +189,9 @@ def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: flo
     if next_loss <= deadline or flow.packets[-1].time < deadline:
         return False
     return never_short_of_data(flow, after) and all(
-        sent.payload >= flow.segment
+        sent.payload >= largest_segment(flow)
         and not sent.timed
-        and sent.window_edge - sent.end >= 2 * flow.segment
+        and sent.window_edge - sent.end >= 2 * largest_segment(flow)
         for sent in after
     )
 
@@ -215,7 +215,7 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
         if share is not None and window.shows(episode):
             limits.append(window.limit(episode, share))
         if beyond is not None:
-            limits.append(before + beyond * flow.segment)
+            limits.append(before + beyond * largest_segment(flow))
         if not limits:
             continue
         limit = max(min(limits), before)
@@ -239,7 +239,7 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
     if share is None or flow.handshake.sack:
         return
     window = _Window(flow, context)
-    segment = flow.segment
+    segment = largest_segment(flow)
     for episode in context.episodes:
         if not window.shows(episode):
             continue

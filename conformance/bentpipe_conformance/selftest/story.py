@@ -96,11 +96,11 @@ class Story:
         return self
 
     def send_octets(
-        self, start: int, octets: int, after: float = 0.0, *, fin: bool = False
+        self, start: int, octets: int, after: float = 0.0, *, push: bool = False, fin: bool = False
     ) -> Story:
         """The implementation sends any octets of its stream, and FIN behind them."""
         self.at += after
-        flags = ACK | (FIN if fin else 0)
+        flags = ACK | (PSH if push else 0) | (FIN if fin else 0)
         self._put(True, flags=flags, seq=500 + start, payload=bytes(octets))
         return self
 

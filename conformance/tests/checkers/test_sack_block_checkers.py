@@ -118,6 +118,13 @@ def test_duplicate_below_the_acknowledgment_reported_or_not() -> None:
     assert receipt.verdicts("SNR-RCV-014", "hk99") == NOTHING
 
 
+def test_duplicate_with_a_timestamp_older_than_the_last_acknowledged_goes_unreported() -> None:
+    receipt = Receipt(timestamps=True).data(0, 100, tsval=1100).reply(100, tsecr=1100)
+    receipt.data(200, 200, after=1, tsval=1200).data(100, 200, after=0.005, tsval=1300)
+    receipt.reply(200, tsecr=1300).data(0, 100, after=0.1, tsval=1250).reply(200, tsecr=1300)
+    assert receipt.verdicts("SNR-RCV-014") == NOTHING
+
+
 def test_duplicate_of_held_data_may_go_unreported() -> None:
     receipt = _holes(200).data(200, 300, after=1)
     assert receipt.reply(100, (200, 300)).verdicts("SNR-RCV-014") == PASS

@@ -166,6 +166,14 @@ def test_timeout_sends_one_segment_or_two() -> None:
     assert _flight().send(1, 2, after=2).verdicts("SNR-RTO-007") == FAIL
 
 
+@pytest.mark.parametrize(("service", "expected"), [(19, FAIL), (4321, PASS)])
+def test_user_writes_little_when_the_timer_expires(service: int, expected: set[Verdict]) -> None:
+    story = Story(service=service).send_octets(0, 9, push=True).ack(0.009, after=RTT)
+    story.send_octets(9, 9, push=True).send_octets(9, 9, after=1.8, push=True)
+    story.send_octets(9, 9, after=3.6, push=True).send_octets(18, 9, push=True)
+    assert story.ack(0.027, after=RTT).verdicts("SNR-RTO-007") == expected
+
+
 def test_second_timeout_repeats_the_same_segment() -> None:
     story = _flight().send(1, after=2).send(1, after=4).ack(2, after=RTT)
     assert story.verdicts("SNR-RTO-007") == PASS
