@@ -41,11 +41,18 @@ class RoundTrips:
     Attributes:
         samples: how many there were.
         smallest, largest: seconds; 0.0 before the first.
+        echoed: the largest by which an echoed timestamp was old, seconds: with timestamps
+            retransmitted segments are measured too, from any transmission (RFC 7323 section 4).
     """
 
     def __init__(self, flow: Flow) -> None:
         self.samples = 0
-        self.smallest = self.largest = 0.0
+        self.smallest = self.largest = self.echoed = 0.0
+        self._stamped: dict[int, float] = {}
+        if flow.handshake.timestamps:
+            for packet in flow.packets:
+                if packet.outgoing and packet.tcp is not None and packet.tcp.tsval is not None:
+                    self._stamped.setdefault(packet.tcp.tsval, packet.time)
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
         opened = [
@@ -72,6 +79,10 @@ class RoundTrips:
 
     def acknowledged(self, ack: Ack) -> None:
         """Note an acknowledgment of new data."""
+        tcp = ack.packet.tcp
+        stamped = self._stamped.get(tcp.tsecr or 0) if tcp is not None else None
+        if stamped is not None:
+            self.echoed = max(self.echoed, ack.time - stamped)
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             self._take(ack.time - sent_at)
@@ -79,7 +90,7 @@ class RoundTrips:
     @property
     def longest_timeout(self) -> float:
         """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
-        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * self.largest)
+        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
 
 
 @dataclass(slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import (
     SLUGGISH_S,
     Moment,
@@ -48,11 +48,12 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
 def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the second duplicate of a sender with data and room.
 
-    One that coalesces more than two segments may hold these two back with others.
+    One that coalesces more than two segments may hold these two back with others, and Nagle's rule
+    holds back what does not fill a segment.
     """
     if not acts_at_once(context.ics) or _held_back(flow, context) > 1:
         return
-    last_new = max((sent.time for sent in flow.sent if sent.new), default=0.0)
+    fresh = [sent for sent in flow.sent if sent.new]
     new: list[Sent] = []
     for m in _early_duplicates(flow, context):
         ack = m.ack
@@ -72,7 +73,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
             yield context.unclear(
                 f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
-        elif last_new > ack.time:
+        elif _full_segment_waited(flow, fresh, ack):
             yield context.violated(
                 "the first two duplicates sent no new data",
                 ack,
@@ -80,6 +81,12 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
                 f"{m.window_edge - ack.max} octets",
                 actual="nothing new was sent",
             )
+
+
+def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
+    """Whether the first new data after an acknowledgment fills a segment."""
+    following = fresh[bisect_right(fresh, ack.time, key=lambda sent: sent.time) :][:1]
+    return any(sent.payload >= largest_segment(flow) for sent in following)
 
 
 @checker("SNR-LT-002")

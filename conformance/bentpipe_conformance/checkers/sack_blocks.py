@@ -64,9 +64,14 @@ def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
             unanswered = []
 
 
-def _answered_after(reply: Reply, arrival: Arrival, context: Context) -> bool:
-    """Whether a later reply, before anything else arrived, at once holds the segment."""
+def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context) -> bool:
+    """Whether a later reply, before anything else arrived, at once holds the segment.
+
+    A RST of the user's may have come before it could leave.
+    """
     until = arrival.time + REACTION_S + context.timing_error
+    if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
+        return True
     return any(
         later.packet.number > reply.packet.number
         and later.time <= until
@@ -94,7 +99,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Find
         cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
-        elif reply.payload and _answered_after(reply, cause, context):
+        elif reply.payload and _answered_after(flow, reply, cause, context):
             # The acknowledgment in the segment released data before its text was looked at (RFC
             # 9293 section 3.10.7.4): what it triggered followed.
             continue

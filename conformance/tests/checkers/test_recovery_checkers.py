@@ -161,6 +161,11 @@ def test_first_two_duplicates_send_something_or_nothing() -> None:
     assert nothing.verdicts("SNR-LT-001") == FAIL
 
 
+def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
+    story = _duplicates(_flight(), 2).send(2).ack(16, after=RTT)
+    assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == set()
+
+
 def test_first_two_duplicates_send_too_much() -> None:
     within = _flight().ack(2, after=0.01).send(16).ack(2, after=0.01).send(17)
     beyond = _flight().ack(2, after=0.01).send(16, 17).ack(2, after=0.01).send(18, 19)

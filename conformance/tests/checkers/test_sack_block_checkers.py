@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.verdict import Verdict
-from bentpipe_conformance.wire import ACK, FIN
+from bentpipe_conformance.wire import ACK, FIN, RST
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
 
@@ -33,6 +33,8 @@ def test_first_block_in_data_that_the_acknowledgment_released() -> None:
 
     assert Verdict.FAIL not in released(followed=True).verdicts("SNR-RCV-007")
     assert released(followed=False).verdicts("SNR-RCV-007") >= FAIL
+    aborted = released(followed=False).reply(100, seq=50, flags=RST)
+    assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
 
 
 def test_first_block_after_a_bare_fin_above_a_gap() -> None:

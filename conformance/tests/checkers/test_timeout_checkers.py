@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.selftest.story import CLAIMS, RTT, Story
 from bentpipe_conformance.verdict import Verdict
 
@@ -122,6 +123,18 @@ def test_silence_with_data_outstanding() -> None:
     assert Story().send(0).ack(0, after=30).verdicts("SNR-RTO-011") == FAIL
     assert Story().send(0).ack(0, after=10).verdicts("SNR-RTO-011") == set()
     assert Story().send(0).send(0, after=2).ack(1, after=RTT).verdicts("SNR-RTO-011") == PASS
+
+
+@pytest.mark.parametrize(("echoed", "expected"), [(7003, FAIL), (7001, PASS)])
+def test_silence_after_an_echo_measured_the_first_transmission(
+    echoed: int, expected: set[Verdict]
+) -> None:
+    data = bytes(100)
+    story = Receipt(timestamps=True).reply(0, payload=data, tsval=7001)
+    story.reply(0, payload=data, tsval=7002, after=2).reply(0, payload=data, tsval=7003, after=4)
+    story.data(0, 0, ack=100, tsecr=echoed, after=0.1).reply(0, seq=100, payload=data, tsval=8000)
+    assert story.data(0, 0, ack=100, after=30).verdicts("SNR-RTO-011") >= expected
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-011")) == (expected == FAIL)
 
 
 def test_silence_with_a_closed_window() -> None:
