@@ -313,8 +313,11 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
             continue
         if arrival.may_be_stale or arrival.lacks_timestamp or arrival.start < 0:
             continue
-        # A segment full of data has no room for blocks.
-        reply = first_reply(flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S)
+        # A segment full of data has no room for blocks; one with room reports a duplicate once.
+        told = (r for r in arrival.replies if r.dsack == (arrival.start, arrival.end))
+        reply = next(told, None) or first_reply(
+            flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S
+        )
         # A reply that left after the next arrival may speak of that one.
         if reply is None or reply.last_arrival is not arrival:
             continue

@@ -127,6 +127,12 @@ def test_duplicate_with_a_timestamp_older_than_the_last_acknowledged_goes_unrepo
     assert receipt.verdicts("SNR-RCV-014") == NOTHING
 
 
+def test_duplicate_reported_in_a_segment_with_data_and_not_again() -> None:
+    receipt = _holes().data(100, 200, after=0.1).reply(200).data(0, 100, after=0.1)
+    receipt.reply(200, (0, 100), payload=b"x").reply(200, seq=1)
+    assert receipt.verdicts("SNR-RCV-014") == PASS
+
+
 def test_duplicate_of_held_data_may_go_unreported() -> None:
     receipt = _holes(200).data(200, 300, after=1)
     assert receipt.reply(100, (200, 300)).verdicts("SNR-RCV-014") == PASS
