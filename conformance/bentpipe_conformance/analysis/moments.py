@@ -154,11 +154,14 @@ def disturbed_at(episode: Episode) -> float:
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data goes on with an earlier one, of which a timeout hid the end, and one that begins with
-    another duplicate than the third may have begun with a timeout: minus infinity.
+    another duplicate than the third, or with what reports nothing, may have begun with a timeout:
+    minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
-        trigger.advance or (trigger.duplicates != 3 and not trigger.sacked)
+        trigger.advance
+        or (trigger.duplicates != 3 and not trigger.sacked)
+        or not (trigger.duplicate or trigger.newly_sacked)
     ):
         return -math.inf
     return timer_within(episode)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.wire import SYN
 
 
 class Cause(StrEnum):
@@ -68,20 +69,34 @@ class Episode:
         return [item for item in self.acks if item.advance and item.ack < self.recover]
 
 
+def first_stamped(flow: Flow) -> dict[int, float]:
+    """When each TSval of the IUT's first left; empty where timestamps were not negotiated."""
+    found: dict[int, float] = {}
+    if flow.handshake.timestamps:
+        for packet in flow.packets:
+            if packet.outgoing and packet.tcp is not None and packet.tcp.tsval is not None:
+                found.setdefault(packet.tcp.tsval, packet.time)
+    return found
+
+
 @lru_cache(maxsize=2)
 def minimum_rtt(flow: Flow) -> float:
     """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown.
 
     Remembered for the flow at hand, because many checkers ask.
 
-    Taken from the handshake and from data segments never retransmitted (Karn's rule).
+    Taken from the handshake, from data segments never retransmitted (Karn's rule) and from echoed
+    timestamps.
     """
     samples = []
-    handshake = flow.handshake
-    if handshake.established is not None and handshake.iut is not None:
-        samples.append(handshake.established - handshake.iut.time)
+    established = flow.handshake.established
+    opened = [p.time for p in flow.packets if p.outgoing and p.tcp and p.tcp.flags & SYN]
+    # A repeated SYN or SYN-ACK does not tell which copy was answered.
+    if established is not None and len(opened) == 1:
+        samples.append(established - opened[0])
     first_sent: dict[int, float] = {}
     spoiled: set[int] = set()
+    stamped = first_stamped(flow)
     for event in flow.events:
         if isinstance(event, Sent):
             if event.retransmission:
@@ -92,6 +107,9 @@ def minimum_rtt(flow: Flow) -> float:
             sent_at = first_sent.get(event.ack)
             if sent_at is not None and event.ack not in spoiled:
                 samples.append(event.time - sent_at)
+            echoed = event.packet.tcp.tsecr if event.packet.tcp is not None else None
+            if echoed is not None and echoed in stamped:
+                samples.append(event.time - stamped[echoed])
     return min(samples, default=0.0)
 
 

@@ -25,6 +25,9 @@ A bed that is late by some time can delay the implementation as well, several ti
 times its timing error is added.
 """
 
+INITIAL_TIMEOUT_S = 1.0
+"""Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
+
 THRESHOLD_SEGMENTS = 3
 """HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
 
@@ -208,7 +211,7 @@ class _Replay:
         if waited >= 2 * self.rtt + 0.5:
             return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
-        return unprompted and waited >= 0.98 * self.rtt
+        return unprompted and waited >= 0.98 * min(self.rtt, INITIAL_TIMEOUT_S)
 
     def _forgive(self, until: int) -> None:
         self.forgiven_order = self.order

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
+from bentpipe_conformance.analysis.recovery import first_stamped
 from bentpipe_conformance.trace import Packet
 from bentpipe_conformance.wire import ACK, SYN
 
@@ -41,18 +42,14 @@ class RoundTrips:
     Attributes:
         samples: how many there were.
         smallest, largest: seconds; 0.0 before the first.
-        echoed: the largest by which an echoed timestamp was old, seconds: with timestamps
-            retransmitted segments are measured too, from any transmission (RFC 7323 section 4).
+        echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
+            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
     """
 
     def __init__(self, flow: Flow) -> None:
         self.samples = 0
         self.smallest = self.largest = self.echoed = 0.0
-        self._stamped: dict[int, float] = {}
-        if flow.handshake.timestamps:
-            for packet in flow.packets:
-                if packet.outgoing and packet.tcp is not None and packet.tcp.tsval is not None:
-                    self._stamped.setdefault(packet.tcp.tsval, packet.time)
+        self._stamped = first_stamped(flow)
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
         opened = [
@@ -79,13 +76,16 @@ class RoundTrips:
 
     def acknowledged(self, ack: Ack) -> None:
         """Note an acknowledgment of new data."""
-        tcp = ack.packet.tcp
-        stamped = self._stamped.get(tcp.tsecr or 0) if tcp is not None else None
-        if stamped is not None:
-            self.echoed = max(self.echoed, ack.time - stamped)
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             self._take(ack.time - sent_at)
+        tcp = ack.packet.tcp
+        if tcp is None or tcp.tsecr is None or tcp.tsecr not in self._stamped:
+            return
+        age = ack.time - self._stamped[tcp.tsecr]
+        self.echoed = max(self.echoed, age)
+        if self.samples:
+            self.smallest = min(self.smallest, age)
 
     @property
     def longest_timeout(self) -> float:

@@ -61,6 +61,7 @@ def largest_segment(flow: Flow) -> int:
     full = any(
         sent.payload == flow.segment and more_waited(flow, sent) and sent.end < sent.window_edge
         for sent in flow.sent
+        if not sent.retransmission
     )
     return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
 

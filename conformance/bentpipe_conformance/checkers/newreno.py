@@ -185,6 +185,9 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
         if not enters and _heuristic_permits(m, flow, context):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        if not again and any(s.retransmission and s.start == ack.ack for s in ack.responses):
+            # That may be a timeout's doing.
+            continue
         entered = f"offset {ack.ack}, exactly recover, was fast retransmitted"
         ignored = f"the third duplicate of offset {ack.ack}, exactly recover, started nothing"
         if bool(again) == bool(enters):

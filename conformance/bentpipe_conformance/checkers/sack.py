@@ -202,11 +202,14 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Ite
     1 or 3 may return the same octets once more.
     """
     board = negotiated_scoreboard(flow, context)
-    patience = context.permitted("repeat_after_rtts") * (board.rtt if board else 0.0)
+    round_trips = context.permitted("repeat_after_rtts")
+    if board is None or (round_trips and not board.rtt):
+        return
+    patience = round_trips * board.rtt
     episode_of = {id(sent): id(e) for e in context.episodes for sent in e.sent}
     last: dict[int, int | None] = {}
     rescued = RangeSet()
-    for repeat in board.repeats if board else []:
+    for repeat in board.repeats:
         sent = repeat.sent
         episode = episode_of.get(id(sent))
         before, last[sent.start] = last.get(sent.start), episode

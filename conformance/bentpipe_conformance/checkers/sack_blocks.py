@@ -64,6 +64,11 @@ def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
             unanswered = []
 
 
+def _carries_text(reply: Reply) -> bool:
+    """Whether it has data or FIN, so that something else than an arrival may have released it."""
+    return reply.packet.tcp is not None and reply.packet.tcp.length > 0
+
+
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context) -> bool:
     """Whether a later reply, before anything else arrived, at once holds the segment.
 
@@ -99,7 +104,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Find
         cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
-        elif reply.payload and _answered_after(flow, reply, cause, context):
+        elif _carries_text(reply) and _answered_after(flow, reply, cause, context):
             # The acknowledgment in the segment released data before its text was looked at (RFC
             # 9293 section 3.10.7.4): what it triggered followed.
             continue

@@ -171,7 +171,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
 def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an acknowledgment that shows a loss with fewer than three duplicates."""
     board = negotiated_scoreboard(flow, context)
-    if board is None:
+    if board is None or not board.rtt:
         return
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
     last = flow.packets[-1].time if flow.packets else 0.0

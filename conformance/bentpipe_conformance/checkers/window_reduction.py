@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
 from bentpipe_conformance.analysis.users import largest_segment, never_short_of_data
@@ -160,7 +160,10 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         )
         exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
         growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
-        deadline = start + (1.5 + math.ceil(growth)) * window.rtt
+        rounds = 1 + math.ceil(growth)
+        deadline = max(
+            start + (rounds + 0.5) * window.rtt, _after_rounds(flow, episode.end, rounds + 1)
+        )
         after = window.sent(start, deadline)
         largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
         if largest is None:
@@ -182,6 +185,19 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
                 f"{deadline - start:.1f} s after the recovery",
                 actual=f"{flight} octets at most",
             )
+
+
+def _after_rounds(flow: Flow, start: Ack, rounds: int) -> float:
+    """When so many round trips have passed, queues and delayed acknowledgments included."""
+    end = start.max
+    first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
+    for ack in flow.acks[first:]:
+        if ack.acceptable and ack.ack >= end:
+            rounds -= 1
+            end = ack.max
+        if not rounds:
+            return ack.time
+    return math.inf
 
 
 def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:
