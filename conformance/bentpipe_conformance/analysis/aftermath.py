@@ -100,6 +100,10 @@ class _Account:
     def acknowledged(self, ack: Ack) -> bool:
         """Take an acknowledgment; False when the account has to end."""
         self.settle()
+        if ack.rejected and self._una < ack.ack <= ack.max:
+            # Behind a closed window some heed the acknowledgment of what they drop (RFC 9293
+            # section 3.10.7.4).
+            return False
         if not ack.acceptable:
             return True
         if ack.dsack is not None or self._answers_earlier_copy(ack):

@@ -52,7 +52,8 @@ class Moment:
         repeats: acknowledgments since then that advance nothing while data is outstanding, this
             one included, duplicates or not.
         reordered: the path or the tester has shown reordering or duplication of data before.
-        pure: every repeat since the last advance was a duplicate acknowledgment.
+        pure: every repeat since the last advance was a duplicate acknowledgment, and none reported
+            a duplicate segment, which shows no loss (RFC 2883 section 5).
         informative: of these, how many reported newly held data in SACK blocks.
         window_edge: highest right edge of the window offered so far, this one included.
         shadow: below this offset another recovery may be under way that nothing has shown yet: the
@@ -216,7 +217,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             advances = event.acceptable and event.advance > 0
             if event.acceptable and not advances and event.flight:
                 repeats += 1
-                pure = pure and event.duplicate
+                pure = pure and event.duplicate and event.dsack is None
                 informative += event.newly_sacked > 0
             if event.acceptable:
                 window_edge = max(window_edge, event.window_edge)

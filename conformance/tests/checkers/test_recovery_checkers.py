@@ -52,6 +52,12 @@ def test_third_duplicate_answered_or_not() -> None:
     assert _duplicates(_flight(), 2).send(3, 2).verdicts("SNR-FR-002") == FAIL
 
 
+def test_third_duplicate_of_which_one_reports_a_duplicate_segment() -> None:
+    story = Story().send(*range(8)).ack(2, after=RTT).ack(2, (1, 2), after=0.01)
+    story.ack(2, (3, 4), after=0.01).ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.1).send(2)
+    assert story.verdicts("SNR-FR-002", "hk99") == set()
+
+
 @pytest.mark.parametrize(("pacing", "expected"), [(False, FAIL), (True, PASS), (None, UNCLEAR)])
 def test_third_duplicate_answered_later(pacing: bool | None, expected: set[Verdict]) -> None:
     claims = {**CLAIMS, "pacing": pacing}
@@ -236,10 +242,10 @@ def test_duplicates_below_recover_where_the_heuristic_permits_an_entry() -> None
     assert _timed_out(4).send(7).verdicts("SNR-REC-003") == set()
 
 
-def _at_recover() -> Story:
+def _at_recover(*, third: float = 0.01) -> Story:
     story = _duplicates(_flight(), 2).send(2)
     story.ack(2, after=0.01).send(16, 17).ack(16, after=RTT).send(18)
-    return _duplicates(story, 16)
+    return story.ack(16, after=0.01).ack(16, after=0.01).ack(16, after=third)
 
 
 def test_duplicates_exactly_at_recover() -> None:
@@ -247,6 +253,7 @@ def test_duplicates_exactly_at_recover() -> None:
     assert _at_recover().verdicts("SNR-REC-004", "hk99") == FAIL
     assert _at_recover().send(16).verdicts("SNR-REC-004") == FAIL
     assert _at_recover().send(16).verdicts("SNR-REC-004", "hk99") == PASS
+    assert _at_recover(third=1.2).send(16).verdicts("SNR-REC-004", "hk99") == set()
 
 
 def test_two_retransmissions_for_one_acknowledgment() -> None:
@@ -341,7 +348,7 @@ def test_new_data_during_recovery_beyond_inflation() -> None:
     assert story.send(*range(20, 31)).verdicts("SNR-REC-006") == FAIL
 
 
-def _grown(*flights: int) -> Story:
+def _grown(*flights: int, after: float = RTT) -> Story:
     """Two losses in a flight of 24; afterwards the flight of each round trip."""
     story = Story(sack=False).send(*range(24)).ack(0, after=RTT)
     _duplicates(story, 0, 2).send(0).ack(5, after=RTT).send(5)
@@ -350,7 +357,7 @@ def _grown(*flights: int) -> Story:
     for flight in flights:
         story.send(*range(top, una + flight))
         una, top = top, una + flight
-        story.ack(una, after=RTT)
+        story.ack(una, after=after)
     return story
 
 
@@ -358,3 +365,13 @@ def test_growth_after_one_reduction_and_after_several() -> None:
     assert _grown(2, 4, 8, 12, 13).verdicts("SNR-REC-002") == PASS
     assert _grown(*[3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7]).verdicts("SNR-REC-002") == FAIL
     assert _grown(3, 4, 5).verdicts("SNR-REC-002") == set()
+
+
+def test_growth_in_round_trips_that_take_longer_than_the_smallest() -> None:
+    assert _grown(2, 4, 8, 12, 13, after=3 * RTT).verdicts("SNR-REC-002") == PASS
+
+
+def test_window_after_a_timeout_that_met_an_arrival_without_news() -> None:
+    story = Story().send(*range(4)).ack(1, (2, 3), after=RTT).ack(1, (2, 3), data=b"x", after=1.2)
+    story.send(1, after=0.018).ack(4, after=RTT).send(4, 5, 6)
+    assert story.verdicts("SNR-REC-005", "hk99") == set()

@@ -37,6 +37,12 @@ def test_first_block_in_data_that_the_acknowledgment_released() -> None:
     assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
 
 
+def test_first_block_in_a_fin_of_the_user() -> None:
+    receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 300), flags=ACK | FIN)
+    receipt.reply(100, (200, 400), seq=1)
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-007")
+
+
 def test_first_block_after_a_bare_fin_above_a_gap() -> None:
     receipt = _holes(200).data(400, 400, flags=ACK | FIN, after=0.1)
     assert Verdict.FAIL not in receipt.reply(100, (200, 300)).verdicts("SNR-RCV-007")

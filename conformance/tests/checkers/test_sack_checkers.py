@@ -63,6 +63,11 @@ def test_reneged_data_never_retransmitted_fails() -> None:
     assert story.verdicts("SNR-SAK-011") == FAIL
 
 
+def test_timeout_before_the_first_round_trip_that_meets_an_arrival() -> None:
+    story = Story(syn_acks=(0.0, 1.0)).send(0).ack(0, after=1.0, data=b"x").send(0)
+    assert story.ack(1, after=2.0).verdicts("SNR-SAK-005", "hk99") == set()
+
+
 def test_higher_hole_first_fails() -> None:
     story = Story().send(*range(12)).ack(1, after=RTT)
     story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)

@@ -32,6 +32,20 @@ def test_retransmission_before_and_after_a_round_trip() -> None:
     assert Story(sack=False).send(0).send(0, after=0.9).verdicts("SNR-RTO-001") == PASS
 
 
+@pytest.mark.parametrize(("partial", "expected"), [((2,), FAIL), ((2, 4), set())])
+def test_timeout_soon_after_a_partial_acknowledgment_but_the_first(
+    partial: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = Story(sack=False).send(*range(10)).ack(0, after=RTT)
+    for _ in range(3):
+        story.ack(0, after=0.01)
+    story.send(0)
+    for number in partial:
+        story.ack(number, after=RTT).send(number)
+    story.send(partial[-1], after=0.3)
+    assert story.verdicts("SNR-RTO-001") == story.verdicts("SNR-RTO-002") == expected
+
+
 def test_tail_probe_soon_after_the_tail_was_sent() -> None:
     story = Story().send(0, 1).send(2, after=0.5).send(2, after=0.3)
     assert story.verdicts("SNR-RTO-001") == set()
@@ -182,9 +196,10 @@ def test_timeout_sends_one_segment_or_two() -> None:
 @pytest.mark.parametrize(("service", "expected"), [(19, FAIL), (4321, PASS)])
 def test_user_writes_little_when_the_timer_expires(service: int, expected: set[Verdict]) -> None:
     story = Story(service=service).send_octets(0, 9, push=True).ack(0.009, after=RTT)
-    story.send_octets(9, 9, push=True).send_octets(9, 9, after=1.8, push=True)
-    story.send_octets(9, 9, after=3.6, push=True).send_octets(18, 9, push=True)
-    assert story.ack(0.027, after=RTT).verdicts("SNR-RTO-007") == expected
+    story.send_octets(9, 9, push=True).send_octets(18, 9, push=True)
+    story.send_octets(9, 9, after=1.8).send_octets(9, 9, after=3.6)
+    story.send_octets(27, 9, push=True)
+    assert story.ack(0.036, after=RTT).verdicts("SNR-RTO-007") == expected
 
 
 def test_second_timeout_repeats_the_same_segment() -> None:
@@ -197,6 +212,11 @@ def test_timer_repeats_another_than_the_earliest() -> None:
     assert _flight().send(3, after=2).verdicts("SNR-RTO-008") == FAIL
     assert _flight().send(8, after=2).verdicts("SNR-RTO-008") == FAIL
     assert _flight(sack=True).send(8, after=2).verdicts("SNR-RTO-008") == set()
+
+
+def test_window_after_a_timeout_and_an_acknowledgment_in_what_is_dropped() -> None:
+    story = _flight().send(1, after=2).ack(9, seq=99_000_000, data=b"x", after=RTT).send(9, 10, 11)
+    assert Verdict.FAIL not in story.verdicts("SNR-RTO-009")
 
 
 def test_window_after_a_timeout() -> None:
