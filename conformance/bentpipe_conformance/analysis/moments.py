@@ -14,12 +14,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
+from bentpipe_conformance.analysis.recovery import PROMPT_S, Episode, minimum_rtt
 from bentpipe_conformance.analysis.users import largest_segment
-
-PROMPT_S = 0.0003
-"""A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
-satellite link delivers an acknowledgment every 9 ms."""
 
 SOONEST_TIMEOUT_RTTS = 1.3
 """Round trips below which the timers of common stacks do not expire, so that the unlikely is not

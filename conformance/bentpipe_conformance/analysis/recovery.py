@@ -13,6 +13,10 @@ from functools import lru_cache
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.wire import SYN
 
+PROMPT_S = 0.0003
+"""A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
+satellite link delivers an acknowledgment every 9 ms."""
+
 
 class Cause(StrEnum):
     """Why an episode's first retransmission left."""
@@ -123,12 +127,14 @@ def read_episodes(flow: Flow) -> list[Episode]:
     rtt = minimum_rtt(flow)
     episodes: list[Episode] = []
     current: Episode | None = None
-    progress = 0.0
+    progress = news = 0.0
     last_sent: dict[int, float] = {}
     for event in flow.events:
         if isinstance(event, Ack):
             if event.advance:
                 progress = event.time
+            if event.advance or event.newly_sacked:
+                news = event.time
             if current is not None:
                 current.acks.append(event)
                 if event.acceptable and event.ack >= current.recover:
@@ -136,7 +142,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     current = None
         elif isinstance(event, Sent):
             if event.retransmission:
-                cause = _cause(event, rtt, progress, last_sent.get(event.start, progress))
+                cause = _cause(event, rtt, progress, news, last_sent.get(event.start, progress))
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 starts = cause is not None and (current is None or timeout)
                 if cause is not None and starts:
@@ -158,15 +164,29 @@ def read_episodes(flow: Flow) -> list[Episode]:
     return episodes
 
 
-def _cause(sent: Sent, rtt: float, progress: float, sent_before: float) -> Cause | None:
-    if not sent.timed:
+def _may_have_met_an_arrival(sent: Sent) -> bool:
+    """Whether it left late after an arrival that reports nothing, so that a timer may have sent it.
+
+    On a busy connection something has always just arrived.
+    """
+    ack = sent.cause
+    if ack is None or sent.start != sent.una or sent.since_arrival <= PROMPT_S:
+        return False
+    return not (ack.advance or ack.newly_sacked or ack.duplicate)
+
+
+def _cause(
+    sent: Sent, rtt: float, progress: float, news: float, sent_before: float
+) -> Cause | None:
+    expired = _may_have_met_an_arrival(sent) and sent.time - max(progress, sent_before) >= rtt > 0
+    if not sent.timed and not expired:
         return Cause.ACK
     if sent.start != sent.una:
         return None
     # A retransmission timeout is never shorter than a round trip from the last transmission and
-    # from the last progress; RACK's timer is at most a round trip after the triggering report.
+    # from the last progress; RACK's timer is at most a round trip after the report that set it.
     waited = sent.time - max(progress, sent_before)
-    if sent.sacked and (waited < rtt or sent.since_arrival <= rtt / 4 + 0.01):
+    if sent.sacked and (waited < rtt or sent.time - news <= rtt / 4 + 0.01):
         return Cause.REORDER_TIMER
     if sent.end >= sent.max:
         return Cause.PROBE_OR_TIMEOUT

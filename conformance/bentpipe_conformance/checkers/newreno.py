@@ -17,7 +17,7 @@ from bentpipe_conformance.analysis.moments import (
     read_moments,
 )
 from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
-from bentpipe_conformance.analysis.users import largest_segment
+from bentpipe_conformance.analysis.users import data_waited, largest_segment
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
@@ -217,7 +217,8 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[F
         octets = sum(sent.end - sent.start for sent in (*repeats, *new))
         what = f"{len(repeats)} retransmissions and {len(new)} new segments"
         if per_ack is not None:
-            broken = len(repeats) > per_ack or (sack and bool(repeats) and bool(new))
+            both = sack and bool(repeats) and bool(new) and data_waited(flow, m.ack)
+            broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
         elif sack or not m.ack.duplicate:
             continue

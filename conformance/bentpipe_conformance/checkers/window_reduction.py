@@ -56,11 +56,16 @@ class _Window:
         """Segments sent in [start, end]."""
         return self.flow.sent[bisect_left(self._times, start) : bisect_right(self._times, end)]
 
+    def after(self, ack: Ack, end: float) -> list[Sent]:
+        """Segments sent after an acknowledgment, until a time."""
+        number = ack.packet.number
+        return [sent for sent in self.sent(ack.time, end) if sent.packet.number > number]
+
     def first_new(self, episode: Episode) -> list[Sent]:
         """The first new data after an episode whose end released none, if it came soon."""
         assert episode.end is not None
         deadline = min(episode.end.time + 1.5 * self.rtt, self.next_start(episode))
-        return [sent for sent in self.sent(episode.end.time, deadline) if sent.new][:1]
+        return [sent for sent in self.after(episode.end, deadline) if sent.new][:1]
 
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode tells the window."""
@@ -111,7 +116,7 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
         if not window.shows(episode) or not window.complete(episode) or episode.end is None:
             continue
         end = min(episode.end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
-        after = [sent for sent in window.sent(episode.end.time, end) if sent.new]
+        after = [sent for sent in window.after(episode.end, end) if sent.new]
         after = after or window.first_new(episode)
         if not after:
             continue
@@ -155,7 +160,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         start = episode.end.time
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
         exit_flight = max(
-            (s.end - s.una for s in window.sent(start, start + AT_EXIT_RTTS * window.rtt)),
+            (s.end - s.una for s in window.after(episode.end, start + AT_EXIT_RTTS * window.rtt)),
             default=0,
         )
         exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
@@ -164,7 +169,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         deadline = max(
             start + (rounds + 0.5) * window.rtt, _after_rounds(flow, episode.end, rounds + 1)
         )
-        after = window.sent(start, deadline)
+        after = window.after(episode.end, deadline)
         largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
         if largest is None:
             continue

@@ -367,6 +367,27 @@ def test_growth_after_one_reduction_and_after_several() -> None:
     assert _grown(3, 4, 5).verdicts("SNR-REC-002") == set()
 
 
+def test_flight_before_the_end_of_recovery_at_the_same_instant() -> None:
+    story = Story(sack=False).send(*range(12)).ack(0, after=RTT)
+    _duplicates(story, 0, 2).send(0)
+    for _ in range(9):
+        story.ack(0, after=RTT / 10)
+    story.send(*range(12, 18), after=RTT / 10).ack(12).send(18)
+    assert story.verdicts("SNR-FR-009") == PASS
+
+
+def test_new_data_of_a_user_beside_a_retransmission() -> None:
+    def story(*, push: bool) -> Story:
+        told = Story(service=4321).send(*range(12), push=push).ack(2, after=RTT)
+        for top in (4, 5, 6):
+            told.ack(2, (3, top), after=0.01)
+        told.send(2).ack(2, (3, 6), (7, 8), after=0.01).ack(2, (3, 6), (7, 12), after=0.01)
+        return told.send(6, 12, push=push)
+
+    assert story(push=False).verdicts("SNR-REC-007", "hk99") >= FAIL
+    assert Verdict.FAIL not in story(push=True).verdicts("SNR-REC-007", "hk99")
+
+
 def test_growth_in_round_trips_that_take_longer_than_the_smallest() -> None:
     assert _grown(2, 4, 8, 12, 13, after=3 * RTT).verdicts("SNR-REC-002") == PASS
 

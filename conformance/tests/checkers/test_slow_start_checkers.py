@@ -115,6 +115,13 @@ def test_growth_after_a_recovery_that_a_timeout_may_have_cut_short() -> None:
     assert story.verdicts("SNR-CA-001") == set()
 
 
+def test_growth_after_a_recovery_that_leaves_nothing_outstanding() -> None:
+    story = Story().send(*range(10)).ack(0, (1, 2), after=RTT).ack(0, (1, 3), after=0.001)
+    story.ack(0, (1, 4), after=0.001).send(0).ack(10, after=RTT).send(*range(10, 14))
+    story.ack(10, (8, 9), after=0.01, window=50000).ack(11, after=RTT).send(*range(14, 20))
+    assert story.verdicts("SNR-CA-001") == set()
+
+
 def test_growth_after_recovery_as_cubic_may() -> None:
     claims = {**CLAIMS, "congestion_control": "cubic"}
     assert _recovered((7, 10, 14, 20, 28)).verdicts("SNR-CA-001", claims=claims) == PASS
