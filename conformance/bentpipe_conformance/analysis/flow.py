@@ -165,6 +165,16 @@ class Ack:
         """Whether a conformant sender takes it into account at all."""
         return not (self.ancient or self.beyond or self.rejected)
 
+    @property
+    def round_end(self) -> int:
+        """What has to be acknowledged until a round trip has passed since it.
+
+        That is all that is outstanding after it, or what it released if nothing was.
+        """
+        if self.max > self.ack:
+            return self.max
+        return max((sent.end for sent in self.responses), default=self.max + 1)
+
 
 Event = Sent | Ack | Arrival | Reply
 

@@ -166,6 +166,7 @@ class Receiver:
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
         self._stamped: list[_Stamped] = []
+        self._doubt = False
 
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
@@ -218,6 +219,9 @@ class Receiver:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
+        # What follows one that may have been dropped can be in sequence or not.
+        self._doubt = self._doubt or (stale and not paws and inside)
+        acceptable = acceptable and not self._doubt
         arrival = Arrival(
             packet, packet.time, start, end, len(tcp.payload), self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
@@ -273,6 +277,9 @@ class Receiver:
         if not tcp.flags & ACK:
             return None
         ack = self.offset(tcp.ack)
+        last = self.last_arrival
+        if ack >= self._limit or (last and packet.time - last.time > self._reaction):
+            self._doubt = False
         window = tcp.window << self.shift
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)

@@ -248,7 +248,8 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
         wanted = min(len(known), room - (reply.dsack is not None))
         if not caused or wanted < 2:
             continue
-        if len(reply.sack) >= wanted:
+        # The block of a segment held alone is the same, whether it reports a duplicate or not.
+        if len(reply.sack) + (reply.dsack in reply.held) >= wanted:
             yield context.holds(f"{len(reply.sack)} of {len(reply.held)} blocks reported", reply)
         else:
             yield context.violated(

@@ -209,13 +209,6 @@ class _Round:
     largest: Sent | None = None
 
 
-def _outstanding(ack: Ack) -> int:
-    """End of what is outstanding after an acknowledgment, of what it released if nothing was."""
-    if ack.max > ack.ack:
-        return ack.max
-    return max((sent.end for sent in ack.responses), default=ack.max + 1)
-
-
 def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     """Rounds after an episode, up to the next sign of loss.
 
@@ -227,14 +220,14 @@ def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     for event in flow.events:
         if event is episode.end:
             after = True
-            rounds.append(_Round(_outstanding(episode.end)))
+            rounds.append(_Round(episode.end.round_end))
         elif not after:
             continue
         elif isinstance(event, Ack) and event.acceptable:
             if event.duplicate or event.sacked:
                 break
             if event.ack >= rounds[-1].end:
-                rounds.append(_Round(_outstanding(event)))
+                rounds.append(_Round(event.round_end))
         elif isinstance(event, Sent):
             if event.retransmission or (at_once and event.timed):
                 break

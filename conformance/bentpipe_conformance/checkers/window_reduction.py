@@ -194,12 +194,12 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
 
 def _after_rounds(flow: Flow, start: Ack, rounds: int) -> float:
     """When so many round trips have passed, queues and delayed acknowledgments included."""
-    end = start.max
+    end = start.round_end
     first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
     for ack in flow.acks[first:]:
         if ack.acceptable and ack.ack >= end:
             rounds -= 1
-            end = ack.max
+            end = ack.round_end
         if not rounds:
             return ack.time
     return math.inf

@@ -104,6 +104,11 @@ def test_fewer_blocks_than_fit() -> None:
     assert _holes(200, 400, 600).verdicts("SNR-RCV-011") == PASS
 
 
+def test_duplicate_of_a_segment_held_alone_answered_without_dsack() -> None:
+    receipt = _holes(200, 400).data(400, 500, after=0.1).reply(100, (400, 500), (200, 300))
+    assert receipt.verdicts("SNR-RCV-011") == PASS
+
+
 def test_further_blocks_out_of_their_order() -> None:
     receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
     receipt.reply(100, (800, 900), (200, 300), (400, 500), (600, 700))

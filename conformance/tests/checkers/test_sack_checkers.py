@@ -68,12 +68,11 @@ def test_timeout_before_the_first_round_trip_that_meets_an_arrival() -> None:
     assert story.ack(1, after=2.0).verdicts("SNR-SAK-005", "hk99") == set()
 
 
-@pytest.mark.parametrize("late", [0.012, 0.05])
-def test_going_back_after_a_timeout_soon_after_an_arrival_without_news(late: float) -> None:
-    story = Story().send(*range(10)).ack(1, after=RTT).ack(1, (2, 3), (4, 5), after=0.01)
-    story.ack(1, (2, 3), (4, 5), data=b"x", after=1.2).send(1, after=late)
-    story.ack(2, after=RTT).send(2, 3).ack(3, after=0.01).send(4)
-    assert Verdict.FAIL not in story.verdicts("SNR-SAK-001")
+def test_going_back_after_a_timeout_soon_after_an_arrival_without_news() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT).ack(1, (2, 3), (4, 5), after=0.01)
+    story.ack(1, (2, 3), (4, 5), data=b"x", after=1.2).send(1, after=0.05)
+    story.ack(2, (4, 5), after=RTT).send(2, 3)
+    assert Verdict.FAIL not in story.verdicts("SNR-REC-007", "hk99")
 
 
 def test_higher_hole_first_fails() -> None:
