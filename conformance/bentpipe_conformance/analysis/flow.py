@@ -415,6 +415,8 @@ class _Replay:
                 self.duplicates += 1
             self.edge = max(self.edge, ack + window)
             self.last_window = window
+        elif rejected and not (ancient or beyond) and self.receiver.may_heed(tcp):
+            self.edge = max(self.edge, ack + window)
         item = Ack(
             packet, packet.time, ack, una, self.max, max(0, ack - una) if usable else 0,
             duplicate, self.duplicates, window, ack + window, good, bad, dsack, newly,

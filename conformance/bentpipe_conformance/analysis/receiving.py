@@ -191,6 +191,14 @@ class Receiver:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
+    def may_heed(self, tcp: Tcp) -> bool:
+        """Whether the acknowledgment of a segment that a closed window keeps out may count.
+
+        RFC 9293 section 3.10.7.4 has a special allowance for it.
+        """
+        closed = self.edge <= self.expected == self.offset(tcp.seq)
+        return closed and not self._paws_rejects(tcp)
+
     def _paws_rejects(self, tcp: Tcp) -> bool:
         if not self.timestamps or tcp.tsval is None or not self._recent:
             return False
@@ -214,7 +222,8 @@ class Receiver:
         paws, stale = self._paws_rejects(tcp), self._may_be_stale(tcp)
         inside = self._in_window(start, tcp.length)
         bare = self.timestamps and tcp.tsval is None
-        self._stamp(packet.time, tcp, start, end, usable=inside and not paws)
+        sure = inside and not stale and not self._doubt
+        self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
@@ -318,7 +327,10 @@ class Receiver:
             self.expected = ack
             self._held.clear()
         for left, right in blocks:
-            inside = any(a <= left and right <= b for a, b in self._arrived.snapshot())
+            above = max(left, self._limit)
+            inside = right <= self._limit or any(
+                a <= above and right <= b for a, b in self._arrived.snapshot()
+            )
             if left > self.expected and inside:
                 self._held.add(left, right)
 

@@ -165,9 +165,9 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         )
         exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
         growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
-        rounds = 1 + math.ceil(growth)
         deadline = max(
-            start + (rounds + 0.5) * window.rtt, _after_rounds(flow, episode.end, rounds + 1)
+            start + (1.5 + math.ceil(growth)) * window.rtt,
+            _after_growth(flow, episode.end, floor - exit_flight),
         )
         after = window.after(episode.end, deadline)
         largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
@@ -192,15 +192,12 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
             )
 
 
-def _after_rounds(flow: Flow, start: Ack, rounds: int) -> float:
-    """When so many round trips have passed, queues and delayed acknowledgments included."""
-    end = start.round_end
+def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
+    """When acknowledgments have let slow start add so many octets, a segment each at most."""
     first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
     for ack in flow.acks[first:]:
-        if ack.acceptable and ack.ack >= end:
-            rounds -= 1
-            end = ack.round_end
-        if not rounds:
+        octets -= min(ack.advance, flow.segment)
+        if octets <= 0:
             return ack.time
     return math.inf
 

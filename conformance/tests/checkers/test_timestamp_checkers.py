@@ -89,6 +89,13 @@ def test_old_segment_that_came_again_properly_is_accepted() -> None:
     assert receipt.verdicts("SNR-TS-004") == PASS
 
 
+def test_old_segment_held_already_is_reported_still() -> None:
+    receipt = _stamped().data(200, 300, after=0.1, tsval=2000)
+    receipt.reply(100, (200, 300), tsval=7100, tsecr=1100).data(200, 300, after=0.1, tsval=500)
+    receipt.reply(100, (200, 300), tsval=7200, tsecr=1100)
+    assert receipt.verdicts("SNR-TS-004") == NOTHING
+
+
 def test_old_segment_unanswered() -> None:
     assert _stamped().data(100, 200, after=0.1, tsval=500).later().verdicts("SNR-TS-005") == FAIL
 

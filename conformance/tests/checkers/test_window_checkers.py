@@ -103,6 +103,12 @@ def test_new_data_into_a_shrunken_window() -> None:
     assert _shrunk().send(8, 9).verdicts("SNR-WIN-009") == FAIL
 
 
+def test_older_segment_with_a_smaller_window_shrinks_nothing() -> None:
+    story = Story(window=20 * SIZE).send(*range(4)).ack(2, after=RTT, data=b"x", seq=200)
+    story.ack(2, after=0.01, data=b"x", seq=100, window=3 * SIZE).send(*range(4, 8))
+    assert story.verdicts("SNR-WIN-009") == set()
+
+
 def test_probe_of_a_shrunken_window_is_permitted() -> None:
     story = _shrunk().send_octets(8 * SIZE, 1, after=2).ack(8, after=RTT, window=20 * SIZE)
     assert story.verdicts("SNR-WIN-009") == PASS
