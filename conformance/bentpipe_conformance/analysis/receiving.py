@@ -349,5 +349,13 @@ class Receiver:
             elif item.start <= ack and not all(older(item.tsval, known) for known in item.before):
                 # ... or looked at it after this segment, which moved Last.ACK.sent.
                 possible |= {item.tsval}
-                self._recent = possible
+                self._remember(item)
         return possible
+
+    def _remember(self, item: _Stamped) -> None:
+        """Keep what the IUT may echo from now on, unless what it looks at next replaces it."""
+        at = self._stamped.index(item)
+        if not any(
+            later.updated and older(item.tsval, later.tsval) for later in self._stamped[at + 1 :]
+        ):
+            self._recent |= {item.tsval}

@@ -66,6 +66,12 @@ def test_silence_about_held_data_shows_when_the_gap_is_filled() -> None:
     assert receipt.data(100, 200, after=0.1).reply(300).verdicts("SNR-RCV-008") == FAIL
 
 
+def test_silence_about_a_bare_fin_above_a_gap() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(200, 200, flags=ACK | FIN, after=0.1)
+    receipt.reply(100).reply(100, after=0.1).data(100, 200, after=0.1).reply(201)
+    assert receipt.verdicts("SNR-RCV-008") == NOTHING
+
+
 def test_silence_about_data_that_was_not_kept_is_no_fault() -> None:
     receipt = Receipt().data(0, 100).reply(100).data(200, 300, after=0.1).reply(100)
     receipt.data(400, 500, after=0.1).reply(100)
