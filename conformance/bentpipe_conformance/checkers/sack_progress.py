@@ -94,17 +94,19 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
             report = by_ack[id(ack)]
             if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
                 continue
-            if not ack.acceptable or ack.ack >= episode.recover:
+            # A report of a duplicate asks for nothing (RFC 2883 section 5).
+            if not ack.acceptable or ack.ack >= episode.recover or ack.dsack is not None:
                 continue
-            yield from _one_each(report, timers, context)
+            yield from _one_each(flow, report, timers, context)
 
 
-def _one_each(report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
+def _one_each(flow: Flow, report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
     if not report.eligible:
         return
     ack = report.ack
     again = [s for s in ack.responses if s.retransmission and id(s) not in timers]
-    new = [sent for sent in ack.responses if sent.new]
+    # What a user has just written leaves as well.
+    new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
     if len(again) == 1 and not new:
         yield context.holds(f"{name_of(again[0])} alone answered the acknowledgment", ack, again[0])
     else:

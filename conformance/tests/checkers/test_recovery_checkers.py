@@ -385,7 +385,9 @@ def test_new_data_of_a_user_beside_a_retransmission() -> None:
         return told.send(6, 12, push=push)
 
     assert story(push=False).verdicts("SNR-REC-007", "hk99") >= FAIL
-    assert Verdict.FAIL not in story(push=True).verdicts("SNR-REC-007", "hk99")
+    assert story(push=False).verdicts("SNR-SAK-008", "hk99") >= FAIL
+    for requirement in ("SNR-REC-007", "SNR-SAK-008"):
+        assert Verdict.FAIL not in story(push=True).verdicts(requirement, "hk99")
 
 
 def test_growth_in_round_trips_that_take_longer_than_the_smallest() -> None:
