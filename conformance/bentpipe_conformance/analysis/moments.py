@@ -196,7 +196,11 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     first_repair: float | None = None
     window_edge = shadow = 0
     partially: set[int] = set()
+    reset = next((packet.number for packet in flow.resets if packet.outgoing), math.inf)
     for event in flow.events:
+        if event.packet.number > reset:
+            # The implementation, or its user, has given the connection up.
+            return
         if isinstance(event, Sent):
             if not event.flight:
                 progress = event.time

@@ -52,6 +52,11 @@ def test_third_duplicate_answered_or_not() -> None:
     assert _duplicates(_flight(), 2).send(3, 2).verdicts("SNR-FR-002") == FAIL
 
 
+def test_third_duplicate_after_a_reset() -> None:
+    story = _flight().ack(2, after=0.01).ack(2, after=0.01).reset().ack(2, after=0.01)
+    assert story.ack(2, after=RTT).verdicts("SNR-FR-002") == set()
+
+
 def test_third_duplicate_of_which_one_reports_a_duplicate_segment() -> None:
     story = Story().send(*range(8)).ack(2, after=RTT).ack(2, (1, 2), after=0.01)
     story.ack(2, (3, 4), after=0.01).ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.1).send(2)
