@@ -60,6 +60,7 @@ def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
     current: Closure | None = None
     opened: Closure | None = None
     arrived = 0.0
+    told = 0
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived = event.time
@@ -81,6 +82,10 @@ def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):
+            # A delayed acknowledgment of what has arrived is no probe.
+            news, told = event.ack > told and not event.payload, max(told, event.ack)
+            if news:
+                continue
             if current is not None and event.time - arrived > REACTION_S + timing_error:
                 current.probes.append(Mark(event.packet, event.time))
         elif isinstance(event, Sent):

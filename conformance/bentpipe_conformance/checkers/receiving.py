@@ -93,7 +93,8 @@ def every_second_full_segment(flow: Flow, context: Context) -> Iterator[Finding]
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
         fits = arrival.end <= arrival.window_edge and arrival.payload <= mss
-        if not arrival.in_order or arrival.held or not fits:
+        # One that repeats some of what has come brings less than a full segment.
+        if not arrival.in_order or arrival.held or not fits or arrival.start < arrival.expected:
             row = []
         elif arrival.payload + _option_octets(arrival) >= mss:
             row.append(arrival)
