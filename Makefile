@@ -14,12 +14,14 @@ PACKETS ?= 1000000
 SECONDS ?= 600
 BEGINS ?= 1000000
 SEED ?= 1
+TRANSFERS ?= 200
 
-.PHONY: help setup certify test tool lint bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs bed clean
+.PHONY: help setup certify test tool transfers lint bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs bed clean
 
 help:
 	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
 	@echo "make test      run all tests, linters, type checks and models (needs Java and Maven)"
+	@echo "make transfers 200 random transfers of each suite, in which no checker may accuse (minutes)"
 	@echo "make bench     print the benchmark ratios"
 	@echo "make fuzz-stp  a million STP packets through three codecs, a million forged BEGINs, and"
 	@echo "               SECONDS=600 of hostile and unlucky peers (long)"
@@ -50,6 +52,11 @@ test: tool lint
 	$(BIN)/bentpipe bed fetch
 	$(BIN)/python -m pytest -m "not slow" -n auto --ignore=$(MODEL_TESTS)
 	$(BIN)/python -m pytest -m "not slow" $(MODEL_TESTS)
+
+# No checker may accuse a true reference, whatever the link, the settings and the users do.
+transfers: setup
+	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
+	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)
 
 slow: tool bed
 	$(BIN)/python -m pytest -m slow -n auto

@@ -6,15 +6,18 @@ import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.selftest import chance, innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
-from bentpipe_conformance.suite import STP
+from bentpipe_conformance.suite import SNR, STP
 from bentpipe_reference.mutants import load_mutants
 from click.testing import CliRunner
 
 SEEDS = (10, 14, 17)
+TCP_SEEDS = (7, 12, 14, 15, 16, 22, 23, 24)
+FORMERLY_ACCUSED = (212, 1290, 2363, 3083, 3278, 3310)
+"""Short transfers, each of which several checkers once judged wrongly."""
 
 
-def heard(suite: str) -> tuple[set[str], list[str]]:
-    hearings = [hear(suite, seed) for seed in SEEDS]
+def heard(suite: str, seeds: tuple[int, ...] = SEEDS) -> tuple[set[str], list[str]]:
+    hearings = [hear(suite, seed) for seed in seeds]
     return (
         set().union(*(item.passed for item in hearings)),
         [f"{a.requirement} seed {a.seed}: {a.sentence}" for h in hearings for a in h.accusations],
@@ -32,6 +35,18 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:
     """Reports without arrivals, listeners not trusted yet, small packets at a maximum rate, ..."""
     assert hear("stp", seed).accusations == ()
+
+
+def test_tcp_references_over_random_links_are_not_accused() -> None:
+    passed, accusations = heard("snr", TCP_SEEDS)
+    assert not accusations
+    assert {"SNR-FR-002", "SNR-SAK-004", "SNR-RCV-007", "SNR-RTO-010", "SNR-TS-002"} <= passed
+
+
+@pytest.mark.parametrize("seed", FORMERLY_ACCUSED)
+def test_tcp_references_once_accused_wrongly_are_not_accused(seed: int) -> None:
+    _, accusations = heard("snr", (seed,))
+    assert not accusations
 
 
 def test_transfer_of_one_seed_is_the_same_again() -> None:
@@ -55,6 +70,26 @@ def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.M
     monkeypatch.setattr(innocence, "_KINDS", {STP: (drawn, make, caller)})
     blamed = {a.requirement for seed in range(10, 18) for a in hear("stp", seed).accusations}
     assert guilty.breaks in blamed
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    ["snr-lowest-block-first", "snr-hole-repeated-at-once", "snr-window-never-grows",
+     "snr-duplicate-report-taken-for-loss", "snr-timeout-within-a-round-trip"],
+)  # fmt: skip
+def test_tcp_mutant_over_a_random_link_is_accused(
+    mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guilty = load_mutants()[mutant]
+    draw = chance.draw_tcp
+
+    def drawn(numbers: object, link: object) -> chance.Drawn:
+        found = draw(numbers, link)  # type: ignore[arg-type]
+        return chance.Drawn(guilty.configure(found.config), found.ics, found.profile)
+
+    _, make, caller = innocence._KINDS[SNR]
+    monkeypatch.setattr(innocence, "_KINDS", {SNR: (drawn, make, caller)})
+    assert guilty.breaks in {a.requirement for a in hear("snr", 16).accusations}
 
 
 def test_selftest_of_transfers_and_of_chosen_mutants_at_once_is_refused() -> None:

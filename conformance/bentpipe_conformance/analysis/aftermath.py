@@ -14,6 +14,7 @@ from functools import lru_cache
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
+from bentpipe_conformance.analysis.users import largest_segment
 from bentpipe_conformance.wire import MODULUS
 
 
@@ -71,7 +72,7 @@ class _Account:
         sent = expiry.sent
         self.aftermath = Aftermath(expiry, sent.max)
         self._sack = flow.handshake.sack
-        self._segment = flow.segment
+        self._segment = largest_segment(flow)
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
         self._held = RangeSet(sent.sacked)
@@ -99,6 +100,10 @@ class _Account:
     def acknowledged(self, ack: Ack) -> bool:
         """Take an acknowledgment; False when the account has to end."""
         self.settle()
+        if ack.rejected and self._una < ack.ack <= ack.max:
+            # Behind a closed window some heed the acknowledgment of what they drop (RFC 9293
+            # section 3.10.7.4).
+            return False
         if not ack.acceptable:
             return True
         if ack.dsack is not None or self._answers_earlier_copy(ack):

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Arrival, Flow, Reply, Sent
 from bentpipe_conformance.analysis.timeouts import Mark, RoundTrips
+from bentpipe_conformance.analysis.users import data_waited
 
 
 @dataclass(slots=True, eq=False)
@@ -22,6 +23,7 @@ class Closure:
         end: the acknowledgment that opened it; None when the trace ends before.
         resumed: the first data sent after it opened, None when there was none.
         until: time of the opening, or of the end of the trace.
+        waiting: whether the sender surely had more to send than had left before.
     """
 
     start: Ack
@@ -33,6 +35,7 @@ class Closure:
     end: Ack | None = None
     resumed: Sent | None = None
     until: float = 0.0
+    waiting: bool = False
 
     @property
     def duration(self) -> float:
@@ -42,7 +45,8 @@ class Closure:
     @property
     def data_waits(self) -> bool:
         """Whether the sender surely had data to send: it probed, or sent when it could."""
-        return bool(self.probes) or (self.resumed is not None and not self.resumed.timed)
+        resumed = self.resumed is not None and not self.resumed.timed
+        return bool(self.probes) or (resumed and self.waiting)
 
 
 @lru_cache(maxsize=2)
@@ -56,6 +60,7 @@ def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
     current: Closure | None = None
     opened: Closure | None = None
     arrived = 0.0
+    told = 0
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived = event.time
@@ -72,10 +77,15 @@ def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
                 current.answered.append(event)
             elif event.window == 0 and event.ack >= event.max:
                 current = Closure(
-                    event, trips.smallest, trips.largest, trips.longest_timeout, until=event.time
-                )
+                    event, trips.smallest, trips.largest, trips.longest_timeout, until=event.time,
+                    waiting=data_waited(flow, event),
+                )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):
+            # A delayed acknowledgment of what has arrived is no probe.
+            news, told = event.ack > told and not event.payload, max(told, event.ack)
+            if news:
+                continue
             if current is not None and event.time - arrived > REACTION_S + timing_error:
                 current.probes.append(Mark(event.packet, event.time))
         elif isinstance(event, Sent):

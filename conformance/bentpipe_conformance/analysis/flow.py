@@ -165,6 +165,16 @@ class Ack:
         """Whether a conformant sender takes it into account at all."""
         return not (self.ancient or self.beyond or self.rejected)
 
+    @property
+    def round_end(self) -> int:
+        """What has to be acknowledged until a round trip has passed since it.
+
+        That is all that is outstanding after it, or what it released if nothing was.
+        """
+        if self.max > self.ack:
+            return self.max
+        return max((sent.end for sent in self.responses), default=self.max + 1)
+
 
 Event = Sent | Ack | Arrival | Reply
 
@@ -320,12 +330,22 @@ class _Replay:
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.edge = tcp.window
+        if self._completes(packet, tcp):
+            handshake.established = packet.time
         if handshake.window_scale:
             tester, iut = handshake.tester, handshake.iut
             assert tester and tester.tcp and iut and iut.tcp
             self.tester_shift = min(tester.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
             self.receiver.shift = min(iut.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
         self.receiver.timestamps = handshake.timestamps
+
+    def _completes(self, packet: Packet, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK is the first that answers the IUT's SYN."""
+        handshake = self.flow.handshake
+        if packet.outgoing or not tcp.flags & ACK or not handshake.iut_opens:
+            return False
+        assert self.out is not None
+        return handshake.established is None and self.out.offset(tcp.ack) == 0
 
     # -- leaving the IUT
 
@@ -395,6 +415,8 @@ class _Replay:
                 self.duplicates += 1
             self.edge = max(self.edge, ack + window)
             self.last_window = window
+        elif rejected and not (ancient or beyond) and self.receiver.may_heed(tcp):
+            self.edge = max(self.edge, ack + window)
         item = Ack(
             packet, packet.time, ack, una, self.max, max(0, ack - una) if usable else 0,
             duplicate, self.duplicates, window, ack + window, good, bad, dsack, newly,

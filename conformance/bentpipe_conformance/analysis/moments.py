@@ -14,11 +14,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
-
-PROMPT_S = 0.0003
-"""A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
-satellite link delivers an acknowledgment every 9 ms."""
+from bentpipe_conformance.analysis.recovery import PROMPT_S, Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import largest_segment
 
 SOONEST_TIMEOUT_RTTS = 1.3
 """Round trips below which the timers of common stacks do not expire, so that the unlikely is not
@@ -51,7 +48,8 @@ class Moment:
         repeats: acknowledgments since then that advance nothing while data is outstanding, this
             one included, duplicates or not.
         reordered: the path or the tester has shown reordering or duplication of data before.
-        pure: every repeat since the last advance was a duplicate acknowledgment.
+        pure: every repeat since the last advance was a duplicate acknowledgment, and none reported
+            a duplicate segment, which shows no loss (RFC 2883 section 5).
         informative: of these, how many reported newly held data in SACK blocks.
         window_edge: highest right edge of the window offered so far, this one included.
         shadow: below this offset another recovery may be under way that nothing has shown yet: the
@@ -153,13 +151,21 @@ def disturbed_at(episode: Episode) -> float:
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data goes on with an earlier one, of which a timeout hid the end, and one that begins with
-    another duplicate than the third may have begun with a timeout: minus infinity.
+    another duplicate than the third, or with what reports nothing, may have begun with a timeout:
+    minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
-        trigger.advance or (trigger.duplicates != 3 and not trigger.sacked)
+        trigger.advance
+        or (trigger.duplicates != 3 and not trigger.sacked)
+        or not (trigger.duplicate or trigger.newly_sacked)
     ):
         return -math.inf
+    return timer_within(episode)
+
+
+def timer_within(episode: Episode) -> float:
+    """When a timer may first have expired after an episode's beginning; infinity when none can."""
     repeated: set[int] = set()
     for sent in episode.retransmissions:
         if sent.start in repeated or (sent.timed and sent is not episode.first):
@@ -190,7 +196,11 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     first_repair: float | None = None
     window_edge = shadow = 0
     partially: set[int] = set()
+    reset = next((packet.number for packet in flow.resets if packet.outgoing), math.inf)
     for event in flow.events:
+        if event.packet.number > reset:
+            # The implementation, or its user, has given the connection up.
+            return
         if isinstance(event, Sent):
             if not event.flight:
                 progress = event.time
@@ -207,7 +217,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             advances = event.acceptable and event.advance > 0
             if event.acceptable and not advances and event.flight:
                 repeats += 1
-                pure = pure and event.duplicate
+                pure = pure and event.duplicate and event.dsack is None
                 informative += event.newly_sacked > 0
             if event.acceptable:
                 window_edge = max(window_edge, event.window_edge)
@@ -219,7 +229,7 @@ def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             )  # fmt: skip
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)
-            if event.dsack is not None or event.duplicates * flow.segment > event.flight:
+            if event.dsack is not None or event.duplicates * largest_segment(flow) > event.flight:
                 reordered = True
             if advances:
                 late = repeats > 0 and not retransmitted

@@ -30,8 +30,9 @@ class Arrival:
         window_edge: highest right edge the IUT had offered, exclusive.
         widest_window: widest window the IUT had offered, in octets.
         paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
+        may_be_stale: its timestamp is older than one the IUT may have accepted.
         lacks_timestamp: it carries no Timestamps option although they were negotiated.
-        acceptable: it passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
+        acceptable: it surely passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
         last_ack: highest acknowledgment number the IUT had sent.
         replies: acknowledgments the IUT sent after it and before the next arrival.
     """
@@ -46,6 +47,7 @@ class Arrival:
     window_edge: int
     widest_window: int
     paws_rejected: bool
+    may_be_stale: bool
     lacks_timestamp: bool
     acceptable: bool
     last_ack: int
@@ -121,7 +123,11 @@ class Reply:
 
 @dataclass(slots=True)
 class _Stamped:
-    """A timestamped segment the IUT may not have processed when its next segment left."""
+    """A timestamped segment the IUT may not have processed when its next segment left.
+
+    No acknowledgment beyond ``limit`` can have left before it was processed, none beyond ``reach``
+    without more.
+    """
 
     time: float
     start: int
@@ -129,6 +135,8 @@ class _Stamped:
     tsval: int
     before: frozenset[int]
     updated: bool
+    limit: int
+    reach: int
 
 
 class Receiver:
@@ -158,6 +166,7 @@ class Receiver:
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
         self._stamped: list[_Stamped] = []
+        self._doubt = False
 
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
@@ -182,10 +191,23 @@ class Receiver:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
+    def may_heed(self, tcp: Tcp) -> bool:
+        """Whether the acknowledgment of a segment that a closed window keeps out may count.
+
+        RFC 9293 section 3.10.7.4 has a special allowance for it.
+        """
+        closed = self.edge <= self.expected == self.offset(tcp.seq)
+        return closed and not self._paws_rejects(tcp)
+
     def _paws_rejects(self, tcp: Tcp) -> bool:
         if not self.timestamps or tcp.tsval is None or not self._recent:
             return False
         return all(older(tcp.tsval, known) for known in self._recent)
+
+    def _may_be_stale(self, tcp: Tcp) -> bool:
+        if not self.timestamps or tcp.tsval is None:
+            return False
+        return any(older(tcp.tsval, known) for known in self._recent)
 
     def _in_window(self, start: int, length: int) -> bool:
         """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
@@ -197,22 +219,29 @@ class Receiver:
         """A segment reached the IUT; what it is when it carries data or FIN."""
         start = self.offset(tcp.seq)
         end = start + tcp.length
-        paws = self._paws_rejects(tcp)
+        paws, stale = self._paws_rejects(tcp), self._may_be_stale(tcp)
         inside = self._in_window(start, tcp.length)
         bare = self.timestamps and tcp.tsval is None
-        self._stamp(packet.time, tcp, start, end, usable=inside and not paws)
+        sure = inside and not stale and not self._doubt
+        self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
-        acceptable = inside and not paws and not bare and tcp.options_ok
+        acceptable = inside and not stale and not bare and tcp.options_ok
+        # What follows one that may have been dropped can be in sequence or not.
+        self._doubt = self._doubt or (stale and not paws and inside)
+        acceptable = acceptable and not self._doubt
         arrival = Arrival(
             packet, packet.time, start, end, len(tcp.payload), self.expected,
-            self._held.snapshot(), self.edge, self._widest, paws, bare, acceptable, self._last_ack,
+            self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
+            self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
         for left, right in arrival.held:
             self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
+        if self._stamped:
+            self._stamped[-1].reach = self._limit
         if acceptable:
             self._into.saw(min(end, self.edge))
             self._held.add(max(start, self.expected), end)
@@ -244,7 +273,11 @@ class Receiver:
             # An unacceptable duplicate: section 5.3 drops it first, section 4.3 alone does not.
             self._recent = newer | {value} if usable else before | {value}
         self._stamped = [item for item in self._stamped if time - item.time <= self._reaction]
-        self._stamped.append(_Stamped(time, start, end, value, before, self._recent != before))
+        self._stamped.append(
+            _Stamped(
+                time, start, end, value, before, self._recent != before, self._limit, self._limit
+            )
+        )  # fmt: skip
 
     # -- leaving
 
@@ -253,6 +286,9 @@ class Receiver:
         if not tcp.flags & ACK:
             return None
         ack = self.offset(tcp.ack)
+        last = self.last_arrival
+        if ack >= self._limit or (last and packet.time - last.time > self._reaction):
+            self._doubt = False
         window = tcp.window << self.shift
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)
@@ -291,7 +327,10 @@ class Receiver:
             self.expected = ack
             self._held.clear()
         for left, right in blocks:
-            inside = any(a <= left and right <= b for a, b in self._arrived.snapshot())
+            above = max(left, self._limit)
+            inside = right <= self._limit or any(
+                a <= above and right <= b for a, b in self._arrived.snapshot()
+            )
             if left > self.expected and inside:
                 self._held.add(left, right)
 
@@ -299,7 +338,9 @@ class Receiver:
         if not self.timestamps:
             return frozenset()
         possible = self._recent
-        for item in self._stamped:
+        # Segments are processed in order: all up to the one that let this number be acknowledged.
+        known = (i for i, item in enumerate(self._stamped, 1) if item.limit < ack <= item.reach)
+        for item in self._stamped[max(known, default=0) :]:
             if time - item.time > self._reaction or ack >= item.end > item.start:
                 continue
             if item.updated:
@@ -308,5 +349,13 @@ class Receiver:
             elif item.start <= ack and not all(older(item.tsval, known) for known in item.before):
                 # ... or looked at it after this segment, which moved Last.ACK.sent.
                 possible |= {item.tsval}
-                self._recent = possible
+                self._remember(item)
         return possible
+
+    def _remember(self, item: _Stamped) -> None:
+        """Keep what the IUT may echo from now on, unless what it looks at next replaces it."""
+        at = self._stamped.index(item)
+        if not any(
+            later.updated and older(item.tsval, later.tsval) for later in self._stamped[at + 1 :]
+        ):
+            self._recent |= {item.tsval}

@@ -11,6 +11,11 @@ from enum import StrEnum
 from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
+from bentpipe_conformance.wire import SYN
+
+PROMPT_S = 0.0003
+"""A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
+satellite link delivers an acknowledgment every 9 ms."""
 
 
 class Cause(StrEnum):
@@ -68,20 +73,34 @@ class Episode:
         return [item for item in self.acks if item.advance and item.ack < self.recover]
 
 
+def first_stamped(flow: Flow) -> dict[int, float]:
+    """When each TSval of the IUT's first left; empty where timestamps were not negotiated."""
+    found: dict[int, float] = {}
+    if flow.handshake.timestamps:
+        for packet in flow.packets:
+            if packet.outgoing and packet.tcp is not None and packet.tcp.tsval is not None:
+                found.setdefault(packet.tcp.tsval, packet.time)
+    return found
+
+
 @lru_cache(maxsize=2)
 def minimum_rtt(flow: Flow) -> float:
     """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown.
 
     Remembered for the flow at hand, because many checkers ask.
 
-    Taken from the handshake and from data segments never retransmitted (Karn's rule).
+    Taken from the handshake, from data segments never retransmitted (Karn's rule) and from echoed
+    timestamps.
     """
     samples = []
-    handshake = flow.handshake
-    if handshake.established is not None and handshake.iut is not None:
-        samples.append(handshake.established - handshake.iut.time)
+    established = flow.handshake.established
+    opened = [p.time for p in flow.packets if p.outgoing and p.tcp and p.tcp.flags & SYN]
+    # A repeated SYN or SYN-ACK does not tell which copy was answered.
+    if established is not None and len(opened) == 1:
+        samples.append(established - opened[0])
     first_sent: dict[int, float] = {}
     spoiled: set[int] = set()
+    stamped = first_stamped(flow)
     for event in flow.events:
         if isinstance(event, Sent):
             if event.retransmission:
@@ -92,6 +111,9 @@ def minimum_rtt(flow: Flow) -> float:
             sent_at = first_sent.get(event.ack)
             if sent_at is not None and event.ack not in spoiled:
                 samples.append(event.time - sent_at)
+            echoed = event.packet.tcp.tsecr if event.packet.tcp is not None else None
+            if echoed is not None and echoed in stamped:
+                samples.append(event.time - stamped[echoed])
     return min(samples, default=0.0)
 
 
@@ -105,12 +127,14 @@ def read_episodes(flow: Flow) -> list[Episode]:
     rtt = minimum_rtt(flow)
     episodes: list[Episode] = []
     current: Episode | None = None
-    progress = 0.0
+    progress = news = 0.0
     last_sent: dict[int, float] = {}
     for event in flow.events:
         if isinstance(event, Ack):
             if event.advance:
                 progress = event.time
+            if event.advance or event.newly_sacked:
+                news = event.time
             if current is not None:
                 current.acks.append(event)
                 if event.acceptable and event.ack >= current.recover:
@@ -118,7 +142,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     current = None
         elif isinstance(event, Sent):
             if event.retransmission:
-                cause = _cause(event, rtt, progress, last_sent.get(event.start, progress))
+                cause = _cause(event, rtt, progress, news, last_sent.get(event.start, progress))
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 starts = cause is not None and (current is None or timeout)
                 if cause is not None and starts:
@@ -140,15 +164,29 @@ def read_episodes(flow: Flow) -> list[Episode]:
     return episodes
 
 
-def _cause(sent: Sent, rtt: float, progress: float, sent_before: float) -> Cause | None:
-    if not sent.timed:
+def _may_have_met_an_arrival(sent: Sent) -> bool:
+    """Whether it left late after an arrival that reports nothing, so that a timer may have sent it.
+
+    On a busy connection something has always just arrived.
+    """
+    ack = sent.cause
+    if ack is None or sent.start != sent.una or sent.since_arrival <= PROMPT_S:
+        return False
+    return not (ack.advance or ack.newly_sacked or ack.duplicate)
+
+
+def _cause(
+    sent: Sent, rtt: float, progress: float, news: float, sent_before: float
+) -> Cause | None:
+    expired = _may_have_met_an_arrival(sent) and sent.time - max(progress, sent_before) >= rtt > 0
+    if not sent.timed and not expired:
         return Cause.ACK
     if sent.start != sent.una:
         return None
     # A retransmission timeout is never shorter than a round trip from the last transmission and
-    # from the last progress; RACK's timer is at most a round trip after the triggering report.
+    # from the last progress; RACK's timer is at most a round trip after the report that set it.
     waited = sent.time - max(progress, sent_before)
-    if sent.sacked and (waited < rtt or sent.since_arrival <= rtt / 4 + 0.01):
+    if sent.sacked and (waited < rtt or sent.time - news <= rtt / 4 + 0.01):
         return Cause.REORDER_TIMER
     if sent.end >= sent.max:
         return Cause.PROBE_OR_TIMEOUT

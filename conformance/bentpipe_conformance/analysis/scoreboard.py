@@ -16,6 +16,7 @@ from functools import lru_cache
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import largest_segment
 
 RACE_S = 0.001
 """A segment may leave this long after a report arrived and still not know of it.
@@ -23,6 +24,9 @@ RACE_S = 0.001
 A bed that is late by some time can delay the implementation as well, several times over; hence ten
 times its timing error is added.
 """
+
+INITIAL_TIMEOUT_S = 1.0
+"""Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
 
 THRESHOLD_SEGMENTS = 3
 """HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
@@ -207,7 +211,7 @@ class _Replay:
         if waited >= 2 * self.rtt + 0.5:
             return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
-        return unprompted and waited >= 0.98 * self.rtt
+        return unprompted and waited >= 0.98 * min(self.rtt, INITIAL_TIMEOUT_S)
 
     def _forgive(self, until: int) -> None:
         self.forgiven_order = self.order
@@ -303,7 +307,7 @@ class _Replay:
         holes = above = 0
         if self.evidence and lowest is not None:
             highest = self.evidence.snapshot()[-1][1]
-            reach = THRESHOLD_SEGMENTS * self.flow.segment
+            reach = THRESHOLD_SEGMENTS * largest_segment(self.flow)
             for start in self.starts:
                 segment = self.segments[start]
                 if start >= highest:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
+from bentpipe_conformance.analysis.recovery import first_stamped
 from bentpipe_conformance.trace import Packet
 from bentpipe_conformance.wire import ACK, SYN
 
@@ -41,11 +42,14 @@ class RoundTrips:
     Attributes:
         samples: how many there were.
         smallest, largest: seconds; 0.0 before the first.
+        echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
+            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
     """
 
     def __init__(self, flow: Flow) -> None:
         self.samples = 0
-        self.smallest = self.largest = 0.0
+        self.smallest = self.largest = self.echoed = 0.0
+        self._stamped = first_stamped(flow)
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
         opened = [
@@ -75,11 +79,18 @@ class RoundTrips:
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             self._take(ack.time - sent_at)
+        tcp = ack.packet.tcp
+        if tcp is None or tcp.tsecr is None or tcp.tsecr not in self._stamped:
+            return
+        age = ack.time - self._stamped[tcp.tsecr]
+        self.echoed = max(self.echoed, age)
+        if self.samples:
+            self.smallest = min(self.smallest, age)
 
     @property
     def longest_timeout(self) -> float:
         """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
-        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * self.largest)
+        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
 
 
 @dataclass(slots=True, eq=False)

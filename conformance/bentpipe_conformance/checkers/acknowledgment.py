@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import minimum_rtt
+from bentpipe_conformance.analysis.users import largest_segment, never_short_of_data
 from bentpipe_conformance.checkers.odd_acknowledgments import Calm
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.wire import MODULUS
@@ -19,7 +20,12 @@ ANSWER_S = 0.2
 def _beyond_window(ack: Ack, flow: Flow) -> Sent | None:
     """A response to ``ack`` with most of a segment beyond every window validly offered."""
     return next(
-        (s for s in ack.responses if s.end - max(s.start, s.window_edge) > flow.segment // 2), None
+        (
+            s
+            for s in ack.responses
+            if s.end - max(s.start, s.window_edge) > largest_segment(flow) // 2
+        ),
+        None,
     )
 
 
@@ -124,7 +130,7 @@ def _judge_growth(
     for count, sent in enumerate(new, 1):
         acknowledged = bisect_right(ends, sent.una)
         too_many = count - acknowledged > segments + acknowledged
-        allowed = segments * flow.segment + sent.una
+        allowed = segments * largest_segment(flow) + sent.una
         if sent.time >= exercising[0].time and too_many and sent.end - sent.una > allowed:
             if context.ics.get("congestion_control") not in context.permitted("exempt"):
                 yield context.violated(
@@ -155,7 +161,7 @@ def split_acknowledgments_gain_nothing(flow: Flow, context: Context) -> Iterator
 @checker("SNR-ACK-005")
 def stretch_acknowledgments_are_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by acknowledgments of three segments and more before a loss."""
-    stretch = [ack for ack in _before_loss(flow) if ack.advance >= 3 * flow.segment]
+    stretch = [ack for ack in _before_loss(flow) if ack.advance >= 3 * largest_segment(flow)]
     yield from _judge_growth(flow, context, stretch, 1, "stretch acknowledgments")
 
 
@@ -164,7 +170,8 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
     """Exercised by runs of at least three stretch acknowledgments before a loss.
 
     Too little counts against the sender only when each acknowledgment of the run released a full
-    segment at once: else it may have had nothing to send, or pace what it sends.
+    segment at once and left more waiting: else it may have had nothing to send, or pace what it
+    sends.
     """
     share = context.permitted("least_share")
     may_shrink = context.ics.get("congestion_control") in context.permitted("exempt")
@@ -172,7 +179,8 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
     for run in _stretch_runs(flow):
         acknowledged = sum(ack.advance for ack in run)
         at_once = sum(sent.end - sent.start for ack in run for sent in ack.responses)
-        eager = all(any(s.payload == flow.segment for s in ack.responses) for ack in run)
+        eager = all(any(s.payload == largest_segment(flow) for s in ack.responses) for ack in run)
+        eager = eager and never_short_of_data(flow, (s for ack in run for s in ack.responses))
         if eager and at_once < share * acknowledged and not may_shrink:
             yield context.violated(
                 f"{len(run)} acknowledgments of {acknowledged} octets released {at_once} octets",
@@ -193,7 +201,7 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
 def _stretch_runs(flow: Flow) -> Iterator[list[Ack]]:
     run: list[Ack] = []
     for ack in _before_loss(flow):
-        if ack.advance >= 3 * flow.segment and ack.window_edge - ack.max >= ack.advance:
+        if ack.advance >= 3 * largest_segment(flow) and ack.window_edge - ack.max >= ack.advance:
             run.append(ack)
             continue
         if len(run) >= 3:

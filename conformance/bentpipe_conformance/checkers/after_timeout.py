@@ -8,6 +8,7 @@ from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.analysis.moments import acts_at_once
 from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
+from bentpipe_conformance.analysis.users import largest_segment
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -29,7 +30,7 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
         elif isinstance(event, Sent):
             if id(event) in timeouts:
                 current = timeouts[id(event)]
-                edge = event.start + max(flow.segment, event.end - event.start)
+                edge = event.start + max(largest_segment(flow), event.end - event.start)
             elif current is not None and (event.end > edge or event.start < current.sent.start):
                 yield context.violated(
                     f"offset {event.start} was sent as well, "
@@ -66,7 +67,7 @@ def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-009")
 def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by whatever an acknowledgment clocks out after a timeout."""
-    segment = flow.segment
+    segment = largest_segment(flow)
     by_octets = context.permitted("counts", "octets") == "octets"
     for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         for step in aftermath.steps:
@@ -98,7 +99,7 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Iterator[Findi
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:
             ack = reaction.ack
-            if ack.ack >= aftermath.recover or ack.window_edge < ack.ack + flow.segment:
+            if ack.ack >= aftermath.recover or ack.window_edge < ack.ack + largest_segment(flow):
                 continue
             if ack.responses:
                 yield context.holds(

@@ -14,6 +14,7 @@ from bentpipe_conformance.analysis.moments import (
     read_moments,
 )
 from bentpipe_conformance.analysis.recovery import Episode
+from bentpipe_conformance.analysis.users import largest_segment
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
@@ -26,7 +27,7 @@ REORDERING_WINDOW_SHARE = 0.2
 def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
     """Whether Early Retransmit (RFC 5827) may apply."""
     below = int(context.permitted("early_retransmit_below_segments", 0))
-    return m.ack.flight < below * flow.segment
+    return m.ack.flight < below * largest_segment(flow)
 
 
 @checker("SNR-FR-001")
@@ -226,7 +227,7 @@ def _not_counted(
         seen += kind(ack)
         if not seen or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
-        if ack.flight < 4 * flow.segment or seen + ack.duplicates < DUPLICATE_THRESHOLD:
+        if ack.flight < 4 * largest_segment(flow) or seen + ack.duplicates < DUPLICATE_THRESHOLD:
             continue
         count = f"{ack.duplicates} duplicates and {seen} times a {name}"
         if counted := m.retransmissions:
@@ -329,7 +330,7 @@ def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> I
         ack = m.ack
         if m.episode or not ack.duplicate or ack.sacked:
             continue
-        if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * flow.segment:
+        if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * largest_segment(flow):
             continue
         if counted := m.retransmissions:
             yield context.violated(

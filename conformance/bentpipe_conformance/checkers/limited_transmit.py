@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import (
     SLUGGISH_S,
     Moment,
@@ -13,6 +13,7 @@ from bentpipe_conformance.analysis.moments import (
     reaction,
     read_moments,
 )
+from bentpipe_conformance.analysis.users import largest_segment, more_waited
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -26,8 +27,8 @@ def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
 def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     """Whether only the congestion window can have held the sender down before.
 
-    It has if the last new acknowledgments clocked out full segments. The one that ends a recovery
-    may leave slack on purpose, to avoid a burst.
+    It has if the last new acknowledgments clocked out full segments and left more waiting. The one
+    that ends a recovery may leave slack on purpose, to avoid a burst.
     """
     if m.last_advance is None:
         return False
@@ -38,7 +39,8 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     return (
         not any(id(ack) in ends for ack in before)
         and all(sent)
-        and all(s.payload >= flow.segment for segments in sent for s in segments)
+        and all(s.payload >= largest_segment(flow) for segments in sent for s in segments)
+        and all(more_waited(flow, segments[-1]) for segments in sent)
     )
 
 
@@ -46,11 +48,12 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
 def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the second duplicate of a sender with data and room.
 
-    One that coalesces more than two segments may hold these two back with others.
+    One that coalesces more than two segments may hold these two back with others, and Nagle's rule
+    holds back what does not fill a segment.
     """
     if not acts_at_once(context.ics) or _held_back(flow, context) > 1:
         return
-    last_new = max((sent.time for sent in flow.sent if sent.new), default=0.0)
+    fresh = [sent for sent in flow.sent if sent.new]
     new: list[Sent] = []
     for m in _early_duplicates(flow, context):
         ack = m.ack
@@ -58,7 +61,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
             new = []
         new += [sent for sent in ack.responses if sent.new]
         informed = not flow.handshake.sack or m.informative == 2
-        room = m.window_edge - ack.max >= flow.segment
+        room = m.window_edge - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
         if not _window_limited_before(m, flow, context):
@@ -70,7 +73,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
             yield context.unclear(
                 f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
-        elif last_new > ack.time:
+        elif _full_segment_waited(flow, fresh, ack):
             yield context.violated(
                 "the first two duplicates sent no new data",
                 ack,
@@ -78,6 +81,12 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
                 f"{m.window_edge - ack.max} octets",
                 actual="nothing new was sent",
             )
+
+
+def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
+    """Whether the first new data after an acknowledgment fills a segment."""
+    following = fresh[bisect_right(fresh, ack.time, key=lambda sent: sent.time) :][:1]
+    return any(sent.payload >= largest_segment(flow) for sent in following)
 
 
 @checker("SNR-LT-002")
@@ -96,12 +105,12 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator
         sent_before += octets
         if not _window_limited_before(m, flow, context):
             continue
-        if sent_before > (segments + held_back) * flow.segment and octets:
+        if sent_before > (segments + held_back) * largest_segment(flow) and octets:
             yield context.violated(
                 f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
                 m.new_data[-1],
                 ack,
-                expected=f"at most {segments} segments of {flow.segment} octets, besides "
+                expected=f"at most {segments} segments of {largest_segment(flow)} octets, besides "
                 f"{held_back} held back before",
                 actual=f"{sent_before} octets",
             )
@@ -121,7 +130,7 @@ def _held_back(flow: Flow, context: Context) -> int:
     bursts = [
         sum(sent.new for sent in ack.responses)
         for ack in flow.acks
-        if 0 < ack.advance <= 2 * flow.segment and id(ack) not in ends
+        if 0 < ack.advance <= 2 * largest_segment(flow) and id(ack) not in ends
     ]
     return max(max(bursts, default=1) - 1, 0)
 
@@ -130,7 +139,7 @@ def _held_back(flow: Flow, context: Context) -> int:
 def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first two duplicates while the receiver's window is full."""
     for m in _early_duplicates(flow, context):
-        if m.window_edge - m.ack.max >= flow.segment or not m.ack.flight:
+        if m.window_edge - m.ack.max >= largest_segment(flow) or not m.ack.flight:
             continue
         beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
         if beyond:
@@ -153,7 +162,7 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Ite
     if not flow.handshake.sack or not acts_at_once(context.ics):
         return
     for m in _early_duplicates(flow, context):
-        room = m.window_edge - m.ack.max >= flow.segment
+        room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
         if new := m.new_data:

@@ -17,6 +17,7 @@ from bentpipe_conformance.analysis.moments import (
     read_moments,
 )
 from bentpipe_conformance.analysis.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import data_waited, largest_segment
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
@@ -158,7 +159,7 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[F
 def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
     """Whether RFC 6582 section 4.1 may take the duplicates for a loss."""
     jump = m.last_advance.advance if m.last_advance is not None else 0
-    return jump <= int(context.permitted("heuristic_segments", 0)) * flow.segment
+    return jump <= int(context.permitted("heuristic_segments", 0)) * largest_segment(flow)
 
 
 @checker("SNR-REC-004")
@@ -184,6 +185,9 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
         if not enters and _heuristic_permits(m, flow, context):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        if not again and any(s.retransmission and s.start == ack.ack for s in ack.responses):
+            # That may be a timeout's doing.
+            continue
         entered = f"offset {ack.ack}, exactly recover, was fast retransmitted"
         ignored = f"the third duplicate of offset {ack.ack}, exactly recover, started nothing"
         if bool(again) == bool(enters):
@@ -213,12 +217,13 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[F
         octets = sum(sent.end - sent.start for sent in (*repeats, *new))
         what = f"{len(repeats)} retransmissions and {len(new)} new segments"
         if per_ack is not None:
-            broken = len(repeats) > per_ack or (sack and bool(repeats) and bool(new))
+            both = sack and bool(repeats) and bool(new) and data_waited(flow, m.ack)
+            broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
         elif sack or not m.ack.duplicate:
             continue
         else:
-            broken = octets > per_duplicate * flow.segment
+            broken = octets > per_duplicate * largest_segment(flow)
             expected = f"at most {per_duplicate} segments"
         if broken and _answers_may_be_bunched(flow, m.ack, context.timing_error):
             yield context.unclear(
@@ -300,7 +305,7 @@ def window_holds_during_recovery(flow: Flow, context: Context) -> Iterator[Findi
                 expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
                 actual=f"{beyond[-1].end - m.window_edge} octets beyond",
             )
-        elif m.window_edge - m.ack.max < flow.segment:
+        elif m.window_edge - m.ack.max < largest_segment(flow):
             yield context.holds("nothing was sent beyond the full window", m.ack)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import Range
 from bentpipe_conformance.analysis.scoreboard import Repeat, read_scoreboard
+from bentpipe_conformance.analysis.users import is_own_reset
 from bentpipe_conformance.checking import Context, Finding, checker
 from bentpipe_conformance.trace import Packet
 
@@ -51,11 +52,15 @@ class Calm:
         return None
 
     def reset(self, ack: Ack) -> Packet | None:
-        """A RST with which the implementation answered ``ack``."""
+        """A RST with which the implementation itself answered ``ack``."""
         limit = ack.time + REACTION_S + self.context.timing_error
         return next(
-            (p for p in self.flow.resets if p.outgoing and ack.time <= p.time <= limit), None
-        )
+            (
+                p for p in self.flow.resets
+                if p.outgoing and ack.time <= p.time <= limit and is_own_reset(self.flow, p)
+            ),
+            None,
+        )  # fmt: skip
 
     def stall(self, ack: Ack) -> bool:
         """Whether the sender said nothing more although data stayed outstanding for long."""

@@ -93,7 +93,8 @@ def every_second_full_segment(flow: Flow, context: Context) -> Iterator[Finding]
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
         fits = arrival.end <= arrival.window_edge and arrival.payload <= mss
-        if not arrival.in_order or arrival.held or not fits:
+        # One that repeats some of what has come brings less than a full segment.
+        if not arrival.in_order or arrival.held or not fits or arrival.start < arrival.expected:
             row = []
         elif arrival.payload + _option_octets(arrival) >= mss:
             row.append(arrival)
@@ -152,7 +153,7 @@ def nothing_acknowledged_unreceived(flow: Flow, context: Context) -> Iterator[Fi
 def duplicate_is_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every segment whose data had all been received in sequence."""
     for arrival in still_receiving(flow):
-        if arrival.duplicate and not arrival.paws_rejected and not arrival.lacks_timestamp:
+        if arrival.duplicate and not arrival.may_be_stale and not arrival.lacks_timestamp:
             reply = first_reply(flow, arrival)
             timely = soon(flow, arrival, reply, LONGEST_DELAY_S, context.timing_error)
             yield from _judged(context, arrival, reply, timely, "duplicate data")
@@ -162,7 +163,7 @@ def _beyond(arrival: Arrival) -> bool:
     """Whether a segment lies beyond any window the IUT can have had."""
     furthest = arrival.expected + _LONGEST_WINDOWS * arrival.widest_window
     outside = arrival.start > max(arrival.window_edge, furthest)
-    return outside and not arrival.paws_rejected and not arrival.lacks_timestamp
+    return outside and not arrival.may_be_stale and not arrival.lacks_timestamp
 
 
 @checker("SNR-RCV-015")

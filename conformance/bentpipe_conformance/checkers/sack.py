@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.scoreboard import Repeat, Scoreboard, read_scoreboard
+from bentpipe_conformance.analysis.users import largest_segment
 from bentpipe_conformance.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
@@ -169,7 +171,7 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
         sent = repeat.sent
         if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
             continue
-        if sent.start != sent.una or sent.flight < 4 * flow.segment:
+        if sent.start != sent.una or sent.flight < 4 * largest_segment(flow):
             continue
         if (
             repeat.duplicates >= DUPLICATE_THRESHOLD
@@ -194,12 +196,20 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
 
 @checker("SNR-SAK-009")
 def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission in an acknowledgment-driven recovery."""
+    """Exercised by every retransmission in an acknowledgment-driven recovery.
+
+    A rescue retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule
+    1 or 3 may return the same octets once more.
+    """
     board = negotiated_scoreboard(flow, context)
-    patience = context.permitted("repeat_after_rtts") * (board.rtt if board else 0.0)
+    round_trips = context.permitted("repeat_after_rtts")
+    if board is None or (round_trips and not board.rtt):
+        return
+    patience = round_trips * board.rtt
     episode_of = {id(sent): id(e) for e in context.episodes for sent in e.sent}
     last: dict[int, int | None] = {}
-    for repeat in board.repeats if board else []:
+    rescued = RangeSet()
+    for repeat in board.repeats:
         sent = repeat.sent
         episode = episode_of.get(id(sent))
         before, last[sent.start] = last.get(sent.start), episode
@@ -207,7 +217,12 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Ite
         if repeat.timer or repeat.forgiven or (repeat.repeats and before != episode):
             continue
         if not repeat.repeats:
+            rescued.remove_below(sent.una)
+            if repeat.tail and sent.end > repeat.highest:
+                rescued.add(sent.start, sent.end)
             yield context.holds(f"{name_of(sent)} was retransmitted once", sent)
+        elif patience and repeat.repeats == 1 and rescued.covers(sent.start, sent.end):
+            yield context.holds(f"{name_of(sent)} was retransmitted once after a rescue", sent)
         elif patience and (repeat.tail or repeat.age >= patience - context.timing_error):
             yield context.holds(f"{name_of(sent)} was retransmitted again with reason", sent)
         else:

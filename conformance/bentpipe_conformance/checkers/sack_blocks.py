@@ -64,6 +64,27 @@ def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
             unanswered = []
 
 
+def _carries_text(reply: Reply) -> bool:
+    """Whether it has data or FIN, so that something else than an arrival may have released it."""
+    return reply.packet.tcp is not None and reply.packet.tcp.length > 0
+
+
+def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context) -> bool:
+    """Whether a later reply, before anything else arrived, at once holds the segment.
+
+    A RST of the user's may have come before it could leave.
+    """
+    until = arrival.time + REACTION_S + context.timing_error
+    if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
+        return True
+    return any(
+        later.packet.number > reply.packet.number
+        and later.time <= until
+        and _inside((arrival.start, arrival.start + arrival.payload), later.sack[:1])
+        for later in arrival.replies
+    )
+
+
 @checker("SNR-RCV-007")
 def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by replies with blocks to nothing but out-of-order data."""
@@ -71,16 +92,23 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Find
         reply, unanswered = moment.reply, moment.unanswered
         if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
             continue
+        if not unanswered[-1].payload:
+            # Whether a block counts a FIN held above a gap is left to the implementation.
+            continue
         if reply.dsack is not None:
             # It was caused by a duplicate, whatever else has arrived meanwhile.
             continue
         first = reply.sack[0]
         candidates = [*unanswered, *(a for a in moment.recent if a.out_of_order)]
         found = [a for a in candidates if first[0] <= a.start and a.start + a.payload <= first[1]]
+        cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
+        elif _carries_text(reply) and _answered_after(flow, reply, cause, context):
+            # The acknowledgment in the segment released data before its text was looked at (RFC
+            # 9293 section 3.10.7.4): what it triggered followed.
+            continue
         else:
-            cause = unanswered[-1]
             yield context.violated(
                 f"the first block {first[0]}-{first[1]} does not hold the segment that caused it",
                 reply,
@@ -98,9 +126,12 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Fin
     acknowledgment number jumped over it although it had not come again.
     """
     silent: dict[Reply, Range] = {}
+    end = None
     for moment in _moments(flow, context):
         reply = moment.reply
         for arrival in moment.unanswered:
+            if arrival.end - arrival.start > arrival.payload:
+                end = arrival.end
             silent = {
                 item: (left, right)
                 for item, (left, right) in silent.items()
@@ -121,7 +152,10 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Fin
         older = RangeSet(reply.held)
         for arrival in moment.recent:
             older = _without(older, arrival)
-        held = older.snapshot()
+        # Whether a block counts a FIN held above a gap is left to the implementation.
+        held = [
+            (left, right) for left, right in older.snapshot() if (left + 1, end) != (right, end)
+        ]
         if reply.blocks and reply.held:
             yield context.holds("an acknowledgment below held data has SACK blocks", reply)
         elif held and reply.ack < held[-1][0]:
@@ -220,7 +254,8 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
         wanted = min(len(known), room - (reply.dsack is not None))
         if not caused or wanted < 2:
             continue
-        if len(reply.sack) >= wanted:
+        # The block of a segment held alone is the same, whether it reports a duplicate or not.
+        if len(reply.sack) + (reply.dsack in reply.held) >= wanted:
             yield context.holds(f"{len(reply.sack)} of {len(reply.held)} blocks reported", reply)
         else:
             yield context.violated(
@@ -288,10 +323,13 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
         whole = arrival.end - arrival.start == arrival.payload
         if not (arrival.duplicate or arrival.held_duplicate) or not whole or not alone:
             continue
-        if arrival.paws_rejected or arrival.lacks_timestamp or arrival.start < 0:
+        if arrival.may_be_stale or arrival.lacks_timestamp or arrival.start < 0:
             continue
-        # A segment full of data has no room for blocks.
-        reply = first_reply(flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S)
+        # A segment full of data has no room for blocks; one with room reports a duplicate once.
+        told = (r for r in arrival.replies if r.dsack == (arrival.start, arrival.end))
+        reply = next(told, None) or first_reply(
+            flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S
+        )
         # A reply that left after the next arrival may speak of that one.
         if reply is None or reply.last_arrival is not arrival:
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.scoreboard import Report, Scoreboard
+from bentpipe_conformance.analysis.users import data_waited, largest_segment
 from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, negotiated_scoreboard
 from bentpipe_conformance.checking import Context, Finding, checker
 
@@ -42,7 +43,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         return
     certain = _certain(board, context)
     for episode in context.episodes:
-        if not episode.fast or episode.nested or episode.flight < 8 * flow.segment:
+        if not episode.fast or episode.nested or episode.flight < 8 * largest_segment(flow):
             continue
         first = episode.first
         repaired = next((ack for ack in episode.acks if ack.ack >= first.end), None)
@@ -67,7 +68,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         # By then half the window and three segments have left the network, so that every
         # permitted window reduction lets something out.
         arrived = sum(right - left for left, right in before[-1].ack.sacked)
-        if waiting and arrived >= episode.flight / 2 + 3 * flow.segment:
+        if waiting and arrived >= episode.flight / 2 + 3 * largest_segment(flow):
             yield context.violated(
                 f"the hole at {waiting[0]} waited for the acknowledgment of {name_of(first)}",
                 repaired,
@@ -93,17 +94,19 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
             report = by_ack[id(ack)]
             if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
                 continue
-            if not ack.acceptable or ack.ack >= episode.recover:
+            # A report of a duplicate asks for nothing (RFC 2883 section 5).
+            if not ack.acceptable or ack.ack >= episode.recover or ack.dsack is not None:
                 continue
-            yield from _one_each(report, timers, context)
+            yield from _one_each(flow, report, timers, context)
 
 
-def _one_each(report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
+def _one_each(flow: Flow, report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
     if not report.eligible:
         return
     ack = report.ack
     again = [s for s in ack.responses if s.retransmission and id(s) not in timers]
-    new = [sent for sent in ack.responses if sent.new]
+    # What a user has just written leaves as well.
+    new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
     if len(again) == 1 and not new:
         yield context.holds(f"{name_of(again[0])} alone answered the acknowledgment", ack, again[0])
     else:
@@ -122,12 +125,14 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     """Exercised by a recovery in which most of the window is reported held.
 
     That nothing new was sent counts against the sender only when it surely had data, buffer and
-    offered window: data leaves as soon as recovery ends, and more was outstanding before.
+    offered window: a full segment, which no Nagle holds back, leaves as soon as recovery ends, and
+    more was outstanding before.
     """
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
     timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
+    segment = largest_segment(flow)
     largest = 0
     ends: list[tuple[float, int]] = []
     for sent in flow.sent:
@@ -148,12 +153,13 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
         if context.permitted("counts") == "acknowledgments":
             arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
-        if arrived < episode.flight / 2 + context.permitted("margin_segments") * flow.segment:
+        if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
             continue
         before = max((seen for time, seen in ends if time < episode.first.time), default=0)
-        room = episode.first.window_edge >= episode.recover + 2 * flow.segment
-        waiting = any(sent.new for sent in end.responses)
-        if room and waiting and before >= episode.flight + 2 * flow.segment:
+        room = episode.first.window_edge >= episode.recover + 2 * segment
+        full = any(sent.new and sent.payload >= segment for sent in end.responses)
+        waiting = full and data_waited(flow, end)
+        if room and waiting and before >= episode.flight + 2 * segment:
             yield context.violated(
                 f"no new data was sent in a recovery in which {arrived} octets were reported held",
                 end,
@@ -167,7 +173,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
 def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an acknowledgment that shows a loss with fewer than three duplicates."""
     board = negotiated_scoreboard(flow, context)
-    if board is None:
+    if board is None or not board.rtt:
         return
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
     last = flow.packets[-1].time if flow.packets else 0.0
@@ -183,7 +189,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator
             continue
         if report.reordered or report.forgiven or report.una_repeats:
             continue
-        if report.above < 3 * flow.segment or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         end = ack.time + allowed
         answer = next(

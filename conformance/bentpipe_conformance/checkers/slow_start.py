@@ -6,15 +6,17 @@ these checkers bound the data outstanding by the largest window a conformant sen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.analysis.aftermath import read_aftermaths
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
-from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, acts_at_once
+from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, acts_at_once, timer_within
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.timeouts import RoundTrips
+from bentpipe_conformance.analysis.users import data_waited, largest_segment, more_waited
 from bentpipe_conformance.checking import Context, Finding, checker
 
 
@@ -90,14 +92,12 @@ def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-SS-002")
 def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by new data after an acknowledgment, before any sign of loss."""
-    opening = _opening(flow)
+    opening, segment = _opening(flow), largest_segment(flow)
     # A first flight that was too large is SNR-SS-001's business, not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
     by_octets = context.permitted("counts", "octets") == "octets"
     growths = list(
-        accumulate(
-            max(flow.segment, ack.advance) if by_octets else flow.segment for ack in opening.acks
-        )
+        accumulate(max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
     )
     exercised: Sent | None = None
     for sent, acks in opening.steps:
@@ -105,7 +105,7 @@ def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         growth = growths[acks - 1]
         # One segment of grace: windows are counted in octets here, in whole segments elsewhere.
-        limit = base + growth + flow.segment
+        limit = base + growth + segment
         if sent.end - sent.una > limit:
             yield context.violated(
                 f"{sent.end - sent.una} octets are outstanding after {acks} acknowledgments of "
@@ -126,10 +126,16 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Findin
     """Exercised by a busy sender whose first flight has been acknowledged three times over."""
     opening = _opening(flow)
     largest = 0
+    before: Sent | None = None
+    acked = 0
     for sent, acks in opening.steps:
         # Data that an acknowledgment did not clock out: the application, not the window, held it.
-        if acks and (sent.timed or sent.window_edge < sent.end + 2 * flow.segment):
+        if acks and (sent.timed or sent.window_edge < sent.end + 2 * largest_segment(flow)):
             return
+        # What left before this acknowledgment has to have filled the window.
+        if before is not None and acks > acked and not more_waited(flow, before):
+            return
+        before, acked = sent, acks
         largest = max(largest, sent.end - sent.una)
         if acks and sent.una >= 3 * opening.first_flight:
             if largest > opening.first_flight:
@@ -214,14 +220,14 @@ def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     for event in flow.events:
         if event is episode.end:
             after = True
-            rounds.append(_Round(episode.end.max))
+            rounds.append(_Round(episode.end.round_end))
         elif not after:
             continue
         elif isinstance(event, Ack) and event.acceptable:
             if event.duplicate or event.sacked:
                 break
             if event.ack >= rounds[-1].end:
-                rounds.append(_Round(event.max))
+                rounds.append(_Round(event.round_end))
         elif isinstance(event, Sent):
             if event.retransmission or (at_once and event.timed):
                 break
@@ -235,15 +241,17 @@ def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
 def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by three round trips without loss after a recovery phase."""
     share, factor = _algorithm(context)
+    segment = largest_segment(flow)
     for episode in context.episodes:
-        if episode.end is None or not episode.fast:
+        if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
+            # After a timeout slow start takes the sender to half of what was outstanding then.
             continue
         before = [s.end - s.una for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))
-        base = max(rounds[0].peak, share * max(before, default=0))
+        base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
         verdict = None
         for number, item in enumerate(rounds[1:], start=1):
-            limit = base * factor**number + (number + 1) * flow.segment
+            limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
                 verdict = context.violated(
                     f"{item.peak} octets are outstanding {number} round trips after recovery",
@@ -267,7 +275,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
 def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by two round trips after slow start should have ended."""
     share, factor = _algorithm(context)
-    segment = flow.segment
+    segment = largest_segment(flow)
     for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         rtt = aftermath.expiry.rtt
         threshold = max(share * aftermath.expiry.flight, 2 * segment)
@@ -309,7 +317,7 @@ CLEAR_TARGET_SEGMENTS = 6
 @checker("SNR-CA-003")
 def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by slow start after a second timeout of one segment, when ssthresh is reached."""
-    segment = flow.segment
+    segment = largest_segment(flow)
     for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
         expiry = aftermath.expiry
         target = expiry.flight // 2 // segment
@@ -319,6 +327,9 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Fi
         if reached is None or reached.ack.ack >= aftermath.recover:
             continue
         if reached.ack.window_edge < reached.ack.ack + target * segment:
+            continue
+        known = reached.ack.ack + target * segment <= reached.ack.max
+        if not known and not data_waited(flow, reached.ack):
             continue
         if reached.pipe < 0.75 * target * segment:
             yield context.violated(

@@ -14,6 +14,7 @@ from bentpipe_conformance.analysis.timeouts import (
     read_expiries,
     timed_syn_acks,
 )
+from bentpipe_conformance.analysis.users import is_own_reset
 from bentpipe_conformance.checking import Context, Finding, HasPacket, checker
 
 TICK_S = 0.01
@@ -34,6 +35,8 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Fin
         probe = flow.handshake.sack and not expiry.head and sent.end >= expiry.max
         if not expiry.samples or probe or sent.duplicates or sent.sacked:
             continue
+        if _started_earlier(expiry, context):
+            continue
         if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
@@ -53,6 +56,19 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Fin
                 f"the smallest round trip being {expiry.rtt:.3f} s",
                 sent,
             )
+
+
+def _started_earlier(expiry: Expiry, context: Context) -> bool:
+    """Whether the timer may run since before the last progress.
+
+    Within a recovery only the first partial acknowledgment restarts it for certain (RFC 6582
+    section 3.2 step 3).
+    """
+    for episode in context.episodes:
+        partial = [ack for ack in episode.acks if ack.advance and ack is not episode.end]
+        if episode.fast and expiry.progress in partial[1:]:
+            return True
+    return False
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
@@ -76,7 +92,7 @@ def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Iterator[Findi
         if not expiry.certain or expiry.rank > 2:
             continue
         first = expiry.interval is None
-        if first and expiry.rank > 1:
+        if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
             continue
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / 2
         if _too_coarse(context, bound):
@@ -327,6 +343,8 @@ def persistence(flow: Flow, context: Context) -> Iterator[Finding]:
         if reset is None or e.sent.time <= reset.time
     ]
     if reset is None or not reset.outgoing or not expiries:
+        return
+    if not is_own_reset(flow, reset):
         return
     last = expiries[-1]
     arrived = [a.time for a in flow.acks] + [a.time for a in flow.arrivals]

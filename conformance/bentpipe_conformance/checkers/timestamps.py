@@ -107,7 +107,8 @@ def clock_rate(flow: Flow, context: Context) -> Iterator[Finding]:
 def _old_but_fitting(arrival: Arrival) -> bool:
     """Whether nothing but its old timestamp speaks against a segment with new data."""
     fits = arrival.start < arrival.window_edge and arrival.end > arrival.expected
-    return arrival.paws_rejected and fits and arrival.payload > 0
+    new = all(right <= arrival.start or arrival.end <= left for left, right in arrival.held)
+    return arrival.paws_rejected and fits and new and arrival.payload > 0
 
 
 @checker("SNR-TS-004")
@@ -195,7 +196,7 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Find
     before: int | None = None
     for arrival in still_receiving(flow):
         tsval = arrival.packet.tcp.tsval if arrival.packet.tcp else None
-        if tsval is None or arrival.paws_rejected or not flow.handshake.timestamps:
+        if tsval is None or arrival.may_be_stale or not flow.handshake.timestamps:
             continue
         wrapped = before is not None and tsval < before and not older(tsval, before)
         before = tsval

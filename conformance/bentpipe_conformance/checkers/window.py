@@ -8,7 +8,9 @@ from itertools import pairwise
 from bentpipe_conformance.analysis.closures import Closure, read_closures
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.timeouts import Mark
+from bentpipe_conformance.analysis.users import is_own_reset
 from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.wire import MODULUS
 
 TICK_S = 0.01
 """What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
@@ -179,6 +181,8 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Iterator[
             reset.time - last.time <= closure.longest_timeout
             or any(ack.time >= last.time for ack in closure.answered)
         )
+        if reset is not None and not is_own_reset(flow, reset.packet):
+            continue
         if reset is not None and (answered or closure.end is not None):
             yield context.violated(
                 f"the connection was reset after {reset.time - closure.start.time:.0f} s of zero "
@@ -223,12 +227,30 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Iterator[Find
             )
 
 
+class _LastUpdate:
+    """SND.WL1 and SND.WL2: an older segment moves no window (RFC 9293 section 3.10.7.4)."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None
+
+    def is_news(self, ack: Ack) -> bool:
+        """Whether the window of an acknowledgment counts; then it is the last that did."""
+        sequence = ack.packet.tcp.seq if ack.packet.tcp is not None else 0
+        if self._last is not None:
+            ahead = (sequence - self._last[0]) % MODULUS
+            if ahead >= MODULUS >> 1 or (ahead == 0 and ack.ack < self._last[1]):
+                return False
+        self._last = sequence, ack.ack
+        return True
+
+
 def _shrinkings(flow: Flow) -> list[tuple[Ack, int]]:
     """Acknowledgments that moved the right edge left, with the edge before."""
     found = []
     edge: int | None = None
+    update = _LastUpdate()
     for ack in flow.acks:
-        if not ack.acceptable:
+        if not ack.acceptable or not update.is_news(ack):
             continue
         if edge is not None and ack.window_edge < edge:
             found.append((ack, edge))
@@ -243,6 +265,8 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Iterator[Find
         if ack.window_edge >= ack.max:
             continue
         reset = _reset_by_sender(flow, ack.time, flow.horizon)
+        if reset is not None and not is_own_reset(flow, reset.packet):
+            return
         if reset is not None:
             yield context.violated(
                 f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank",
@@ -267,8 +291,9 @@ def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Iterat
     shrunk: tuple[Ack, int] | None = None
     edge: int | None = None
     violated = False
+    update = _LastUpdate()
     for event in flow.events:
-        if isinstance(event, Ack) and event.acceptable:
+        if isinstance(event, Ack) and event.acceptable and update.is_news(event):
             if edge is not None and event.window_edge < edge and shrunk is None:
                 shrunk, violated = (event, edge), False
             elif shrunk is not None and event.window_edge >= shrunk[1]:

@@ -11,9 +11,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.analysis.flow import Flow, Sent
+from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
+from bentpipe_conformance.analysis.users import largest_segment, never_short_of_data
 from bentpipe_conformance.checking import Context, Finding, checker
 
 AT_EXIT_RTTS = 0.25
@@ -55,15 +56,20 @@ class _Window:
         """Segments sent in [start, end]."""
         return self.flow.sent[bisect_left(self._times, start) : bisect_right(self._times, end)]
 
+    def after(self, ack: Ack, end: float) -> list[Sent]:
+        """Segments sent after an acknowledgment, until a time."""
+        number = ack.packet.number
+        return [sent for sent in self.sent(ack.time, end) if sent.packet.number > number]
+
     def first_new(self, episode: Episode) -> list[Sent]:
         """The first new data after an episode whose end released none, if it came soon."""
         assert episode.end is not None
         deadline = min(episode.end.time + 1.5 * self.rtt, self.next_start(episode))
-        return [sent for sent in self.sent(episode.end.time, deadline) if sent.new][:1]
+        return [sent for sent in self.after(episode.end, deadline) if sent.new][:1]
 
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode tells the window."""
-        segment = self.flow.segment
+        segment = largest_segment(self.flow)
         first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
@@ -88,7 +94,7 @@ class _Window:
 
     def limit(self, episode: Episode, share: float) -> float:
         """Most octets outstanding right after it, with room for rounding and early growth."""
-        segment = self.flow.segment
+        segment = largest_segment(self.flow)
         return max(share * episode.flight, 2 * segment) + 2 * segment + 0.1 * episode.flight
 
     def next_start(self, episode: Episode) -> float:
@@ -110,7 +116,7 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
         if not window.shows(episode) or not window.complete(episode) or episode.end is None:
             continue
         end = min(episode.end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
-        after = [sent for sent in window.sent(episode.end.time, end) if sent.new]
+        after = [sent for sent in window.after(episode.end, end) if sent.new]
         after = after or window.first_new(episode)
         if not after:
             continue
@@ -138,7 +144,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
     if share is None:
         return
     window = _Window(flow, context)
-    segment = flow.segment
+    segment = largest_segment(flow)
     for episode in context.episodes:
         if not window.shows(episode) or not window.complete(episode) or episode.end is None:
             continue
@@ -154,13 +160,16 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         start = episode.end.time
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
         exit_flight = max(
-            (s.end - s.una for s in window.sent(start, start + AT_EXIT_RTTS * window.rtt)),
+            (s.end - s.una for s in window.after(episode.end, start + AT_EXIT_RTTS * window.rtt)),
             default=0,
         )
         exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
         growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
-        deadline = start + (1.5 + math.ceil(growth)) * window.rtt
-        after = window.sent(start, deadline)
+        deadline = max(
+            start + (1.5 + math.ceil(growth)) * window.rtt,
+            _after_growth(flow, episode.end, floor - exit_flight),
+        )
+        after = window.after(episode.end, deadline)
         largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
         if largest is None:
             continue
@@ -183,14 +192,24 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
             )
 
 
+def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
+    """When acknowledgments have let slow start add so many octets, a segment each at most."""
+    first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
+    for ack in flow.acks[first:]:
+        octets -= min(ack.advance, flow.segment)
+        if octets <= 0:
+            return ack.time
+    return math.inf
+
+
 def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:
     """Whether only the congestion window can have held the sender down."""
     if next_loss <= deadline or flow.packets[-1].time < deadline:
         return False
-    return all(
-        sent.payload >= flow.segment
+    return never_short_of_data(flow, after) and all(
+        sent.payload >= largest_segment(flow)
         and not sent.timed
-        and sent.window_edge - sent.end >= 2 * flow.segment
+        and sent.window_edge - sent.end >= 2 * largest_segment(flow)
         for sent in after
     )
 
@@ -214,7 +233,7 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
         if share is not None and window.shows(episode):
             limits.append(window.limit(episode, share))
         if beyond is not None:
-            limits.append(before + beyond * flow.segment)
+            limits.append(before + beyond * largest_segment(flow))
         if not limits:
             continue
         limit = max(min(limits), before)
@@ -238,7 +257,7 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
     if share is None or flow.handshake.sack:
         return
     window = _Window(flow, context)
-    segment = flow.segment
+    segment = largest_segment(flow)
     for episode in context.episodes:
         if not window.shows(episode):
             continue

@@ -273,7 +273,7 @@ def _lacks_of_the_flow(flow: Flow, events: list[Sent | Ack]) -> Iterator[Lack]:
     rtt = minimum_rtt(flow)
     if not events or not any(isinstance(event, Sent) for event in events):
         yield Lack(0, "the sender sent no data")
-    elif rtt <= 0:
+    elif rtt <= 0 or not any(isinstance(event, Ack) and event.advance for event in events):
         yield Lack(0, "no round trip was measured: nothing is acknowledged")
     elif rtt < RACES_PER_RTT * race_of(flow):
         yield Lack(

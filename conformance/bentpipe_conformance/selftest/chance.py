@@ -79,32 +79,37 @@ def draw_stp(numbers: random.Random, link: LinkProfile) -> Drawn:
 
 
 def draw_tcp(numbers: random.Random, _link: LinkProfile) -> Drawn:
-    """A TCP host of the profile rfc."""
+    """A TCP host of either profile."""
+    profile = numbers.choice(("rfc", "rfc", "rfc", "hk99"))
     config = EndpointConfig(
-        variant="sack-newreno-rfc",
+        variant="sack-newreno-rfc" if profile == "rfc" else "sack-newreno-hk99",
         mss=numbers.choice((1460, 1460, 1000, 536)),
-        dsack=True,
+        sack=numbers.random() < 0.8,
+        dsack=profile == "rfc",
+        window_scale=numbers.random() < 0.9,
+        timestamps=numbers.random() < 0.8,
+        limited_transmit=numbers.random() < 0.8 if profile == "rfc" else None,
         nagle=numbers.random() < 0.2,
         receive_buffer=numbers.choice((8192, 65536, 240 * 1024)),
         send_buffer=numbers.choice((16384, 240 * 1024)),
         delayed_ack_timeout=numbers.choice((0.04, 0.2, 0.5)),
-        initial_window_segments=numbers.choice((None, 2, 4)),
+        initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
     )
     ics = {
-        "sack": True,
-        "sack_sender": True,
-        "sack_receiver": True,
-        "dsack": True,
-        "timestamps": True,
-        "window_scale": True,
-        "limited_transmit": True,
+        "sack": config.uses_sack,
+        "sack_sender": config.uses_sack,
+        "sack_receiver": config.uses_sack,
+        "dsack": config.dsack and config.uses_sack,
+        "timestamps": config.uses_timestamps,
+        "window_scale": config.window_scale,
+        "limited_transmit": config.uses_limited_transmit,
         "fast_retransmit": True,
         "newreno": True,
         "congestion_control": "reno",
         "pacing": False,
         "initial_window_segments": config.initial_segments,
     }
-    return Drawn(config, ics, "rfc")
+    return Drawn(config, ics, profile)
 
 
 Draw = Callable[[random.Random, LinkProfile], Drawn]

@@ -110,12 +110,13 @@ class Receipt:
         after: float = 0.0,
         options: bytes = b"",
         flags: int = ACK,
+        ack: int = 0,
         **fields: Any,
     ) -> Receipt:
         """The tester's octets from ``start`` to ``end`` arrive; ``fields`` are a segment's."""
         self.at += after
         fields.setdefault("payload", pattern(start, end - start))
-        self._put(False, flags, seq=start, ack=0, options=options, **fields)
+        self._put(False, flags, seq=start, ack=ack, options=options, **fields)
         return self
 
     def reply(

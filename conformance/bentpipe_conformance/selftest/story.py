@@ -17,7 +17,7 @@ from bentpipe_conformance.checking import judge
 from bentpipe_conformance.lane import Captured
 from bentpipe_conformance.trace import read_trace
 from bentpipe_conformance.verdict import Verdict
-from bentpipe_conformance.wire import ACK, RST, SYN, Tcp, build
+from bentpipe_conformance.wire import ACK, FIN, PSH, RST, SYN, Tcp, build
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
 
@@ -47,6 +47,8 @@ class Story:
     Attributes:
         sack: whether both sides negotiate SACK.
         window: octets the tester offers, unscaled.
+        service: port of the implementation; at 19, chargen, it always has more to send.
+        calls: whether the implementation opens the connection; its SYNs are the ``syn_acks``.
         syn_acks: times of the SYN-ACK and its repetitions.
         at: time of the last packet, seconds.
         packets: what has been told.
@@ -55,20 +57,28 @@ class Story:
     sack: bool = True
     window: int = 60000
     syn_acks: tuple[float, ...] = (0.001,)
+    service: int = 19
+    calls: bool = False
     at: float = 0.0
     packets: list[Captured] = field(default_factory=list)
     _said: int = 0
 
     def __post_init__(self) -> None:
-        self._put(False, flags=SYN, seq=99)
+        if not self.calls:
+            self._put(False, flags=SYN, seq=99)
         for time in self.syn_acks:
             self.at = time
-            self._put(True, flags=SYN | ACK, seq=499)
+            self._put(True, flags=SYN if self.calls else SYN | ACK, seq=499)
         self.at += RTT - 0.001
-        self.ack(0)
+        if self.calls:
+            self._put(False, flags=SYN | ACK, seq=99)
+        else:
+            self.ack(0)
 
     def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: object) -> None:
-        ends = (IUT, TESTER, 19, 4000) if outgoing else (TESTER, IUT, 4000, 19)
+        ends = (IUT, TESTER, self.service, 4000)
+        if not outgoing:
+            ends = (TESTER, IUT, 4000, self.service)
         segment = Tcp(*ends, seq, 0, flags, self.window, b"")
         if flags & SYN:
             segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
@@ -76,18 +86,22 @@ class Story:
         packet = build(replace(segment, **fields))  # type: ignore[arg-type]
         self.packets.append(Captured(self.at, "iut", outgoing, packet))
 
-    def send(self, *segments: int, after: float = 0.0) -> Story:
-        """The implementation sends segments."""
+    def send(self, *segments: int, after: float = 0.0, push: bool = False) -> Story:
+        """The implementation sends segments; with ``push``, nothing waits behind the last."""
         self.at += after
         for index in segments:
             payload = bytes((index % 251,)) * SIZE
-            self._put(True, flags=ACK, seq=500 + index * SIZE, payload=payload)
+            flags = ACK | (PSH if push and index == segments[-1] else 0)
+            self._put(True, flags=flags, seq=500 + index * SIZE, payload=payload)
         return self
 
-    def send_octets(self, start: int, octets: int, after: float = 0.0) -> Story:
-        """The implementation sends any octets of its stream."""
+    def send_octets(
+        self, start: int, octets: int, after: float = 0.0, *, push: bool = False, fin: bool = False
+    ) -> Story:
+        """The implementation sends any octets of its stream, and FIN behind them."""
         self.at += after
-        self._put(True, flags=ACK, seq=500 + start, payload=bytes(octets))
+        flags = ACK | (PSH if push else 0) | (FIN if fin else 0)
+        self._put(True, flags=flags, seq=500 + start, payload=bytes(octets))
         return self
 
     def reset(self, after: float = 0.0, *, outgoing: bool = True) -> Story:
@@ -104,15 +118,17 @@ class Story:
         window: int | None = None,
         seq: int | None = None,
         data: bytes = b"",
+        fin: bool = False,
     ) -> Story:
-        """The tester acknowledges up to a segment, reports ranges held, and may send data."""
+        """The tester acknowledges up to a segment, reports ranges held, may send data or FIN."""
         self.at += after
         blocks = tuple((500 + int(a * SIZE), 500 + int(b * SIZE)) for a, b in held)
         kept = self.window if window is None else window
         number = 500 + int(segment * SIZE)
         start = 100 + self._said if seq is None else seq
-        self._put(False, flags=ACK, seq=start, ack=number, sack=blocks, window=kept, payload=data)
-        self._said += len(data)
+        flags = ACK | (FIN if fin else 0)
+        self._put(False, flags=flags, seq=start, ack=number, sack=blocks, window=kept, payload=data)
+        self._said += len(data) + fin
         return self
 
     def verdicts(

@@ -137,3 +137,8 @@ def test_echo_of_octets_that_were_sent_in_two_versions_is_left_alone() -> None:
     receipt = Receipt(service=7).data(100, 200).reply(0, (100, 200))
     receipt.data(0, 200, after=0.1, payload=b"?" * 200).reply(200, payload=b"?" * 200)
     assert receipt.verdicts("SNR-RCV-018") == NOTHING
+
+
+def test_second_segment_that_repeats_half_of_the_first_may_wait() -> None:
+    receipt = Receipt().data(0, 1460).data(730, 2190, after=0.01).reply(2190, after=0.2)
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-004")

@@ -52,6 +52,17 @@ def test_third_duplicate_answered_or_not() -> None:
     assert _duplicates(_flight(), 2).send(3, 2).verdicts("SNR-FR-002") == FAIL
 
 
+def test_third_duplicate_after_a_reset() -> None:
+    story = _flight().ack(2, after=0.01).ack(2, after=0.01).reset().ack(2, after=0.01)
+    assert story.ack(2, after=RTT).verdicts("SNR-FR-002") == set()
+
+
+def test_third_duplicate_of_which_one_reports_a_duplicate_segment() -> None:
+    story = Story().send(*range(8)).ack(2, after=RTT).ack(2, (1, 2), after=0.01)
+    story.ack(2, (3, 4), after=0.01).ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.1).send(2)
+    assert story.verdicts("SNR-FR-002", "hk99") == set()
+
+
 @pytest.mark.parametrize(("pacing", "expected"), [(False, FAIL), (True, PASS), (None, UNCLEAR)])
 def test_third_duplicate_answered_later(pacing: bool | None, expected: set[Verdict]) -> None:
     claims = {**CLAIMS, "pacing": pacing}
@@ -161,6 +172,11 @@ def test_first_two_duplicates_send_something_or_nothing() -> None:
     assert nothing.verdicts("SNR-LT-001") == FAIL
 
 
+def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
+    story = _duplicates(_flight(), 2).send(2).ack(16, after=RTT)
+    assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == set()
+
+
 def test_first_two_duplicates_send_too_much() -> None:
     within = _flight().ack(2, after=0.01).send(16).ack(2, after=0.01).send(17)
     beyond = _flight().ack(2, after=0.01).send(16, 17).ack(2, after=0.01).send(18, 19)
@@ -186,6 +202,13 @@ def test_first_duplicates_that_report_nothing() -> None:
     story = _flight(sack=True).ack(2, after=0.01)
     assert story.verdicts("SNR-LT-004") == PASS
     assert story.send(16).verdicts("SNR-LT-004") == FAIL
+
+
+@pytest.mark.parametrize(("push", "expected"), [(False, FAIL), (True, set())])
+def test_first_duplicate_while_a_user_writes_little(push: bool, expected: set[Verdict]) -> None:
+    story = Story(service=4321).send(*range(6), push=push).ack(1, after=RTT).send(6, push=push)
+    story.ack(2, after=0.01).send(7, push=push).ack(2, after=0.01).send(8, push=push)
+    assert story.verdicts("SNR-LT-004") == expected
 
 
 # -- during recovery
@@ -224,10 +247,10 @@ def test_duplicates_below_recover_where_the_heuristic_permits_an_entry() -> None
     assert _timed_out(4).send(7).verdicts("SNR-REC-003") == set()
 
 
-def _at_recover() -> Story:
+def _at_recover(*, third: float = 0.01) -> Story:
     story = _duplicates(_flight(), 2).send(2)
     story.ack(2, after=0.01).send(16, 17).ack(16, after=RTT).send(18)
-    return _duplicates(story, 16)
+    return story.ack(16, after=0.01).ack(16, after=0.01).ack(16, after=third)
 
 
 def test_duplicates_exactly_at_recover() -> None:
@@ -235,6 +258,7 @@ def test_duplicates_exactly_at_recover() -> None:
     assert _at_recover().verdicts("SNR-REC-004", "hk99") == FAIL
     assert _at_recover().send(16).verdicts("SNR-REC-004") == FAIL
     assert _at_recover().send(16).verdicts("SNR-REC-004", "hk99") == PASS
+    assert _at_recover(third=1.2).send(16).verdicts("SNR-REC-004", "hk99") == set()
 
 
 def test_two_retransmissions_for_one_acknowledgment() -> None:
@@ -329,7 +353,7 @@ def test_new_data_during_recovery_beyond_inflation() -> None:
     assert story.send(*range(20, 31)).verdicts("SNR-REC-006") == FAIL
 
 
-def _grown(*flights: int) -> Story:
+def _grown(*flights: int, after: float = RTT) -> Story:
     """Two losses in a flight of 24; afterwards the flight of each round trip."""
     story = Story(sack=False).send(*range(24)).ack(0, after=RTT)
     _duplicates(story, 0, 2).send(0).ack(5, after=RTT).send(5)
@@ -338,7 +362,7 @@ def _grown(*flights: int) -> Story:
     for flight in flights:
         story.send(*range(top, una + flight))
         una, top = top, una + flight
-        story.ack(una, after=RTT)
+        story.ack(una, after=after)
     return story
 
 
@@ -346,3 +370,36 @@ def test_growth_after_one_reduction_and_after_several() -> None:
     assert _grown(2, 4, 8, 12, 13).verdicts("SNR-REC-002") == PASS
     assert _grown(*[3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7]).verdicts("SNR-REC-002") == FAIL
     assert _grown(3, 4, 5).verdicts("SNR-REC-002") == set()
+
+
+def test_flight_before_the_end_of_recovery_at_the_same_instant() -> None:
+    story = Story(sack=False).send(*range(12)).ack(0, after=RTT)
+    _duplicates(story, 0, 2).send(0)
+    for _ in range(9):
+        story.ack(0, after=RTT / 10)
+    story.send(*range(12, 18), after=RTT / 10).ack(12).send(18)
+    assert story.verdicts("SNR-FR-009") == PASS
+
+
+def test_new_data_of_a_user_beside_a_retransmission() -> None:
+    def story(*, push: bool) -> Story:
+        told = Story(service=4321).send(*range(12), push=push).ack(2, after=RTT)
+        for top in (4, 5, 6):
+            told.ack(2, (3, top), after=0.01)
+        told.send(2).ack(2, (3, 6), (7, 8), after=0.01).ack(2, (3, 6), (7, 12), after=0.01)
+        return told.send(6, 12, push=push)
+
+    assert story(push=False).verdicts("SNR-REC-007", "hk99") >= FAIL
+    assert story(push=False).verdicts("SNR-SAK-008", "hk99") >= FAIL
+    for requirement in ("SNR-REC-007", "SNR-SAK-008"):
+        assert Verdict.FAIL not in story(push=True).verdicts(requirement, "hk99")
+
+
+def test_growth_in_round_trips_that_take_longer_than_the_smallest() -> None:
+    assert _grown(2, 4, 8, 12, 13, after=3 * RTT).verdicts("SNR-REC-002") == PASS
+
+
+def test_window_after_a_timeout_that_met_an_arrival_without_news() -> None:
+    story = Story().send(*range(4)).ack(1, (2, 3), after=RTT).ack(1, (2, 3), data=b"x", after=1.2)
+    story.send(1, after=0.018).ack(4, after=RTT).send(4, 5, 6)
+    assert story.verdicts("SNR-REC-005", "hk99") == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.wire import ACK, FIN, RST
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
 
@@ -25,6 +26,28 @@ def test_first_block_holds_the_latest_segment_or_another() -> None:
     assert receipt.reply(100, (200, 300), (400, 500)).verdicts("SNR-RCV-007") >= FAIL
 
 
+def test_first_block_in_data_that_the_acknowledgment_released() -> None:
+    def released(*, followed: bool) -> Receipt:
+        receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 300), payload=bytes(50))
+        return receipt.reply(100, (200, 400), seq=50) if followed else receipt
+
+    assert Verdict.FAIL not in released(followed=True).verdicts("SNR-RCV-007")
+    assert released(followed=False).verdicts("SNR-RCV-007") >= FAIL
+    aborted = released(followed=False).reply(100, seq=50, flags=RST)
+    assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
+
+
+def test_first_block_in_a_fin_of_the_user() -> None:
+    receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 300), flags=ACK | FIN)
+    receipt.reply(100, (200, 400), seq=1)
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-007")
+
+
+def test_first_block_after_a_bare_fin_above_a_gap() -> None:
+    receipt = _holes(200).data(400, 400, flags=ACK | FIN, after=0.1)
+    assert Verdict.FAIL not in receipt.reply(100, (200, 300)).verdicts("SNR-RCV-007")
+
+
 def test_first_block_may_speak_of_the_earlier_of_two_segments() -> None:
     receipt = _holes().data(400, 500, after=0.1).data(200, 300, after=0.001)
     assert receipt.reply(100, (400, 500)).verdicts("SNR-RCV-007") == PASS
@@ -41,6 +64,12 @@ def test_silence_about_held_data_shows_when_the_gap_is_filled() -> None:
     receipt.data(400, 500, after=0.1).reply(100)
     assert receipt.verdicts("SNR-RCV-008") == NOTHING
     assert receipt.data(100, 200, after=0.1).reply(300).verdicts("SNR-RCV-008") == FAIL
+
+
+def test_silence_about_a_bare_fin_above_a_gap() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(200, 200, flags=ACK | FIN, after=0.1)
+    receipt.reply(100).reply(100, after=0.1).data(100, 200, after=0.1).reply(201)
+    assert receipt.verdicts("SNR-RCV-008") == NOTHING
 
 
 def test_silence_about_data_that_was_not_kept_is_no_fault() -> None:
@@ -81,6 +110,11 @@ def test_fewer_blocks_than_fit() -> None:
     assert _holes(200, 400, 600).verdicts("SNR-RCV-011") == PASS
 
 
+def test_duplicate_of_a_segment_held_alone_answered_without_dsack() -> None:
+    receipt = _holes(200, 400).data(400, 500, after=0.1).reply(100, (400, 500), (200, 300))
+    assert receipt.verdicts("SNR-RCV-011") == PASS
+
+
 def test_further_blocks_out_of_their_order() -> None:
     receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
     receipt.reply(100, (800, 900), (200, 300), (400, 500), (600, 700))
@@ -101,6 +135,19 @@ def test_duplicate_below_the_acknowledgment_reported_or_not() -> None:
     receipt = Receipt().data(0, 100).reply(100).data(0, 100, after=1)
     assert receipt.reply(100).verdicts("SNR-RCV-014") == FAIL
     assert receipt.verdicts("SNR-RCV-014", "hk99") == NOTHING
+
+
+def test_duplicate_with_a_timestamp_older_than_the_last_acknowledged_goes_unreported() -> None:
+    receipt = Receipt(timestamps=True).data(0, 100, tsval=1100).reply(100, tsecr=1100)
+    receipt.data(200, 200, after=1, tsval=1200).data(100, 200, after=0.005, tsval=1300)
+    receipt.reply(200, tsecr=1300).data(0, 100, after=0.1, tsval=1250).reply(200, tsecr=1300)
+    assert receipt.verdicts("SNR-RCV-014") == NOTHING
+
+
+def test_duplicate_reported_in_a_segment_with_data_and_not_again() -> None:
+    receipt = _holes().data(100, 200, after=0.1).reply(200).data(0, 100, after=0.1)
+    receipt.reply(200, (0, 100), payload=b"x").reply(200, seq=1)
+    assert receipt.verdicts("SNR-RCV-014") == PASS
 
 
 def test_duplicate_of_held_data_may_go_unreported() -> None:

@@ -63,6 +63,18 @@ def test_reneged_data_never_retransmitted_fails() -> None:
     assert story.verdicts("SNR-SAK-011") == FAIL
 
 
+def test_timeout_before_the_first_round_trip_that_meets_an_arrival() -> None:
+    story = Story(syn_acks=(0.0, 1.0)).send(0).ack(0, after=1.0, data=b"x").send(0)
+    assert story.ack(1, after=2.0).verdicts("SNR-SAK-005", "hk99") == set()
+
+
+def test_going_back_after_a_timeout_soon_after_an_arrival_without_news() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT).ack(1, (2, 3), (4, 5), after=0.01)
+    story.ack(1, (2, 3), (4, 5), data=b"x", after=1.2).send(1, after=0.05)
+    story.ack(2, (4, 5), after=RTT).send(2, 3)
+    assert Verdict.FAIL not in story.verdicts("SNR-REC-007", "hk99")
+
+
 def test_higher_hole_first_fails() -> None:
     story = Story().send(*range(12)).ack(1, after=RTT)
     story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)
@@ -102,6 +114,38 @@ def test_second_retransmission_within_a_round_trip_fails() -> None:
     story = _three_reports().send(2).ack(2, (3, 8), after=0.1).send(2)
     assert Verdict.FAIL in story.verdicts("SNR-SAK-009")
     assert Verdict.FAIL in story.verdicts("SNR-SAK-009", "hk99")
+
+
+def _rescued() -> Story:
+    """Segment 7, the last, is repaired by a rescue retransmission; then one above it arrives."""
+    story = Story().send(*range(8)).ack(2, after=RTT)
+    for top in (4, 5, 6):
+        story.ack(2, (3, top), after=0.01)
+    story.send(2, 7, 8, 9).ack(2, (3, 7), after=0.01)
+    return story.ack(2, (8, 9), (3, 7), after=0.01).send(7)
+
+
+def test_second_retransmission_after_a_rescue() -> None:
+    assert _rescued().verdicts("SNR-SAK-009") == PASS
+    assert Verdict.FAIL in _rescued().verdicts("SNR-SAK-009", "hk99")
+    again = _rescued().ack(2, (8, 9), (3, 7), after=0.01).send(7)
+    assert Verdict.FAIL in again.verdicts("SNR-SAK-009")
+
+
+def _new_data_after_recovery(*, service: int = 19, octets: int = SIZE) -> Story:
+    """A recovery that sends nothing new although nearly all of the window is held."""
+    story = Story(service=service).send(*range(20)).ack(6, after=RTT)
+    for top in range(8, 21):
+        story.ack(6, (7, top), after=0.01)
+        if top == 10:
+            story.send(6)
+    return story.ack(20, after=RTT).send_octets(20 * SIZE, octets)
+
+
+def test_nothing_new_in_recovery_of_a_sender_with_data_or_less_than_a_segment() -> None:
+    assert _new_data_after_recovery().verdicts("SNR-SAK-010") == FAIL
+    assert _new_data_after_recovery(service=4321).verdicts("SNR-SAK-010") == FAIL
+    assert _new_data_after_recovery(octets=SIZE // 2).verdicts("SNR-SAK-010") == set()
 
 
 def test_second_retransmission_of_a_higher_hole_after_a_round_trip_needs_rack() -> None:
@@ -158,6 +202,31 @@ def test_odd_block_answered_by_a_retransmission_fails(
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, *blocks, after=0.05)
     assert story.verdicts(requirement) == PASS
     assert story.send(2).verdicts(requirement) == FAIL
+
+
+def test_reset_right_after_an_odd_block_by_a_service_or_another_user() -> None:
+    def reset(service: int) -> Story:
+        story = Story(service=service).send(*range(10)).ack(2, after=RTT)
+        return story.ack(2, (0, 1), after=0.05).reset()
+
+    assert reset(19).verdicts("SNR-SAK-014") == FAIL
+    assert reset(4321).verdicts("SNR-SAK-014") == PASS
+
+
+def test_reset_in_answer_to_what_follows_a_reset_by_the_tester() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).reset(after=0.1, outgoing=False)
+    assert story.ack(2, (0, 1), after=0.05).reset().verdicts("SNR-SAK-014") == PASS
+
+
+def test_reset_in_answer_to_an_odd_block_for_a_connection_that_is_over() -> None:
+    def over(segments: float) -> Story:
+        story = (
+            Story().send(*range(3)).ack(3, fin=True, after=RTT).send_octets(3000, 1000, fin=True)
+        )
+        return story.ack(segments, after=RTT).ack(segments, (2, 3), after=0.05).reset()
+
+    assert over(4.001).verdicts("SNR-SAK-014") == PASS
+    assert over(3).verdicts("SNR-SAK-014") == FAIL
 
 
 def test_block_without_negotiation_answered_by_a_retransmission_fails() -> None:

@@ -38,12 +38,12 @@ def test_growth_beyond_what_was_acknowledged() -> None:
     assert story.send(14, 15).verdicts("SNR-SS-002") == FAIL
 
 
-def _rounds(per_round: int) -> Story:
+def _rounds(per_round: int, *, service: int = 19, push: bool = False) -> Story:
     """Four windows, each acknowledged segment by segment."""
-    story = Story().send(0, 1)
+    story = Story(service=service).send(0, 1, push=push)
     sent = 2
     for index in range(1, 8):
-        story.ack(index, after=RTT / 2).send(*range(sent, sent + per_round))
+        story.ack(index, after=RTT / 2).send(*range(sent, sent + per_round), push=push)
         sent += per_round
     return story
 
@@ -51,6 +51,12 @@ def _rounds(per_round: int) -> Story:
 def test_window_that_opens_and_one_that_does_not() -> None:
     assert _rounds(2).verdicts("SNR-SS-003") == PASS
     assert _rounds(1).verdicts("SNR-SS-003") == FAIL
+
+
+def test_window_that_does_not_open_while_the_user_writes_little() -> None:
+    assert _rounds(1, push=True).verdicts("SNR-SS-003") == FAIL
+    assert _rounds(1, service=4321, push=True).verdicts("SNR-SS-003") == set()
+    assert _rounds(1, service=4321).verdicts("SNR-SS-003") == FAIL
 
 
 def test_window_that_stays_shut_is_the_algorithms_business() -> None:
@@ -95,6 +101,25 @@ def _recovered(growth: tuple[int, ...]) -> Story:
 )
 def test_growth_after_recovery(growth: tuple[int, ...], expected: set[Verdict]) -> None:
     assert _recovered(growth).verdicts("SNR-CA-001") == expected
+
+
+def test_growth_after_a_recovery_that_a_timeout_may_have_cut_short() -> None:
+    story = Story().send(*range(10)).ack(0, (1, 2), after=RTT).ack(0, (1, 3), after=0.001)
+    story.ack(0, (1, 4), after=0.001).send(0).ack(0, (1, 10), after=0.1).send(*range(10, 30))
+    story.ack(0, (1, 30), after=RTT).send(0, after=0.05).ack(30, after=RTT)
+    una = sent = 30
+    for flight in (5, 10, 20):
+        story.send(*range(sent, una + flight))
+        una = sent = una + flight
+        story.ack(una, after=RTT)
+    assert story.verdicts("SNR-CA-001") == set()
+
+
+def test_growth_after_a_recovery_that_leaves_nothing_outstanding() -> None:
+    story = Story().send(*range(10)).ack(0, (1, 2), after=RTT).ack(0, (1, 3), after=0.001)
+    story.ack(0, (1, 4), after=0.001).send(0).ack(10, after=RTT).send(*range(10, 14))
+    story.ack(10, (8, 9), after=0.01, window=50000).ack(11, after=RTT).send(*range(14, 20))
+    assert story.verdicts("SNR-CA-001") == set()
 
 
 def test_growth_after_recovery_as_cubic_may() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.selftest.story import CLAIMS, RTT, Story
 from bentpipe_conformance.verdict import Verdict
 
@@ -17,9 +20,30 @@ def _flight(segments: int = 8, *, sack: bool = False) -> Story:
 # -- when the timer expires
 
 
+def test_round_trip_of_a_caller_ends_with_the_syn_ack() -> None:
+    called = Story(calls=True).send(0).ack(0, after=0.8).send(0, after=0.2)
+    assert called.verdicts("SNR-RTO-001") == PASS
+    called = Story(calls=True).send(0).ack(0, after=0.2).send(0, after=0.2)
+    assert called.verdicts("SNR-RTO-001") == FAIL
+
+
 def test_retransmission_before_and_after_a_round_trip() -> None:
     assert Story(sack=False).send(0).send(0, after=0.4).verdicts("SNR-RTO-001") == FAIL
     assert Story(sack=False).send(0).send(0, after=0.9).verdicts("SNR-RTO-001") == PASS
+
+
+@pytest.mark.parametrize(("partial", "expected"), [((2,), FAIL), ((2, 4), set())])
+def test_timeout_soon_after_a_partial_acknowledgment_but_the_first(
+    partial: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = Story(sack=False).send(*range(10)).ack(0, after=RTT)
+    for _ in range(3):
+        story.ack(0, after=0.01)
+    story.send(0)
+    for number in partial:
+        story.ack(number, after=RTT).send(number)
+    story.send(partial[-1], after=0.3)
+    assert story.verdicts("SNR-RTO-001") == story.verdicts("SNR-RTO-002") == expected
 
 
 def test_tail_probe_soon_after_the_tail_was_sent() -> None:
@@ -115,6 +139,18 @@ def test_silence_with_data_outstanding() -> None:
     assert Story().send(0).send(0, after=2).ack(1, after=RTT).verdicts("SNR-RTO-011") == PASS
 
 
+@pytest.mark.parametrize(("echoed", "expected"), [(7003, FAIL), (7001, PASS)])
+def test_silence_after_an_echo_measured_the_first_transmission(
+    echoed: int, expected: set[Verdict]
+) -> None:
+    data = bytes(100)
+    story = Receipt(timestamps=True).reply(0, payload=data, tsval=7001)
+    story.reply(0, payload=data, tsval=7002, after=2).reply(0, payload=data, tsval=7003, after=4)
+    story.data(0, 0, ack=100, tsecr=echoed, after=0.1).reply(0, seq=100, payload=data, tsval=8000)
+    assert story.data(0, 0, ack=100, after=30).verdicts("SNR-RTO-011") >= expected
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-011")) == (expected == FAIL)
+
+
 def test_silence_with_a_closed_window() -> None:
     story = Story().send(0).ack(0, after=RTT, window=0).ack(0, after=30)
     assert story.verdicts("SNR-RTO-011") == set()
@@ -138,6 +174,12 @@ def test_reset_before_and_after_a_hundred_seconds() -> None:
     assert story.reset(after=60).verdicts("SNR-RTO-014") == PASS
 
 
+@pytest.mark.parametrize("whose", [{"service": 4321}, {"calls": True}])
+def test_reset_of_a_user_is_no_giving_up(whose: dict[str, Any]) -> None:
+    story = Story(**whose).send(0, 1).ack(1, after=RTT).send(1, after=2).send(1, after=4)
+    assert story.reset(after=8).verdicts("SNR-RTO-014") == set()
+
+
 def test_reset_by_the_tester_is_no_giving_up() -> None:
     story = _flight().send(1, after=2).reset(after=1, outgoing=False).reset(after=RTT)
     assert story.verdicts("SNR-RTO-014") == set()
@@ -151,6 +193,15 @@ def test_timeout_sends_one_segment_or_two() -> None:
     assert _flight().send(1, 2, after=2).verdicts("SNR-RTO-007") == FAIL
 
 
+@pytest.mark.parametrize(("service", "expected"), [(19, FAIL), (4321, PASS)])
+def test_user_writes_little_when_the_timer_expires(service: int, expected: set[Verdict]) -> None:
+    story = Story(service=service).send_octets(0, 9, push=True).ack(0.009, after=RTT)
+    story.send_octets(9, 9, push=True).send_octets(18, 9, push=True)
+    story.send_octets(9, 9, after=1.8).send_octets(9, 9, after=3.6)
+    story.send_octets(27, 9, push=True)
+    assert story.ack(0.036, after=RTT).verdicts("SNR-RTO-007") == expected
+
+
 def test_second_timeout_repeats_the_same_segment() -> None:
     story = _flight().send(1, after=2).send(1, after=4).ack(2, after=RTT)
     assert story.verdicts("SNR-RTO-007") == PASS
@@ -161,6 +212,11 @@ def test_timer_repeats_another_than_the_earliest() -> None:
     assert _flight().send(3, after=2).verdicts("SNR-RTO-008") == FAIL
     assert _flight().send(8, after=2).verdicts("SNR-RTO-008") == FAIL
     assert _flight(sack=True).send(8, after=2).verdicts("SNR-RTO-008") == set()
+
+
+def test_window_after_a_timeout_and_an_acknowledgment_in_what_is_dropped() -> None:
+    story = _flight().send(1, after=2).ack(9, seq=99_000_000, data=b"x", after=RTT).send(9, 10, 11)
+    assert Verdict.FAIL not in story.verdicts("SNR-RTO-009")
 
 
 def test_window_after_a_timeout() -> None:

@@ -89,6 +89,19 @@ def test_old_segment_that_came_again_properly_is_accepted() -> None:
     assert receipt.verdicts("SNR-TS-004") == PASS
 
 
+def test_old_segment_held_already_is_reported_still() -> None:
+    receipt = _stamped().data(200, 300, after=0.1, tsval=2000)
+    receipt.reply(100, (200, 300), tsval=7100, tsecr=1100).data(200, 300, after=0.1, tsval=500)
+    receipt.reply(100, (200, 300), tsval=7200, tsecr=1100)
+    assert receipt.verdicts("SNR-TS-004") == NOTHING
+
+
+def test_timestamp_of_a_segment_followed_by_a_newer_one_is_forgotten() -> None:
+    receipt = _stamped().data(100, 100, after=0.1, tsval=1100).data(100, 100, tsval=1101)
+    receipt.reply(100, payload=b"x", tsval=7100, tsecr=1101).data(100, 200, after=1, tsval=1100)
+    assert receipt.reply(200, seq=1, tsval=7200, tsecr=1101).verdicts("SNR-TS-004") == FAIL
+
+
 def test_old_segment_unanswered() -> None:
     assert _stamped().data(100, 200, after=0.1, tsval=500).later().verdicts("SNR-TS-005") == FAIL
 

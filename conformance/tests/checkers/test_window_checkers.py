@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.selftest.story import CLAIMS, RTT, SIZE, Story
 from bentpipe_conformance.verdict import Verdict
 
@@ -101,6 +102,18 @@ def test_new_data_into_a_shrunken_window() -> None:
     story = _shrunk().ack(4, after=0.01, window=2 * SIZE)
     assert story.ack(8, after=RTT, window=20 * SIZE).verdicts("SNR-WIN-009") == PASS
     assert _shrunk().send(8, 9).verdicts("SNR-WIN-009") == FAIL
+
+
+def test_delayed_acknowledgment_into_a_closed_window_is_no_probe() -> None:
+    receipt = Receipt().reply(0, payload=bytes(100)).data(0, 0, ack=100, after=0.6, window=0)
+    receipt.data(0, 100, ack=100, after=0.01, window=0).reply(100, seq=100, after=0.04)
+    assert receipt.later().verdicts("SNR-WIN-003") == set()
+
+
+def test_older_segment_with_a_smaller_window_shrinks_nothing() -> None:
+    story = Story(window=20 * SIZE).send(*range(4)).ack(2, after=RTT, data=b"x", seq=200)
+    story.ack(2, after=0.01, data=b"x", seq=100, window=3 * SIZE).send(*range(4, 8))
+    assert story.verdicts("SNR-WIN-009") == set()
 
 
 def test_probe_of_a_shrunken_window_is_permitted() -> None:
