@@ -30,8 +30,11 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
     """The times of POLLs while no report arrives."""
     unproven = unproven_until(flow)  # STP-SEC-001 may not permit a POLL before
     trips = round_trips_of(context)
-    for silent, end in _silences(flow):
-        start = max(silent, unproven)
+    for start, end in _silences(flow):
+        # What was asked before may count for the silence, or may not.
+        if any(start <= poll.time <= unproven for poll in flow.polls_sent):
+            continue
+        start = max(start, unproven)
         polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
         # New data brings POLLs of its own (STP-PL-003, STP-PL-004).
         fresh = max((sd.time for sd in flow.sds_sent if sd.new and sd.time < end), default=start)
