@@ -192,6 +192,17 @@ def test_two_calls_open_side_by_side() -> None:
     assert later(one).verdicts("STP-CC-033") == PASS
 
 
+def test_call_opens_that_had_to_be_forgotten() -> None:
+    def released() -> StpStory:
+        story = polled(beside(waiting()).tester(BGAK, after=0.5))
+        story.tester(END, 0, flags=A, reason=1, after=0.5).iut(ENDAK)
+        return confirmed_other(story)
+
+    assert Verdict.FAIL in asked_other(released(), answered=True).verdicts("STP-CC-033")
+    silent = later(asked_other(released(), answered=False))
+    assert Verdict.FAIL not in silent.verdicts("STP-CC-033")
+
+
 def test_call_accepted_at_once_beside_one_that_waits() -> None:
     assert beside(waiting(), flags=0).verdicts("STP-CC-033") == FAIL
 

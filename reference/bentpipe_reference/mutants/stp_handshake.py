@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bentpipe_reference.mutants import Mutant
-from bentpipe_reference.mutants.stp_hosts import with_parts
+from bentpipe_reference.mutants.stp_hosts import with_host, with_parts
+from bentpipe_reference.stp.conditions import Identity
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet
+from bentpipe_reference.stp.pending import PendingCalls
 from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.without import WithoutConnection
@@ -57,6 +61,28 @@ class TrustsBesideOthers(WithoutConnection):
         return bool(endpoint._peers.knows_older(peer, begin.csn, now))
 
 
+class _NobodyBeside(PendingCalls):
+    def between(self, identity: Identity) -> Sequence[Connection]:
+        return ()
+
+
+class KeepsOthersWaiting(StpHost):
+    """Lets the calls wait on beside which another has opened."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        endpoint = self.endpoint
+        opened = endpoint._opened
+
+        def alone(*details: Any) -> None:
+            pending = endpoint._pending
+            pending.__class__ = _NobodyBeside
+            opened(*details)
+            pending.__class__ = PendingCalls
+
+        vars(endpoint)["_opened"] = alone
+
+
 class LimitsEachCause(Connection):
     """Challenges once per second for a BEGIN, and once for an END."""
 
@@ -85,6 +111,9 @@ MUTANTS = (
            with_parts(connection_class=YieldsWhilePending), "stp1"),
     Mutant("stp-trusts-beside-others", "STP-CC-033", "opens at once beside a pending call",
            with_parts(without_class=TrustsBesideOthers), "stp1"),
+    Mutant("stp-keeps-others-waiting", "STP-CC-033",
+           "does not forget the calls beside which another has opened",
+           with_host(KeepsOthersWaiting), "stp1"),
     Mutant("stp-limits-each-cause", "STP-CC-021", "challenges twice in a second",
            with_parts(connection_class=LimitsEachCause), "stp1"),
 )  # fmt: skip

@@ -95,20 +95,25 @@ def _opens(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _alone(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Whether none of the calls that waited beside an open one goes on."""
+    """Whether none of the calls that waited beside an open one goes on, or ever opens."""
     assert flow.established is not None
-    start = flow.established + DUE_S + flow.timing_error
-    end = math.inf if flow.ended is None else flow.ended
+    opened = flow.established
+    start = opened + DUE_S + flow.timing_error
     for other in on_same_ports(flow):
         if other is flow or other.state_at(flow.established) != CALLED:
             continue
+        # Another BEGIN makes a new call of it.
+        end = min((p.time for p in other.begins if p.time > opened), default=math.inf)
         later = [p for p in other.packets if p.stp is not None and start < p.time < end]
         stats = [p for p in later if p.outgoing and p.stp and p.stp.type == STAT]
         asked = [p for p in later if not p.outgoing and p.stp and p.stp.type in (POLL, SDP)]
         if stats:
+            over = flow.ended is not None and stats[0].time > flow.ended
             yield context.violated(
-                "two calls between the same addresses and ports were open at once", At(stats[0])
-            )
+                "a call opened that had to be forgotten when another one beside it opened" if over
+                else "two calls between the same addresses and ports were open at once",
+                At(stats[0]),
+            )  # fmt: skip
         elif asked and observed_long_enough(flow, At(asked[0])):
             yield context.holds(
                 "a call was forgotten when another one beside it opened", At(asked[0])

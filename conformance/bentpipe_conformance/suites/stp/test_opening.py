@@ -176,6 +176,10 @@ def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
     peer.wait(PAUSE_S)
     again.ask()
     again.abort()
+    peer.wait(peer.rtt + PAUSE_S)
+    first.confirm()
+    first.poll()
+    peer.wait(peer.rtt + PAUSE_S)
 
 
 @case("STP-CC-033", "STP-CC-012")
