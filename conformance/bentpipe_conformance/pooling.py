@@ -7,7 +7,9 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
+from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -16,11 +18,30 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def die_with_parent() -> None:
     """Have the kernel kill this process with the thread that started it; Linux alone does.
 
-    For ``Popen(preexec_fn=...)``, of a program that outlives a parent which is killed. The thread
-    has to wait for the program, for it takes it along.
+    For ``Popen(preexec_fn=...)`` where no other thread runs, of a program that outlives a parent
+    which is killed. The thread has to wait for the program, for it takes it along.
     """
     if hasattr(_libc, "prctl"):
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+_LAUNCHER = f"""
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None)
+if hasattr(libc, "prctl"):
+    libc.prctl({_PR_SET_PDEATHSIG}, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def dying_with_parent(command: Sequence[str]) -> list[str]:
+    """The command that runs ``command`` and has it die as :func:`die_with_parent` says.
+
+    For processes with threads, where nothing may run between fork and exec.
+    """
+    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
 
 
 def follow_parent() -> None:

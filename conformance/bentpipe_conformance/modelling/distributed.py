@@ -15,7 +15,7 @@ from pathlib import Path
 from bentpipe_conformance.modelling import tlc
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.watching import Watch, kill
-from bentpipe_conformance.pooling import die_with_parent
+from bentpipe_conformance.pooling import dying_with_parent
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
 _COUNTS = re.compile(
@@ -73,9 +73,10 @@ def run(
         with ExitStack() as stack:
             output = stack.enter_context(log.open("w", encoding="utf-8"))
             server = subprocess.Popen(
-                _server(common, jar, job, scratch), cwd=scratch, stdin=subprocess.DEVNULL,
+                dying_with_parent(_server(common, jar, job, scratch)),
+                cwd=scratch, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                start_new_session=True, preexec_fn=die_with_parent,
+                start_new_session=True,
             )  # fmt: skip
             stack.enter_context(server)
             watch = stack.enter_context(Watch(server, job.timeout, cancelled))
@@ -131,10 +132,11 @@ def _start_worker(
 ) -> None:
     directory.mkdir()
     worker = subprocess.Popen(
-        [*common, f"-Djava.io.tmpdir={directory.absolute()}", f"-D{_WORKER}.threadCount=1",
-         "-cp", str(jar), _WORKER, host],
+        dying_with_parent(
+            [*common, f"-Djava.io.tmpdir={directory.absolute()}", f"-D{_WORKER}.threadCount=1",
+             "-cp", str(jar), _WORKER, host]
+        ),
         cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, text=True, start_new_session=True,
-        preexec_fn=die_with_parent,
     )  # fmt: skip
     stack.callback(kill, worker)

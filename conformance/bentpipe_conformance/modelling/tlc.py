@@ -15,7 +15,7 @@ from typing import IO, Literal
 
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.watching import Watch
-from bentpipe_conformance.pooling import die_with_parent
+from bentpipe_conformance.pooling import dying_with_parent
 
 Status = Literal["ok", "violation"]
 
@@ -160,9 +160,10 @@ def run(
     try:
         with log.open("w", encoding="utf-8") as output:
             process = subprocess.Popen(
-                _command(java, jar, job, config), cwd=scratch, stdin=subprocess.DEVNULL,
+                dying_with_parent(_command(java, jar, job, config)),
+                cwd=scratch, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                start_new_session=True, preexec_fn=die_with_parent,
+                start_new_session=True,
             )  # fmt: skip
             with process, Watch(process, job.timeout, cancelled) as watch:
                 assert process.stdout is not None

@@ -313,9 +313,14 @@ def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
         if bounds is None:
             continue
         # A time as long as the longest tick touches two of those, or three of the shortest.
-        fitting = 2 * TICK_S * FASTEST_GAIN * item.window / bounds[0] + largest_smss(flow)
         count = last - first + 1
-        if count > MOST_TICKS * IN_A_TICK and octets > fitting:
+        busiest = max(busiest, count)
+        if count <= MOST_TICKS * IN_A_TICK:
+            continue
+        # A reduction meanwhile says nothing of what had left before.
+        window = max(sent.window for sent in sds[first : last + 1])
+        fitting = 2 * TICK_S * FASTEST_GAIN * window / bounds[0] + largest_smss(flow)
+        if octets > fitting:
             yield context.violated(
                 f"{count} SDs with {octets} octets left within {1000 * TICK_S:.0f} ms",
                 sds[first].sd, item.sd,
@@ -323,6 +328,5 @@ def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
                 actual=f"{count} SDs with {octets} octets",
             )  # fmt: skip
             return
-        busiest = max(busiest, count)
     if len(sds) > 4 * IN_A_TICK:
         yield context.holds(f"at most {busiest} SDs left within {1000 * TICK_S:.0f} ms", sds[-1].sd)
