@@ -187,6 +187,11 @@ class StpStory:
         return {finding.verdict for finding in self.findings(requirement, claims)}
 
 
+def polled(story: StpStory, n_ps: int = 1) -> StpStory:
+    """A POLL and its STAT."""
+    return story.tester(POLL, 0, n_ps=n_ps, after=1.0).iut(STAT, 0, n_ps=n_ps, after=0.01)
+
+
 def later(story: StpStory) -> StpStory:
     """Time in which nothing came any more, shown by a packet of other ports."""
     quiet = StpStory(at=story.at).tester(ENDAK, after=9.0)
@@ -214,4 +219,5 @@ __all__ = [
     "StpStory",
     "between",
     "later",
+    "polled",
 ]

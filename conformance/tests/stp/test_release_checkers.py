@@ -8,6 +8,7 @@ from bentpipe_conformance.selftest.stp_story import (
     StpStory,
     between,
     later,
+    polled,
 )
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -29,11 +30,6 @@ PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
 
 def opened() -> StpStory:
     return StpStory().opened()
-
-
-def polled(story: StpStory, n_ps: int = 1) -> StpStory:
-    """A POLL and its STAT."""
-    return story.tester(POLL, 0, n_ps=n_ps, after=1.0).iut(STAT, 0, n_ps=n_ps, after=0.01)
 
 
 def to_service(story: StpStory, service: int) -> StpStory:

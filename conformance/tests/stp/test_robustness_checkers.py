@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.selftest.stp_story import TESTER_CSN, StpStory
+from bentpipe_conformance.selftest.stp_story import TESTER_CSN, StpStory, polled
 from bentpipe_conformance.stp.wire import (
     BEGIN,
     BGAK,
@@ -27,11 +27,6 @@ PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 
 def opened() -> StpStory:
     return StpStory().opened()
-
-
-def polled(story: StpStory, n_ps: int = 1) -> StpStory:
-    """A POLL and its STAT."""
-    return story.tester(POLL, 0, n_ps=n_ps, after=1.0).iut(STAT, 0, n_ps=n_ps, after=0.01)
 
 
 def from_port(port: int, captured: Captured) -> Captured:

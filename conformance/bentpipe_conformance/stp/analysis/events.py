@@ -16,6 +16,10 @@ from bentpipe_conformance.analysis.ranges import Range
 from bentpipe_conformance.stp.wire import STAT, Stp
 from bentpipe_conformance.trace import Packet
 
+UNREAD_S = 0.1
+"""Seconds after a packet arrives in which what leaves may have been decided before it was read:
+answers are due as late (section 8)."""
+
 
 @dataclass(slots=True, eq=False)
 class _Event:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.stp.analysis.events import ReportHeard, SdSent
+from bentpipe_conformance.stp.analysis.events import UNREAD_S, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import round_trips
 from bentpipe_conformance.stp.wire import BEGIN
-
-RACE_S = 0.1
-"""Seconds after a report in which what it shows as arrived may be sent for having been missing."""
 
 PATIENCE_S, PATIENCE_RTTS = 2.0, 3.0
 """A silence longer than both together is no pacing: at one SMSS it asks for 0.8 of a round trip."""
@@ -142,7 +139,7 @@ def retransmissions(flow: Flow, path_class: str = "geo") -> Retransmissions:
     bounds = round_trips(flow, path_class).bounds(flow.until)
     rtt = bounds[1] if bounds else 0.0
     patience = PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error
-    walk = _Walk(patience, RACE_S + flow.timing_error, found)
+    walk = _Walk(patience, UNREAD_S + flow.timing_error, found)
     end = flow.until if flow.ended is None else flow.ended
     proven = flow.iut_calls
     confirmed = min((p.number for p in flow.bgaks if not p.outgoing), default=None)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
+from bentpipe_conformance.stp.analysis.events import UNREAD_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.idleness import idle_flights
 from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, RoundTrips
@@ -24,9 +24,6 @@ from bentpipe_conformance.stp.analysis.window import (
     smss,
 )
 from bentpipe_conformance.stp.wire import BEGIN, BGAK
-
-PROCESSING_S = 0.1
-"""Seconds after a report in which what leaves may have been decided before it was read."""
 
 SLACK_S = 0.05
 """Seconds by which a silence may be noticed late."""
@@ -54,6 +51,7 @@ class Bounded:
         reduction: the report of the last reduction, None when there was none.
         certain: whether that report has to have made one.
         threshold: ssthresh, octets; what the last reduction left of the window.
+        idle: lack of data or credit let no SD follow it, so that no window shows.
     """
 
     sd: SdSent
@@ -65,6 +63,7 @@ class Bounded:
     reduction: ReportHeard | None
     certain: bool
     threshold: float
+    idle: bool
 
     def limit(self, margin: int = 0) -> float:
         """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window."""
@@ -141,6 +140,22 @@ class _Bound:
         self.phase, self.arrived, self.reduced_at = "silence", 0.0, time
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """What a report shows as arrived for the first time.
+
+    Attributes:
+        octets: of all its SDs.
+        busy: of those that were not sent for lack of data or credit (STP-CG-010).
+        idle: of each of the others its octets, those in flight with it, and those reported as
+            arrived since it left.
+    """
+
+    octets: int
+    busy: int
+    idle: tuple[tuple[int, int, int], ...]
+
+
 @dataclass(slots=True)
 class _Course:
     """One course that the window may have taken.
@@ -155,14 +170,31 @@ class _Course:
 
     def loses(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> bool:
         """Reduce if a transmission made at ``lost_at`` cannot belong to an earlier reduction."""
-        if lost_at <= self.bound.reduced_at + PROCESSING_S + error:
+        if lost_at <= self.bound.reduced_at + UNREAD_S + error:
             return False
         self.reduce(report, flight)
         return True
 
     def reduce(self, report: ReportHeard, flight: int) -> None:
-        self.bound.reduce(report, flight)
-        self.used.reduce(report, flight)
+        for window in (self.bound, self.used):
+            window.reduce(report, flight)
+
+    def overtaken(self, sd: SdSent, within: float) -> None:
+        for window in (self.bound, self.used):
+            window.overtaken(sd, within)
+
+    def collapse(self, time: float, flight: int) -> None:
+        for window in (self.bound, self.used):
+            window.collapse(time, flight)
+
+    def hears(self, arrived: _Arrived) -> None:
+        """A report is worked off: the window grows."""
+        for window in (self.bound, self.used):
+            window.look()
+        self.bound.grow(arrived.octets)
+        self.used.grow(arrived.busy)
+        for octets, flight, since in arrived.idle:
+            self.used.grow_little(octets, flight, since)
 
     def copy(self) -> _Course:
         return _Course(replace(self.bound), replace(self.used))
@@ -194,7 +226,7 @@ class _Courses:
                 kept.append(course)
         self.others = kept
 
-    def told(self, sd: SdSent, wide_from: float) -> Bounded:
+    def told(self, sd: SdSent, wide_from: float, idle: bool) -> Bounded:
         """What is permitted when an SD leaves."""
         bound = self.main.bound
         exempt = any(course.bound.exempt for course in self.all) and not sd.new
@@ -206,7 +238,7 @@ class _Courses:
             max(course.used.window for course in self.all),
             wide_from, bound.phase, exempt, bound.reduction,
             all(course.bound.reduction is bound.reduction for course in self.others),
-            bound.threshold,
+            bound.threshold, idle,
         )  # fmt: skip
 
 
@@ -235,10 +267,9 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
     for event in flow.events:
         if isinstance(event, SdSent):
             if event.stp.type != BEGIN:
-                yield courses.told(event, wide_from)
+                yield courses.told(event, wide_from, event.number in idle)
             for course in courses.all:
-                course.bound.overtaken(event, PROCESSING_S + flow.timing_error)
-                course.used.overtaken(event, PROCESSING_S + flow.timing_error)
+                course.overtaken(event, UNREAD_S + flow.timing_error)
             flying.leaves(event)
             before_it[event.number] = delivered
         elif isinstance(event, PollSent):
@@ -246,22 +277,22 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             if waiting.twice_silent(event.time):
                 for course in courses.all:
-                    course.bound.collapse(event.time, flying.octets)
-                    course.used.collapse(event.time, flying.octets)
+                    course.collapse(event.time, flying.octets)
             waiting.heard(event)
             if event.is_stat and (event.n_r > 0 or len(event.elements) > 2):
                 wide_from = LOW_WINDOW * smss(flow)
             before = flying.octets
-            delivered += flying.size(event.arrived)
+            octets = flying.size(event.arrived)
+            delivered += octets
+            few = [number for number in event.arrived if number in idle]
+            arrived = _Arrived(
+                octets, octets - flying.size(few),
+                tuple(
+                    (flying.size([n]), idle[n], delivered - before_it.get(n, 0)) for n in few
+                ),
+            )  # fmt: skip
             for course in courses.all:
-                course.bound.look()
-                course.used.look()
-                course.bound.grow(flying.size(event.arrived))
-                course.used.grow(flying.size([n for n in event.arrived if n not in idle]))
-                for number in event.arrived:
-                    if number in idle:
-                        since = delivered - before_it.get(number, 0)
-                        course.used.grow_little(flying.size([number]), idle[number], since)
+                course.hears(arrived)
             flying.arrive(event.arrived)
             if event.wanted:
                 courses.lose(event, flying.lose(event.wanted), flow.timing_error, before)

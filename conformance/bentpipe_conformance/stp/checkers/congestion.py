@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.checking import Context, Finding, checker
-from bentpipe_conformance.stp.analysis.events import ReportHeard
+from bentpipe_conformance.stp.analysis.events import UNREAD_S, ReportHeard
 from bentpipe_conformance.stp.analysis.flow import Flow
-from bentpipe_conformance.stp.analysis.idleness import idle_flights
 from bentpipe_conformance.stp.analysis.window import (
     MOST_INITIAL_WINDOW,
     largest_smss,
     octets_with,
 )
-from bentpipe_conformance.stp.analysis.window_bound import PROCESSING_S, SLACK_S, Bounded, Phase
+from bentpipe_conformance.stp.analysis.window_bound import SLACK_S, Bounded, Phase
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,
     RATE_TOLERANCE,
@@ -187,7 +186,7 @@ def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Findin
             )
             return
         kept.append(item)
-    if len(kept) >= _LEAST_JUDGED and not _lacks(flow, kept[-1]):
+    if len(kept) >= _LEAST_JUDGED and not kept[-1].idle:
         yield context.holds(
             f"{octets_with(kept[-1].sd)} octets in flight; had unused windows grown, "
             f"{kept[-1].limit():.0f} would be permitted",
@@ -195,16 +194,11 @@ def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Findin
         )
 
 
-def _lacks(flow: Flow, item: Bounded) -> bool:
-    """Whether an SD was the last for lack of data or credit, so that no window showed."""
-    return item.sd.number in idle_flights(flow)
-
-
 def _undecided(flow: Flow, item: Bounded) -> bool:
     """Whether an SD may have been on its way before the report of the last reduction was read."""
     if item.reduction is None:
         return False
-    return item.sd.time - item.reduction.time <= PROCESSING_S + flow.timing_error
+    return item.sd.time - item.reduction.time <= UNREAD_S + flow.timing_error
 
 
 def _within(
