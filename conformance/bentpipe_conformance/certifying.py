@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from bentpipe_conformance.case import Case, load_cases
+from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.probe import Probe
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.codec import encode
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.places import Crew, Place
-from bentpipe_conformance.probing import Probe
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.worker import Assignment
 
 POLL_S = 0.1

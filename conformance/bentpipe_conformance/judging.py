@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bentpipe_conformance.case import load_cases
-from bentpipe_conformance.checking import judge
+from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.execution import judge_case
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import SNR, HasPackets, Suite
+from bentpipe_conformance.engine.trace import Trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.network import ipv4_packet
 from bentpipe_conformance.evidence.pcapng import read_capture
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.running import judge_case
-from bentpipe_conformance.suite import SNR, HasPackets, Suite
-from bentpipe_conformance.trace import Trace
-from bentpipe_conformance.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
 from bentpipe_conformance.crafting import append_options
-from bentpipe_conformance.lane import Port
-from bentpipe_conformance.scripting import PATIENCE_S, STANDARD_SERVICES, NotReached
+from bentpipe_conformance.engine.lane import Port
+from bentpipe_conformance.engine.peer import PATIENCE_S, STANDARD_SERVICES, NotReached
 from bentpipe_conformance.wire import (
     ACK,
     FIN,

@@ -24,10 +24,10 @@ from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.progress import Progress, silent
 from bentpipe_conformance.bed.supervised import Ending, Supervised
 from bentpipe_conformance.bed.uml import Guest
+from bentpipe_conformance.engine.execution import RunSettings
+from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.iut.build import built
 from bentpipe_conformance.iut.description import IutDescription, load_iut
-from bentpipe_conformance.lane import Lane
-from bentpipe_conformance.running import RunSettings
 from bentpipe_conformance.worker import Assignment, Worker
 
 WALL_CLOCK_LANES = 8

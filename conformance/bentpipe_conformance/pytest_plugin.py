@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bentpipe_conformance.suite import PROFILES, Suite
-from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.engine.suite import PROFILES, Suite
+from bentpipe_conformance.engine.verdict import Verdict
 
 if TYPE_CHECKING:
-    from bentpipe_conformance.case import Case
+    from bentpipe_conformance.engine.case import Case
+    from bentpipe_conformance.engine.execution import RunSettings
     from bentpipe_conformance.iut.description import IutDescription
-    from bentpipe_conformance.running import RunSettings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,7 +49,7 @@ def _case_of(item: pytest.Item) -> Case | None:
     module = getattr(function, "__module__", "")
     if not module.startswith("bentpipe_conformance.suites."):
         return None
-    from bentpipe_conformance.case import load_cases
+    from bentpipe_conformance.engine.case import load_cases
 
     _, _, suite, name = module.split(".")
     group = name.removeprefix("test_").replace("_", "-")
@@ -86,7 +86,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     case = _case_of(pyfuncitem)
     if case is None:
         return None
-    from bentpipe_conformance.running import run_case
+    from bentpipe_conformance.engine.execution import run_case
 
     lane, settings = _simulated(pyfuncitem.config)
     outcome = run_case(case, lane, settings)

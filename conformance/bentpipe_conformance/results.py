@@ -8,10 +8,10 @@ from typing import Any
 
 from bentpipe_spec.registry import Requirement
 
-from bentpipe_conformance.checking import declared
+from bentpipe_conformance.engine.checking import declared
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict, across_cases
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.verdict import Verdict, across_cases
 
 RESULT_FORMAT = "bentpipe-result/1"
 

@@ -18,10 +18,10 @@ from typing import Any
 import click
 
 from bentpipe_conformance.certifying import certify
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.planning import make_plan
 from bentpipe_conformance.sealing import seal_bundle
-from bentpipe_conformance.verdict import Verdict
 
 
 class _Silent:

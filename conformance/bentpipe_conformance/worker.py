@@ -18,13 +18,13 @@ from typing import Any
 
 from bentpipe_reference.link.profile import LinkProfile
 
-from bentpipe_conformance.analysis.timing import lateness
-from bentpipe_conformance.case import Case, load_cases
+from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.execution import Outcome, RunSettings, run_case
+from bentpipe_conformance.engine.lane import Lane, LaneError
+from bentpipe_conformance.engine.probe import Probe, probe
+from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.lane import Lane, LaneError
-from bentpipe_conformance.probing import Probe, probe
-from bentpipe_conformance.running import Outcome, RunSettings, run_case
 
 OpenLane = Callable[[], Lane]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.engine.suite import SNR, STP
 from bentpipe_conformance.selftest import chance, innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
-from bentpipe_conformance.suite import SNR, STP
 from bentpipe_reference.mutants import load_mutants
 from click.testing import CliRunner
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bentpipe_conformance.case import load_cases
+from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.execution import RunSettings, judge_case, run_case
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
-from bentpipe_conformance.running import RunSettings, judge_case, run_case
 from bentpipe_conformance.selftest.memory import RememberingJudge
 from bentpipe_conformance.selftest.references import SNR_ICS as REFERENCE_ICS
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_reference.link.profile import load_profiles
 
 CASE = load_cases()["snr/fast-retransmit/established-third-duplicate-acknowledgment"]

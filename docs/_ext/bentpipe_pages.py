@@ -19,14 +19,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
-from bentpipe_conformance.case import Case, load_cases
-from bentpipe_conformance.checking import Checker, load_checkers
 from bentpipe_conformance.cli.listing import iut_rows
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.checking import Checker, load_checkers
+from bentpipe_conformance.engine.suite import SUITES, suite_named
 from bentpipe_conformance.experiments.statistics import decimals
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
-from bentpipe_conformance.suite import SUITES, suite_named
 from bentpipe_reference.link.profile import Direction, load_profiles
 from bentpipe_spec.document import specification
 from bentpipe_spec.registry import Requirement, load_requirements

@@ -29,7 +29,7 @@ from bentpipe_conformance.analysis.direction import Direction
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
 from bentpipe_conformance.analysis.receiving import Arrival, Receiver, Reply
 from bentpipe_conformance.analysis.transmissions import Transmissions
-from bentpipe_conformance.trace import Packet, Trace
+from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.wire import ACK, RST, SYN, Tcp
 
 REACTION_S = 0.02

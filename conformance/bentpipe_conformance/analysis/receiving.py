@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from bentpipe_conformance.analysis.direction import Direction, older
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
-from bentpipe_conformance.trace import Packet
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.wire import ACK, Tcp
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.analysis.recovery import first_stamped
-from bentpipe_conformance.trace import Packet
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.wire import ACK, SYN
 
 INITIAL_TIMEOUT_S = 3.0

@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
-from bentpipe_conformance.scripting import STANDARD_SERVICES
-from bentpipe_conformance.trace import Packet
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.wire import PSH
 
 

@@ -20,7 +20,7 @@ from bentpipe_reference.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import IUT_ADDRESS, Attachment, KernelLane
-from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.engine.lane import Captured
 
 PINGS = 20
 PING_OCTETS = 84

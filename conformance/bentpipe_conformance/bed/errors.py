@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.lane import LaneError
+from bentpipe_conformance.engine.lane import LaneError
 
 
 class BedError(LaneError):

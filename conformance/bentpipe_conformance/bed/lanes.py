@@ -28,7 +28,7 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.process import IutProcess, run_opening
-from bentpipe_conformance.lane import Captured, Opening, OpenRequest, Point
+from bentpipe_conformance.engine.lane import Captured, Opening, OpenRequest, Point
 
 IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
 TESTERS, TESTERS_PREFIX = "10.78.0.0", 16

@@ -10,7 +10,7 @@ from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import minimum_rtt
 from bentpipe_conformance.analysis.users import largest_segment, never_short_of_data
 from bentpipe_conformance.checkers.odd_acknowledgments import Calm
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.wire import MODULUS
 
 ANSWER_S = 0.2

@@ -9,7 +9,7 @@ from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.analysis.moments import acts_at_once
 from bentpipe_conformance.analysis.timeouts import Expiry, read_expiries
 from bentpipe_conformance.analysis.users import largest_segment
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 
 @checker("SNR-RTO-007")

@@ -15,7 +15,7 @@ from bentpipe_conformance.analysis.moments import (
 )
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.users import largest_segment
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
 """RFC 5681 section 3.2 step 2."""

@@ -14,7 +14,7 @@ from bentpipe_conformance.analysis.moments import (
     read_moments,
 )
 from bentpipe_conformance.analysis.users import largest_segment, more_waited
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 
 def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:

@@ -12,8 +12,8 @@ from bentpipe_conformance.analysis.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.analysis.ranges import Range
 from bentpipe_conformance.analysis.scoreboard import Repeat, read_scoreboard
 from bentpipe_conformance.analysis.users import is_own_reset
-from bentpipe_conformance.checking import Context, Finding, checker
-from bentpipe_conformance.trace import Packet
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 
 DUPLICATE_THRESHOLD = 3
 """Below it no duplicate acknowledgment may start recovery (RFC 5681 section 3.2)."""

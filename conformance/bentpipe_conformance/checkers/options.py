@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.analysis.answers import LONGEST_DELAY_S, acknowledging, first_reply, soon
 from bentpipe_conformance.analysis.flow import MAX_WINDOW_SHIFT, ODD_MSS, Flow
-from bentpipe_conformance.checking import Context, Finding, checker
-from bentpipe_conformance.trace import Packet
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.wire import RST, SYN, Tcp
 
 ETHERNET_MTU = 1500

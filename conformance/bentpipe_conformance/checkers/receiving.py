@@ -16,7 +16,7 @@ from bentpipe_conformance.analysis.answers import (
 )
 from bentpipe_conformance.analysis.flow import DEFAULT_MSS, Arrival, Flow, Reply
 from bentpipe_conformance.analysis.ranges import RangeSet
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.wire import FIN, Tcp
 
 ECHO_PORT = 7

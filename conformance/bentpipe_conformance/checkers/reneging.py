@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.recovery import minimum_rtt
 from bentpipe_conformance.checkers.sack import name_of
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 
 @checker("SNR-SAK-011")

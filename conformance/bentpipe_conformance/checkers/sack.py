@@ -8,7 +8,7 @@ from bentpipe_conformance.analysis.flow import Flow, Sent
 from bentpipe_conformance.analysis.ranges import RangeSet
 from bentpipe_conformance.analysis.scoreboard import Repeat, Scoreboard, read_scoreboard
 from bentpipe_conformance.analysis.users import largest_segment
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 DUPLICATE_THRESHOLD = 3
 """RFC 5681 section 3.2 and DupThresh of RFC 6675."""

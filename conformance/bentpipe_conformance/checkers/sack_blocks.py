@@ -9,7 +9,7 @@ from itertools import pairwise
 from bentpipe_conformance.analysis.answers import LONGEST_DELAY_S, first_reply, still_receiving
 from bentpipe_conformance.analysis.flow import REACTION_S, Arrival, Flow, Reply
 from bentpipe_conformance.analysis.ranges import Range, RangeSet
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 OPTION_OCTETS = 40
 """Room for options in a TCP header (RFC 9293 section 3.1)."""

@@ -9,7 +9,7 @@ from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.scoreboard import Report, Scoreboard
 from bentpipe_conformance.analysis.users import data_waited, largest_segment
 from bentpipe_conformance.checkers.sack import DUPLICATE_THRESHOLD, name_of, negotiated_scoreboard
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 
 def _certain(board: Scoreboard, context: Context) -> set[int]:

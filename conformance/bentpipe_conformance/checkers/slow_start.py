@@ -17,7 +17,7 @@ from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, acts_at_once
 from bentpipe_conformance.analysis.recovery import Episode
 from bentpipe_conformance.analysis.timeouts import RoundTrips
 from bentpipe_conformance.analysis.users import data_waited, largest_segment, more_waited
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 
 def largest_initial_window(flow: Flow, context: Context) -> int:

@@ -15,7 +15,7 @@ from bentpipe_conformance.analysis.timeouts import (
     timed_syn_acks,
 )
 from bentpipe_conformance.analysis.users import is_own_reset
-from bentpipe_conformance.checking import Context, Finding, HasPacket, checker
+from bentpipe_conformance.engine.checking import Context, Finding, HasPacket, checker
 
 TICK_S = 0.01
 """What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""

@@ -14,8 +14,8 @@ from bentpipe_conformance.analysis.answers import (
 )
 from bentpipe_conformance.analysis.direction import older
 from bentpipe_conformance.analysis.flow import REACTION_S, Arrival, Flow, Reply
-from bentpipe_conformance.checking import Context, Finding, checker
-from bentpipe_conformance.trace import Packet
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.wire import MODULUS, RST, SYN
 
 _CLOCK_SPAN_S = 2.0

@@ -9,7 +9,7 @@ from bentpipe_conformance.analysis.closures import Closure, read_closures
 from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.timeouts import Mark
 from bentpipe_conformance.analysis.users import is_own_reset
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.wire import MODULUS
 
 TICK_S = 0.01

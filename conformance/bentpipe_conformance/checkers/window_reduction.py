@@ -15,7 +15,7 @@ from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
 from bentpipe_conformance.analysis.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.analysis.recovery import Episode, minimum_rtt
 from bentpipe_conformance.analysis.users import largest_segment, never_short_of_data
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 
 AT_EXIT_RTTS = 0.25
 """How long after an exit the window counts as not yet grown again."""

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bentpipe_conformance.cli.main import USAGE, Failure, print_json
+from bentpipe_conformance.engine.suite import PROFILES
+from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.suite import PROFILES
-from bentpipe_conformance.verdict import EXIT_STATUS, Verdict
 
 STYLE = {
     Verdict.PASS: "green",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.suite import PROFILES, SNR, SUITES
+from bentpipe_conformance.engine.suite import PROFILES, SNR, SUITES
 
 
 @click.command(epilog="Example: bentpipe verify bentpipe-runs/linux-geo")
@@ -93,11 +93,11 @@ def analyze(
     k, or was not exercised. Exit status 0 without a violated MUST, 1 with one, 3 when the capture
     cannot be judged.
     """
+    from bentpipe_conformance.engine.trace import read_trace
     from bentpipe_conformance.evidence.frames import CaptureError
     from bentpipe_conformance.evidence.network import read_foreign
     from bentpipe_conformance.judging import analyze as judge_capture
     from bentpipe_conformance.judging import busiest_sender, observed_ics
-    from bentpipe_conformance.trace import read_trace
 
     if not capture.is_file():
         raise Failure(f"{capture} is not a file", USAGE)

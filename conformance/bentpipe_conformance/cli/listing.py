@@ -11,10 +11,10 @@ from bentpipe_spec.registry import Requirement, load_requirements
 from rich.console import Console
 from rich.table import Table
 
-from bentpipe_conformance.case import Case, load_cases
-from bentpipe_conformance.checking import Checker, load_checkers
 from bentpipe_conformance.cli.main import USAGE, Failure, print_json
-from bentpipe_conformance.suite import SUITES, UnknownSuite, suite_of
+from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.checking import Checker, load_checkers
+from bentpipe_conformance.engine.suite import SUITES, UnknownSuite, suite_of
 
 
 def requirement_rows() -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.suite import SUITES
+from bentpipe_conformance.engine.suite import SUITES
 
 
 @click.command(

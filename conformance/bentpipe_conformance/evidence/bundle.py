@@ -23,11 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.evidence import codec
 from bentpipe_conformance.evidence.captures import dump_captured, load_captured
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.lane import Captured, Point
 
 POINTS: tuple[Point, ...] = get_args(Point)
 MANIFEST = "manifest.sha256"

@@ -10,9 +10,9 @@ import io
 import math
 from collections.abc import Iterable, Mapping
 
+from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, NANO, read_octets, write_pcapng
-from bentpipe_conformance.lane import Captured, Point
 
 _PLACES: dict[Point, str] = {
     "iut": "at the implementation's side of the link",

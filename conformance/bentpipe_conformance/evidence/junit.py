@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.verdict import Verdict
 
 # XML 1.0 section 2.2: characters that cannot appear in a document, escaped or not.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -8,9 +8,9 @@ import struct
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.pcapng import read_capture
-from bentpipe_conformance.lane import Captured
 
 _ETHERTYPE_IPV4 = 0x0800
 _VLAN_TAGS = (0x8100, 0x88A8, 0x9100)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence import codec
 from bentpipe_conformance.evidence.codec import Json
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

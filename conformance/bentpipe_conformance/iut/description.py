@@ -55,12 +55,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
-from bentpipe_conformance import encapsulation
-from bentpipe_conformance.encapsulation import EXPERIMENTAL, Encapsulation
+from bentpipe_conformance.engine import encapsulation
+from bentpipe_conformance.engine.encapsulation import EXPERIMENTAL, Encapsulation
+from bentpipe_conformance.engine.lane import Opening
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.engine.suite import SNR, STP, Suite, UnknownSuite, suite_named
 from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_proforma
-from bentpipe_conformance.lane import Opening
-from bentpipe_conformance.scripting import STANDARD_SERVICES
-from bentpipe_conformance.suite import SNR, STP, Suite, UnknownSuite, suite_named
 
 AttachKind = Literal["tun", "tap", "namespace", "address", "in-process"]
 KINDS: tuple[AttachKind, ...] = get_args(AttachKind)

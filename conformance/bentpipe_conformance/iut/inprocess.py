@@ -15,9 +15,9 @@ from bentpipe_reference.sim import Handle, Simulation
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.host import TcpHost
 
-from bentpipe_conformance.encapsulation import DEFAULT_UDP_PORT
-from bentpipe_conformance.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
-from bentpipe_conformance.suite import SNR, Suite
+from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT
+from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
+from bentpipe_conformance.engine.suite import SNR, Suite
 
 IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"

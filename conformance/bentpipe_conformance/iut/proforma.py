@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from bentpipe_conformance.suite import SNR, Suite
+from bentpipe_conformance.engine.suite import SNR, Suite
 
 Answer = bool | int | str
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.trace import Trace
 from bentpipe_conformance.report.transit import Transit
-from bentpipe_conformance.suite import SNR, Suite
-from bentpipe_conformance.trace import Trace
 
 AROUND = 6
 """Packets shown before and after each packet of interest."""

@@ -12,15 +12,15 @@ from typing import Any, NotRequired, TypedDict
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import Suite, suite_named
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.finding import Finding
 from bentpipe_conformance.report.ladder import Row, ladder, thousands
 from bentpipe_conformance.report.plot import close_view, draw, whole_view
 from bentpipe_conformance.report.transit import Transit, match
-from bentpipe_conformance.suite import Suite, suite_named
-from bentpipe_conformance.trace import Trace, read_trace
-from bentpipe_conformance.verdict import Verdict
 
 ORDER = (
     Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED, Verdict.PASS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bentpipe_conformance.analysis.ranges import Range
-from bentpipe_conformance.suite import HasPackets
+from bentpipe_conformance.engine.suite import HasPackets
 
 
 @dataclass(frozen=True, slots=True)

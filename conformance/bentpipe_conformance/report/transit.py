@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from bentpipe_conformance.trace import Packet, Trace
+from bentpipe_conformance.engine.trace import Packet, Trace
 
 _ROUNDING_S = 1e-6
 

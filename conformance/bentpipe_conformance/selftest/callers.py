@@ -14,7 +14,7 @@ from bentpipe_reference.tcp.endpoint import Endpoint
 from bentpipe_reference.tcp.host import TcpHost
 from bentpipe_reference.tcp.states import State
 
-from bentpipe_conformance.scripting import STANDARD_SERVICES
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.selftest.pair import Station
 
 TICK_S = 0.5

@@ -18,14 +18,14 @@ from bentpipe_reference.sim import Simulation
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.tcp.host import TcpHost
 
-from bentpipe_conformance.checking import judge
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.suite import SNR, STP, Suite, suite_named
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.pooling import follow_parent
 from bentpipe_conformance.selftest.callers import Caller, draw_calls, stp_caller, tcp_caller
 from bentpipe_conformance.selftest.chance import Draw, draw_link, draw_stp, draw_tcp
 from bentpipe_conformance.selftest.pair import Station, pair
-from bentpipe_conformance.suite import SNR, STP, Suite, suite_named
-from bentpipe_conformance.trace import Trace, read_trace
-from bentpipe_conformance.verdict import Verdict
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
 LENGTH_S = 60.0

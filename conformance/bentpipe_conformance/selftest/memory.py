@@ -11,10 +11,10 @@ import struct
 from collections.abc import Sequence
 from functools import cache
 
-from bentpipe_conformance.case import Case
-from bentpipe_conformance.checking import Ics
-from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.running import Judged, judge_case
+from bentpipe_conformance.engine.case import Case
+from bentpipe_conformance.engine.checking import Ics
+from bentpipe_conformance.engine.execution import Judged, judge_case
+from bentpipe_conformance.engine.lane import Captured
 
 
 class RememberingJudge:

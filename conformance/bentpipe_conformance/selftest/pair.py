@@ -8,8 +8,8 @@ from bentpipe_reference.link.profile import LinkProfile
 from bentpipe_reference.link.virtual import VirtualLink
 from bentpipe_reference.sim import Handle, Simulation
 
+from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.iut.inprocess import Host
-from bentpipe_conformance.lane import Captured
 
 
 class Station:

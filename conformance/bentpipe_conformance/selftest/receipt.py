@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bentpipe_conformance.checking import judge
 from bentpipe_conformance.crafting import append_options
-from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.peer import pattern
-from bentpipe_conformance.trace import read_trace
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.wire import ACK, MODULUS, RST, SYN, Tcp, build
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"

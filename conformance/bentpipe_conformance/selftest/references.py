@@ -8,10 +8,10 @@ from typing import Any
 
 from bentpipe_reference.link.profile import LinkProfile
 
-from bentpipe_conformance.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.suite import SNR, STP, Suite
 from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane, stp_lane
-from bentpipe_conformance.suite import SNR, STP, Suite
 
 SNR_ICS: Mapping[str, Any] = {
     "sack": True,

@@ -10,16 +10,16 @@ from typing import Any
 
 from bentpipe_reference.link.profile import load_profiles
 
-from bentpipe_conformance.case import Case, load_cases
-from bentpipe_conformance.checking import load_checkers
-from bentpipe_conformance.lane import Lane
+from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.checking import load_checkers
+from bentpipe_conformance.engine.execution import RunSettings, run_case
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.pooling import follow_parent
-from bentpipe_conformance.running import RunSettings, run_case
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
 from bentpipe_conformance.selftest.references import Configure, reference_of
-from bentpipe_conformance.suite import suite_named
-from bentpipe_conformance.verdict import Verdict
 
 _REFERENCE = "reference"
 

@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bentpipe_conformance.checking import judge
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
 from bentpipe_conformance.stp.numbers import CSN_MODULUS, MODULUS, on_wire, tag_of
 from bentpipe_conformance.stp.wire import (
@@ -36,9 +39,6 @@ from bentpipe_conformance.stp.wire import (
     build_datagram,
     dissect,
 )
-from bentpipe_conformance.suite import STP
-from bentpipe_conformance.trace import Trace, read_trace
-from bentpipe_conformance.verdict import Verdict
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
 IUT_PORT, TESTER_PORT = 9, 40001

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bentpipe_conformance.lane import Lane
+from bentpipe_conformance.engine.execution import RunSettings
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.probe import ECHO_TEXT, UNUSED_PORT, Probe, examine
+from bentpipe_conformance.engine.suite import Driving
 from bentpipe_conformance.peer import Connection, NotReached, Peer
-from bentpipe_conformance.probing import ECHO_TEXT, UNUSED_PORT, Probe, examine
-from bentpipe_conformance.running import RunSettings
 from bentpipe_conformance.snr.claims import HANDSHAKE_ITEMS
-from bentpipe_conformance.suite import Driving
 from bentpipe_conformance.wire import ACK, SYN
 
 ROLES = ("sack_sender", "sack_receiver")

@@ -8,10 +8,10 @@ from typing import Any
 
 from bentpipe_conformance.analysis.flow import Flow, read_flows
 from bentpipe_conformance.analysis.recovery import Episode, read_episodes
-from bentpipe_conformance.checking import Context
-from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.engine.checking import Context
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import Judging
 from bentpipe_conformance.snr.claims import HANDSHAKE_ITEMS
-from bentpipe_conformance.suite import Judging
 from bentpipe_conformance.wire import MalformedPacket, Tcp, dissect
 
 SMALLEST_MSS = 28

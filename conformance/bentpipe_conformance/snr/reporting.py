@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bentpipe_conformance.analysis.flow import Ack, Arrival, Flow, Reply, Sent, read_flows
+from bentpipe_conformance.engine.suite import Reporting
+from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.report.ladder import span, thousands
 from bentpipe_conformance.report.scene import Mark, Scene, choose_scene
-from bentpipe_conformance.suite import Reporting
-from bentpipe_conformance.trace import Packet, Trace
 
 LEGEND = (
     ("new", "new data"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bentpipe_conformance.scripting import PATIENCE_S, NotReached
+from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
 from bentpipe_conformance.stp.numbers import near
 from bentpipe_conformance.stp.speaking import Speaker, pattern
 from bentpipe_conformance.stp.wire import (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bentpipe_conformance.lane import Lane
-from bentpipe_conformance.probing import ECHO_TEXT, Probe, examine
-from bentpipe_conformance.running import RunSettings
-from bentpipe_conformance.scripting import NotReached
+from bentpipe_conformance.engine.execution import RunSettings
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
+from bentpipe_conformance.engine.suite import Driving
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import chargen
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.ports import UNUSED_PORT
-from bentpipe_conformance.suite import Driving
 
 
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_conformance.checking import Context
-from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.engine.checking import Context
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import Judging
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
 from bentpipe_conformance.stp.analysis.prepared import Prepared
 from bentpipe_conformance.stp.wire import MalformedPacket, Stp, dissect
-from bentpipe_conformance.suite import Judging
 
 
 def _dissected(octets: bytes) -> Stp | None:

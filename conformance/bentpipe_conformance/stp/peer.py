@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from bentpipe_conformance.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
-from bentpipe_conformance.lane import OpenRequest, Port
-from bentpipe_conformance.scripting import PATIENCE_S, STANDARD_SERVICES, NotReached
+from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
+from bentpipe_conformance.engine.lane import OpenRequest, Port
+from bentpipe_conformance.engine.peer import PATIENCE_S, STANDARD_SERVICES, NotReached
 from bentpipe_conformance.stp.connection import (
     Arrival,
     Connection,

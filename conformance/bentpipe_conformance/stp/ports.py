@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.scripting import STANDARD_SERVICES
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 
 ECHO, DISCARD, CHARGEN = (STANDARD_SERVICES[name] for name in ("echo", "discard", "chargen"))
 """Ports of the services that listen (section 11)."""

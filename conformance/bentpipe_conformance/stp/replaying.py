@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bentpipe_spec.scenario import Event, Scenario
 
-from bentpipe_conformance.scripting import NotReached
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.stp.connection import Arrival, Connection
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.peer import Peer

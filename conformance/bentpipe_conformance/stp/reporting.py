@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from bentpipe_conformance.engine.suite import Reporting
+from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.report.ladder import thousands
 from bentpipe_conformance.report.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.stp.analysis.events import (
@@ -18,8 +20,6 @@ from bentpipe_conformance.stp.analysis.events import (
 )
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
-from bentpipe_conformance.suite import Reporting
-from bentpipe_conformance.trace import Packet, Trace
 
 LEGEND = (
     ("new", "new SD"),

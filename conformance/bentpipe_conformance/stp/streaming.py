@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from bentpipe_conformance.scripting import PATIENCE_S, NotReached
+from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.wire import SDP

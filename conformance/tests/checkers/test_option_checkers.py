@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.receipt import Receipt
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.wire import ACK, RST, SYN
 
 PASS, FAIL, UNCLEAR, NOTHING = (

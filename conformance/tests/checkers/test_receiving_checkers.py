@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.peer import pattern
 from bentpipe_conformance.selftest.receipt import Receipt
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL, UNCLEAR, NOTHING = (
     {Verdict.PASS},

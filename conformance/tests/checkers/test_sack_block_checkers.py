@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.receipt import Receipt
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.wire import ACK, FIN, RST
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()

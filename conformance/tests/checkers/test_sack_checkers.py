@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.story import RTT, SIZE, Story
-from bentpipe_conformance.verdict import Verdict
 
 
 def _three_reports(hole: int = 2, total: int = 10) -> Story:

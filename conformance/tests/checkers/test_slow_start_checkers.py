@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.story import CLAIMS, RTT, Story
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.receipt import Receipt
 from bentpipe_conformance.selftest.story import CLAIMS, RTT, Story
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 

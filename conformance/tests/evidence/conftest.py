@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import (
     Bed,
     CaseRecord,
     Implementation,
     RunRecord,
 )
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.verdict import Verdict
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.captures import as_recorded, dump_captured, load_captured
 from bentpipe_conformance.evidence.codec import RecordError, dumps, loads
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.records import CaseRecord, Finding, Implementation, RunRecord
-from bentpipe_conformance.lane import Captured
-from bentpipe_conformance.verdict import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -329,7 +329,7 @@ _KEEP_WRITING = """
 import dataclasses, json, sys
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.engine.lane import Captured
 
 run, case = (json.loads(text) for text in sys.argv[2:])
 bundle = Bundle.resume(sys.argv[1], RunRecord.from_json(run))

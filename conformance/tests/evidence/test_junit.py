@@ -6,10 +6,10 @@ import dataclasses
 from xml.etree import ElementTree
 
 import pytest
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.junit import junit_xml
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.verdict import Verdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

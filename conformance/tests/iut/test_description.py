@@ -5,6 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from bentpipe_conformance.engine.lane import OpenRequest
+from bentpipe_conformance.engine.suite import SNR, STP
 from bentpipe_conformance.iut.build import RECIPES
 from bentpipe_conformance.iut.description import (
     Attach,
@@ -14,9 +16,7 @@ from bentpipe_conformance.iut.description import (
     load_iut,
 )
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
-from bentpipe_conformance.lane import OpenRequest
 from bentpipe_conformance.peer import STANDARD_SERVICES
-from bentpipe_conformance.suite import SNR, STP
 
 GOOD = """
 id = "mine"

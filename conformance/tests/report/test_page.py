@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.lane import Captured
 from bentpipe_conformance.report.page import RequirementText, render_page, render_report
-from bentpipe_conformance.trace import Trace, read_trace
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_conformance.wire import Tcp, build
 
 VOID = {"meta", "input", "br", "hr", "img", "link", "path", "circle", "rect"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import CLAIMS, StpStory
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, POLL, SD, SDP, STAT, USTAT
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 RTT = 0.6

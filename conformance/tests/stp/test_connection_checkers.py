@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import (
     IUT_CSN,
     IUT_ISS,
@@ -28,7 +29,6 @@ from bentpipe_conformance.stp.wire import (
     C,
     R,
 )
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
 BOTH = PASS | FAIL

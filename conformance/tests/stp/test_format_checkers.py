@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import StpStory
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -15,7 +16,6 @@ from bentpipe_conformance.stp.wire import (
     C,
     R,
 )
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 POLL_OCTETS = bytes.fromhex("9c41 0009 0a00 0000 0000 5678 0000 0001 0000 0007".replace(" ", ""))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bentpipe_conformance.encapsulation import IN_UDP
+from bentpipe_conformance.engine.encapsulation import IN_UDP
+from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import SimulatedLane, stp_lane
-from bentpipe_conformance.lane import LaneError
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
 from bentpipe_conformance.stp.numbers import MODULUS, chargen, near, newer
 from bentpipe_conformance.stp.peer import NotReached, Peer, withholding
 from bentpipe_conformance.stp.reception import Reception, cut
 from bentpipe_conformance.stp.wire import END, ENDAK, POLL, SD, A, C
-from bentpipe_conformance.suite import STP
-from bentpipe_conformance.trace import read_trace
 from bentpipe_reference.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]
@@ -148,8 +148,8 @@ def test_finish_aborts_what_is_open_and_marks_the_end(bed: Bed) -> None:
 
 
 def test_tcp_lane_cannot_be_made_to_call() -> None:
+    from bentpipe_conformance.engine.lane import OpenRequest
     from bentpipe_conformance.iut.inprocess import REFERENCES
-    from bentpipe_conformance.lane import OpenRequest
 
     lane = SimulatedLane(REFERENCES["rfc"], LINK)
     with pytest.raises(LaneError, match="cannot be made to open"):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import StpStory
 from bentpipe_conformance.stp.ports import CHARGEN
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, FIN, POLL, SD, SDP, STAT, USTAT, A
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 RTT = 0.6

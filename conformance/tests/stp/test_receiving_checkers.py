@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import StpStory
 from bentpipe_conformance.stp.numbers import MODULUS
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, FIN, POLL, SD, SDP, STAT, USTAT, C
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 ECHO, DISCARD = 7, 9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import (
     CLAIMS,
     StpStory,
@@ -23,7 +24,6 @@ from bentpipe_conformance.stp.wire import (
     A,
     C,
 )
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import stp_lane
 from bentpipe_conformance.stp.analysis.flow import Flow, read_flows
 from bentpipe_conformance.stp.numbers import MODULUS
 from bentpipe_conformance.stp.peer import Connection, NotReached, Peer
-from bentpipe_conformance.suite import STP
-from bentpipe_conformance.trace import read_trace
 from bentpipe_reference.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bentpipe_conformance.lane import Captured
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.stp_story import TESTER_CSN, StpStory, polled
 from bentpipe_conformance.stp.wire import (
     BEGIN,
@@ -20,7 +21,6 @@ from bentpipe_conformance.stp.wire import (
     build,
     dissect,
 )
-from bentpipe_conformance.verdict import Verdict
 
 PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.case import load_cases
-from bentpipe_conformance.encapsulation import IN_UDP
+from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.encapsulation import IN_UDP
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import stp_lane
 from bentpipe_conformance.stp.analysis import flow as states
 from bentpipe_conformance.stp.analysis.flow import read_flows
 from bentpipe_conformance.stp.peer import Peer
-from bentpipe_conformance.suite import STP
 from bentpipe_conformance.suites.stp.test_states import OUT_OF_REACH, STIMULI
-from bentpipe_conformance.trace import read_trace
 from bentpipe_reference.link.profile import load_profiles
 from bentpipe_spec.document import state_table
 

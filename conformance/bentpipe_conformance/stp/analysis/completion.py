@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BEGIN, FIN
-from bentpipe_conformance.trace import Packet
 
 LEAST_MAX_SD = 512
 """What everybody accepts in one SD (STP-PF-009)."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.analysis.ranges import Range
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.wire import STAT, Stp
-from bentpipe_conformance.trace import Packet
 
 UNREAD_S = 0.1
 """Seconds after a packet arrives in which what leaves may have been decided before it was read:

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.stp.analysis.events import (
     Event,
     Other,
@@ -41,7 +42,6 @@ from bentpipe_conformance.stp.wire import (
     R,
     Stp,
 )
-from bentpipe_conformance.trace import Packet, Trace
 
 IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4
 """The states of section 4, with SSCOP's numbers."""

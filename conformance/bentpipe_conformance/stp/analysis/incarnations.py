@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.stp.numbers import tag_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END, ENDAK, Stp
-from bentpipe_conformance.trace import Packet, Trace
 
 Ends = tuple[str, int, int, int, int]
 """Tester's address, UDP port and port, and the IUT's UDP port and port."""

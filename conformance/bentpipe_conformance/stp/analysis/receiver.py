@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.events import (
     Knowledge,
     PollHeard,
@@ -13,7 +14,6 @@ from bentpipe_conformance.stp.analysis.events import (
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT, near
 from bentpipe_conformance.stp.reception import Reception
 from bentpipe_conformance.stp.wire import FIN, SDP, STAT, Stp
-from bentpipe_conformance.trace import Packet
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from bentpipe_conformance.analysis.ranges import Range
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.numbers import near
 from bentpipe_conformance.stp.wire import BGAK, FIN, STAT, Stp
-from bentpipe_conformance.trace import Packet
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.events import Knowledge, PollHeard, ReportSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.wire import BEGIN, FIN
-from bentpipe_conformance.trace import Packet
 
 PARTS_S = 0.1
 """Seconds within which the parts of one list leave."""

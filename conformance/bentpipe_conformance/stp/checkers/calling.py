@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.flow import CALLING, TAGGED, Flow
 from bentpipe_conformance.stp.checkers.common import DUE_S, At, heard_packets, name, path_class
 from bentpipe_conformance.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, BGREJ, END
-from bentpipe_conformance.trace import Packet
 
 TIMER_CC_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
 """First wait for BGAK or ENDAK by path class (section 8)."""

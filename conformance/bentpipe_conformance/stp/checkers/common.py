@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bentpipe_conformance.checking import Context
+from bentpipe_conformance.engine.checking import Context
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.prepared import Prepared
 from bentpipe_conformance.stp.analysis.retransmission import Retransmissions
@@ -15,7 +16,6 @@ from bentpipe_conformance.stp.analysis.window import largest_smss
 from bentpipe_conformance.stp.analysis.window_bound import Bounded
 from bentpipe_conformance.stp.ports import CHARGEN, DISCARD, ECHO
 from bentpipe_conformance.stp.wire import END, R, Stp
-from bentpipe_conformance.trace import Packet
 
 DUE_S = 0.1
 """Seconds within which answers are due, where packets enter and leave the IUT (section 8)."""

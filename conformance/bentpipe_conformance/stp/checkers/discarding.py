@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.checking import Context, Finding
+from bentpipe_conformance.engine.checking import Context, Finding
 from bentpipe_conformance.stp.analysis.events import ReportSent
 from bentpipe_conformance.stp.analysis.flow import CALLED, Flow
 from bentpipe_conformance.stp.checkers.common import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.events import Other
 from bentpipe_conformance.stp.analysis.flow import CALLED, CALLING, OPEN, TAGGED, Flow, is_possible
 from bentpipe_conformance.stp.checkers.common import (
@@ -20,7 +21,6 @@ from bentpipe_conformance.stp.checkers.common import (
 from bentpipe_conformance.stp.checkers.discarding import discarded, on_same_ports
 from bentpipe_conformance.stp.numbers import MODULUS, newer, tag_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, END, ENDAK, A, C, R, Stp
-from bentpipe_conformance.trace import Packet
 
 CHALLENGE_S = 1.0
 """Seconds within which there is at most one challenge (STP-CC-018, STP-CC-021)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import SdHeard
 from bentpipe_conformance.stp.analysis.flow import CALLED, CALLING, IDLE, OPEN, RELEASING, Flow
 from bentpipe_conformance.stp.checkers.common import (

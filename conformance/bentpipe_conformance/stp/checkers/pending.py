@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.flow import CALLED, Flow
 from bentpipe_conformance.stp.checkers.common import (
     DUE_S,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.flow import CALLING, OPEN, TAGGED, Flow
 from bentpipe_conformance.stp.checkers.calling import EARLIEST, LATEST, TICK_S, TIMER_CC_S
 from bentpipe_conformance.stp.checkers.common import DUE_S, At, path_class
 from bentpipe_conformance.stp.checkers.identity import hints
 from bentpipe_conformance.stp.numbers import tag_of
 from bentpipe_conformance.stp.wire import BEGIN, BGAK, C, Stp
-from bentpipe_conformance.trace import Packet
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.completion import (
     fin_acknowledged,
     peer_finished,
@@ -41,7 +42,6 @@ from bentpipe_conformance.stp.wire import (
     R,
     Stp,
 )
-from bentpipe_conformance.trace import Packet
 
 SERVICES = (ECHO, DISCARD, CHARGEN)
 """They close after the peer's FIN (section 11)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import Event, Other, PollHeard, ReportHeard
 from bentpipe_conformance.stp.analysis.flow import CALLED, CONFIRMATION_S, OPEN, Flow
 from bentpipe_conformance.stp.checkers.common import (

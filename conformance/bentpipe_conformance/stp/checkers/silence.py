@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
 from bentpipe_conformance.stp.analysis.events import PollSent
 from bentpipe_conformance.stp.analysis.flow import Flow
 from bentpipe_conformance.stp.analysis.round_trip import LEAST_SILENCE_S, MOST_BACKED_OFF_S

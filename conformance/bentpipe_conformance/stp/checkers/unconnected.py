@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.flow import (
     CALLED,
     CALLING,
@@ -45,7 +46,6 @@ from bentpipe_conformance.stp.wire import (
     R,
     Stp,
 )
-from bentpipe_conformance.trace import Packet
 
 SOON_S = 1.0
 """For ENDs without a connection, which have no time of their own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.peer import Connection, Peer, Segment
 
 # Scripts lose the 17th segment (index 16) where they want its followers to be of the same flight:

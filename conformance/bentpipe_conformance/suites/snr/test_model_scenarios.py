@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from bentpipe_spec.scenario import Scenario, load_scenarios
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.peer import Peer
 from bentpipe_conformance.snr.replaying import replay
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.peer import Connection, NotReached, Peer, Segment
 
 TIMEOUT_S = 15.0

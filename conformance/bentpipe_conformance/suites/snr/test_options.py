@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.peer import Connection, Peer
 from bentpipe_conformance.wire import build
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.peer import Connection, NotReached, Peer
 
 SEGMENT = 1460

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.case import case
-from bentpipe_conformance.scripting import NotReached
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.streaming import PAUSE_S, go_on

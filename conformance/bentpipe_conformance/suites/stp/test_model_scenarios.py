@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from bentpipe_spec.scenario import Scenario, load_scenarios
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.replaying import replay_on_receiver, replay_on_sender
 

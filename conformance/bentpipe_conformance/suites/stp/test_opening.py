@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS, MODULUS, tag_of
 from bentpipe_conformance.stp.peer import Peer

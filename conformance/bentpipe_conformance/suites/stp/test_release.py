@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.stp.peer import Peer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.stp.analysis.flow import CONFIRMATION_S
 from bentpipe_conformance.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.stp.connection import Connection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.stp.numbers import MODULUS
 from bentpipe_conformance.stp.peer import Peer
 from bentpipe_conformance.stp.streaming import PAUSE_S, fill, go_on, open_stream

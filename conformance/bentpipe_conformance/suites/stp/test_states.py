@@ -12,7 +12,7 @@ from typing import Any
 
 from bentpipe_spec.document import Row, state_table
 
-from bentpipe_conformance.case import case
+from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.stp.connection import Connection
 from bentpipe_conformance.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.stp.peer import Peer

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from bentpipe_conformance.case import Case
+from bentpipe_conformance.engine.case import Case
+from bentpipe_conformance.engine.execution import Outcome, RunSettings, judge_case, run_case
+from bentpipe_conformance.engine.lane import Captured, LaneError
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
-from bentpipe_conformance.lane import Captured, LaneError
 from bentpipe_conformance.peer import NotReached, Peer
-from bentpipe_conformance.running import Outcome, RunSettings, judge_case, run_case
-from bentpipe_conformance.verdict import Verdict
 from bentpipe_reference.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]

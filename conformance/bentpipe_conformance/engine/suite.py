@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bentpipe_spec.registry import Requirement, load_requirements
 
-from bentpipe_conformance.finding import Finding
+from bentpipe_conformance.engine.finding import Finding
 
 if TYPE_CHECKING:
-    from bentpipe_conformance.checking import Context
-    from bentpipe_conformance.lane import Lane
-    from bentpipe_conformance.probing import Probe
+    from bentpipe_conformance.engine.checking import Context
+    from bentpipe_conformance.engine.execution import RunSettings
+    from bentpipe_conformance.engine.lane import Lane
+    from bentpipe_conformance.engine.peer import ScriptedPeer
+    from bentpipe_conformance.engine.probe import Probe
+    from bentpipe_conformance.engine.trace import Packet, Trace
     from bentpipe_conformance.report.scene import Scene
-    from bentpipe_conformance.running import RunSettings
-    from bentpipe_conformance.scripting import ScriptedPeer
-    from bentpipe_conformance.trace import Packet, Trace
 
 
 class UnknownSuite(ValueError):
@@ -55,7 +55,7 @@ class Driving:
 
     Attributes:
         peer: the tester on a lane during one case, given the tester's address and a seed.
-        probe: the nonsense probe, see :mod:`bentpipe_conformance.probing`.
+        probe: the nonsense probe, see :mod:`bentpipe_conformance.engine.probe`.
     """
 
     peer: Callable[[Lane, str, RunSettings, int], ScriptedPeer]

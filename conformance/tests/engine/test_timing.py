@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.analysis.timing import lateness
-from bentpipe_conformance.lane import Captured, Point
-from bentpipe_conformance.trace import Trace, read_trace
+from bentpipe_conformance.engine.lane import Captured, Point
+from bentpipe_conformance.engine.timing import lateness
+from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.wire import ACK, Tcp, build
 from bentpipe_reference.link.profile import Direction, LinkProfile
 

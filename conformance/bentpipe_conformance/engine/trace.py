@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from bentpipe_conformance.lane import Captured, Point
-from bentpipe_conformance.suite import SNR, Suite
+from bentpipe_conformance.engine.lane import Captured, Point
+from bentpipe_conformance.engine.suite import SNR, Suite
 
 if TYPE_CHECKING:
     from bentpipe_conformance.stp.wire import Stp

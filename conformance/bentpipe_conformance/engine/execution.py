@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bentpipe_conformance.case import Case
-from bentpipe_conformance.checking import Ics, declared, judge
-from bentpipe_conformance.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.case import Case
+from bentpipe_conformance.engine.checking import Ics, declared, judge
+from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Captured, Lane, LaneError
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES, NotReached
+from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict, within_case
 from bentpipe_conformance.evidence.captures import as_recorded
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.lane import Captured, Lane, LaneError
-from bentpipe_conformance.scripting import STANDARD_SERVICES, NotReached
-from bentpipe_conformance.suite import SNR, Suite
-from bentpipe_conformance.trace import Trace, read_trace
-from bentpipe_conformance.verdict import Verdict, within_case
 
 SETTLE_RTTS = 1.0
 """Round trips to keep capturing after a script, so that answers to its last segment are judged."""

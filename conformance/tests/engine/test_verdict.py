@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.verdict import Verdict, across_cases, within_case
+from bentpipe_conformance.engine.verdict import Verdict, across_cases, within_case
 
 PASS, FAIL, OPEN, ERROR, UNSUPPORTED = (
     Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.ERROR, Verdict.UNSUPPORTED,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from bentpipe_reference.link.profile import LinkProfile
 
-from bentpipe_conformance.trace import Packet, Trace
+from bentpipe_conformance.engine.trace import Packet, Trace
 
 # A copy held longer than this beyond its calculated transit is another packet with equal octets.
 _IMPLAUSIBLE_S = 30.0

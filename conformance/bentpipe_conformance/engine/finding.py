@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.engine.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

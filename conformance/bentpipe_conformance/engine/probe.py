@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from bentpipe_conformance.lane import Lane
-from bentpipe_conformance.running import RunSettings
-from bentpipe_conformance.scripting import NotReached, ScriptedPeer
+from bentpipe_conformance.engine.execution import RunSettings
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.peer import NotReached, ScriptedPeer
 
 UNUSED_PORT = 47
 """A port no upper tester serves (reserved, IANA service name registry)."""

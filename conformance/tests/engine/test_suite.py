@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance.case import load_cases
+from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.suite import SNR, STP, SUITES, UnknownSuite, suite_named, suite_of
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.judging import busiest_sender, verify
 from bentpipe_conformance.planning import make_plan
 from bentpipe_conformance.sealing import result_of
-from bentpipe_conformance.suite import SNR, STP, SUITES, UnknownSuite, suite_named, suite_of
 from bentpipe_conformance.worker import Assignment
 from bentpipe_spec.registry import load_requirements
 from click.testing import CliRunner
@@ -57,7 +57,9 @@ def imported_by(statement: str) -> set[str]:
     return {name for name in done.stdout.splitlines() if name.startswith("bentpipe")}
 
 
-WORKER = "import bentpipe_conformance.places\nfrom bentpipe_conformance.suite import SUITES\n"
+WORKER = (
+    "import bentpipe_conformance.places\nfrom bentpipe_conformance.engine.suite import SUITES\n"
+)
 
 
 def test_worker_of_one_suite_loads_no_other_protocol_and_no_report() -> None:

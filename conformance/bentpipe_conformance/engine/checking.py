@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bentpipe_spec.registry import Requirement
 
-from bentpipe_conformance.finding import Finding
-from bentpipe_conformance.suite import SNR, Suite
-from bentpipe_conformance.trace import Packet, Trace
-from bentpipe_conformance.verdict import Verdict
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.trace import Packet, Trace
+from bentpipe_conformance.engine.verdict import Verdict
 
 if TYPE_CHECKING:
     from bentpipe_conformance.analysis.recovery import Episode

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from bentpipe_conformance.suite import Suite, suite_named, suite_of
+from bentpipe_conformance.engine.suite import Suite, suite_named, suite_of
 
 Script = Callable[[Any], None]
 """A function of the suite's scripted peer."""

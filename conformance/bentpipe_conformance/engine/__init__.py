@@ -1,0 +1,1 @@
+"""What is true of any protocol: cases drive, checkers judge, verdicts merge."""
