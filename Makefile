@@ -90,11 +90,11 @@ scenarios-check: tool
 	$(BIN)/bentpipe model all --scenarios --check
 
 stability: bed
-	$(BIN)/python -m bentpipe_conformance.stability linux --runs 20
-	$(BIN)/python -m bentpipe_conformance.stability linux --runs 20 --load
+	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20
+	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20 --load
 
 stp-transfer: bed
-	$(BIN)/python -m bentpipe_conformance.stp_transfer
+	$(BIN)/python -m bentpipe_conformance.benchmarks.stp_transfer
 
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

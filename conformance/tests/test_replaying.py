@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from bentpipe_conformance.certifying import select_cases
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.execution import Outcome, RunSettings, run_case
 from bentpipe_conformance.engine.suite import SNR
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.run.certify import select_cases
 from bentpipe_conformance.selftest.references import reference_of
 from bentpipe_conformance.snr.replaying import AFTER_RTTS, SEGMENT, replay
 from bentpipe_conformance.wire import MODULUS, SYN, Tcp, dissect

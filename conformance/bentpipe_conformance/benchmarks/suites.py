@@ -17,12 +17,12 @@ from bentpipe_conformance.benchmarks.model import (
     median_of,
     wall_seconds,
 )
-from bentpipe_conformance.certifying import certify as run_plan
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.iut.build import IutUnavailable
-from bentpipe_conformance.planning import make_plan
-from bentpipe_conformance.sealing import seal_bundle
-from bentpipe_conformance.selftest import running
+from bentpipe_conformance.run.certify import certify as run_plan
+from bentpipe_conformance.run.plan import make_plan
+from bentpipe_conformance.run.seal import seal_bundle
+from bentpipe_conformance.selftest import subjects as running
 
 SELFTEST_SECONDS = 60
 CERTIFY_SECONDS = 120

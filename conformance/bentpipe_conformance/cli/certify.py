@@ -130,13 +130,13 @@ def certify(
     bundle: result.json, junit.xml, report.html and a capture per case and capture point.
     """
     from bentpipe_conformance.bed.errors import BedError
-    from bentpipe_conformance.certifying import AdapterError
-    from bentpipe_conformance.certifying import certify as run_plan
     from bentpipe_conformance.evidence.bundle import BundleError
     from bentpipe_conformance.iut.build import IutUnavailable
     from bentpipe_conformance.iut.description import load_iut
-    from bentpipe_conformance.planning import make_plan
-    from bentpipe_conformance.sealing import seal_bundle
+    from bentpipe_conformance.run.certify import AdapterError
+    from bentpipe_conformance.run.certify import certify as run_plan
+    from bentpipe_conformance.run.plan import make_plan
+    from bentpipe_conformance.run.seal import seal_bundle
 
     try:
         profile = load_iut(iut).suite.profile(profile)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import get_args
 
 from bentpipe_conformance.engine.lane import Captured, Point
-from bentpipe_conformance.evidence import codec
+from bentpipe_conformance.evidence import serialization as codec
 from bentpipe_conformance.evidence.captures import dump_captured, load_captured
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord

@@ -7,8 +7,8 @@ from typing import Any
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.evidence import codec
-from bentpipe_conformance.evidence.codec import Json
+from bentpipe_conformance.evidence import serialization as codec
+from bentpipe_conformance.evidence.serialization import Json
 
 
 @dataclass(frozen=True, slots=True)

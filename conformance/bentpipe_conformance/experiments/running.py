@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from bentpipe_conformance.experiments.model import Experiment, Measurement
 from bentpipe_conformance.experiments.registry import EXPERIMENTS
 from bentpipe_conformance.experiments.store import Run, Store
-from bentpipe_conformance.pooling import follow_parent
+from bentpipe_conformance.run.pool import follow_parent
 
 
 def missing(experiment: Experiment, store: Store, points: Sequence[float], runs: int) -> list[Run]:

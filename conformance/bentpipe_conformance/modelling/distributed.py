@@ -15,7 +15,7 @@ from pathlib import Path
 from bentpipe_conformance.modelling import tlc
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.watching import Watch, kill
-from bentpipe_conformance.pooling import dying_with_parent
+from bentpipe_conformance.run.pool import dying_with_parent
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
 _COUNTS = re.compile(

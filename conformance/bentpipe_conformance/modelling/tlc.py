@@ -15,7 +15,7 @@ from typing import IO, Literal
 
 from bentpipe_conformance.modelling.tool import ToolProblem
 from bentpipe_conformance.modelling.watching import Watch
-from bentpipe_conformance.pooling import dying_with_parent
+from bentpipe_conformance.run.pool import dying_with_parent
 
 Status = Literal["ok", "violation"]
 

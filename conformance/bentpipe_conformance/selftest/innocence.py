@@ -22,7 +22,7 @@ from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.suite import SNR, STP, Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.pooling import follow_parent
+from bentpipe_conformance.run.pool import follow_parent
 from bentpipe_conformance.selftest.callers import Caller, draw_calls, stp_caller, tcp_caller
 from bentpipe_conformance.selftest.chance import Draw, draw_link, draw_stp, draw_tcp
 from bentpipe_conformance.selftest.pair import Station, pair

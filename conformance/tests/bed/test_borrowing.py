@@ -4,12 +4,12 @@ import struct
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance import places
 from bentpipe_conformance.bed.arp import sender
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import RTA_DST, RTA_GATEWAY, RTA_OIF, Route, attribute, number
 from bentpipe_conformance.iut.description import parse_description
-from bentpipe_conformance.worker import Assignment
+from bentpipe_conformance.run import crew as places
+from bentpipe_conformance.run.worker import Assignment
 
 BOX, OTHER = bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])
 MAC = b"\x02\x00\x00\x00\x00\x09"

@@ -5,10 +5,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance import stp_transfer
 from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.stp_transfer import Outcome, digest_of, lines, lossy, write_random
+from bentpipe_conformance.benchmarks import stp_transfer
+from bentpipe_conformance.benchmarks.stp_transfer import (
+    Outcome,
+    digest_of,
+    lines,
+    lossy,
+    write_random,
+)
 from bentpipe_reference.link.profile import LinkProfile, load_profiles
 
 GEO = load_profiles()["geo"]
@@ -49,7 +55,7 @@ def test_link_carries_nothing_the_transfer_is_no_success() -> None:
 @needs_virtual_time
 def test_transfer_from_the_command_line_prints_its_outcome() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bentpipe_conformance.stp_transfer", "--octets", "1000"],
+        [sys.executable, "-m", "bentpipe_conformance.benchmarks.stp_transfer", "--octets", "1000"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

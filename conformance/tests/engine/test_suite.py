@@ -10,10 +10,10 @@ import pytest
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import SNR, STP, SUITES, UnknownSuite, suite_named, suite_of
 from bentpipe_conformance.evidence.bundle import Bundle
-from bentpipe_conformance.judging import busiest_sender, verify
-from bentpipe_conformance.planning import make_plan
-from bentpipe_conformance.sealing import result_of
-from bentpipe_conformance.worker import Assignment
+from bentpipe_conformance.run.plan import make_plan
+from bentpipe_conformance.run.rejudge import busiest_sender, verify
+from bentpipe_conformance.run.seal import result_of
+from bentpipe_conformance.run.worker import Assignment
 from bentpipe_spec.registry import load_requirements
 from click.testing import CliRunner
 
@@ -58,7 +58,7 @@ def imported_by(statement: str) -> set[str]:
 
 
 WORKER = (
-    "import bentpipe_conformance.places\nfrom bentpipe_conformance.engine.suite import SUITES\n"
+    "import bentpipe_conformance.run.crew\nfrom bentpipe_conformance.engine.suite import SUITES\n"
 )
 
 
@@ -85,16 +85,16 @@ def certified(folder: Path) -> Bundle:
     )  # fmt: skip
     (folder.parent / "claims").mkdir()
     Bundle.create(folder, plan.run).close()
-    from bentpipe_conformance.places import open_worker
+    from bentpipe_conformance.run.crew import open_worker
 
     open_worker(assignment, 0).run()
     return Bundle.open(folder)
 
 
 def test_stp_case_is_run_stored_and_judged_again_by_the_same_engine(tmp_path: Path) -> None:
-    from bentpipe_conformance.cli.judging import analyze
+    from bentpipe_conformance.cli.verify import analyze
     from bentpipe_conformance.report.page import render_report
-    from bentpipe_conformance.sealing import seal_bundle
+    from bentpipe_conformance.run.seal import seal_bundle
 
     bundle = certified(tmp_path / "bundle")
     outcome = seal_bundle(bundle)

@@ -18,9 +18,9 @@ from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.captures import as_recorded, dump_captured, load_captured
-from bentpipe_conformance.evidence.codec import RecordError, dumps, loads
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.records import CaseRecord, Finding, Implementation, RunRecord
+from bentpipe_conformance.evidence.serialization import RecordError, dumps, loads
 from hypothesis import given
 from hypothesis import strategies as st
 

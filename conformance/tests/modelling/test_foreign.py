@@ -9,11 +9,11 @@ from bentpipe_conformance.analysis.flow import read_flows
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.evidence.frames import Frame
-from bentpipe_conformance.judging import analyze, observed_ics
 from bentpipe_conformance.modelling.foreign import ForeignJudgement, judge_transfers
 from bentpipe_conformance.modelling.manifest import model_root
 from bentpipe_conformance.modelling.tool import cache_directory, find_jar, find_java, read_pin
 from bentpipe_conformance.modelling.transfers import read_transfer
+from bentpipe_conformance.run.rejudge import analyze, observed_ics
 from bentpipe_conformance.wire import dissect
 from bentpipe_reference.mutants import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant

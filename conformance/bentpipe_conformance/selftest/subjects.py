@@ -16,7 +16,7 @@ from bentpipe_conformance.engine.execution import RunSettings, run_case
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.pooling import follow_parent
+from bentpipe_conformance.run.pool import follow_parent
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
 from bentpipe_conformance.selftest.references import Configure, reference_of

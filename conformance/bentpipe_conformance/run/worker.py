@@ -160,8 +160,8 @@ def case_record(item: Case, outcome: Outcome, started: float, worker: int) -> Ca
 
 
 def main(arguments: Sequence[str]) -> int:
-    """``python -m bentpipe_conformance.worker ASSIGNMENT``: run it in this place."""
-    from bentpipe_conformance.places import open_worker
+    """``python -m bentpipe_conformance.run.worker ASSIGNMENT``: run it in this place."""
+    from bentpipe_conformance.run.crew import open_worker
 
     assignment = Assignment.load(Path(arguments[0]))
     if assignment.probe:

@@ -17,10 +17,10 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
-from bentpipe_conformance.evidence.codec import encode
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.places import Crew, Place
-from bentpipe_conformance.worker import Assignment
+from bentpipe_conformance.evidence.serialization import encode
+from bentpipe_conformance.run.crew import Crew, Place
+from bentpipe_conformance.run.worker import Assignment
 
 POLL_S = 0.1
 """Seconds between two looks at what the workers have finished."""

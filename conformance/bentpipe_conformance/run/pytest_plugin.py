@@ -108,7 +108,7 @@ def _conclude(verdict: Verdict, reason: str) -> None:
 def _simulated(config: pytest.Config) -> tuple[Any, RunSettings]:
     known: tuple[Any, RunSettings] | None = getattr(config, "_bentpipe", None)
     if known is None:
-        from bentpipe_conformance.places import simulated_lane
+        from bentpipe_conformance.run.crew import simulated_lane
 
         known = simulated_lane(
             config.getoption("--iut"),
@@ -139,6 +139,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     cases = {item: case for item in session.items if (case := _case_of(item)) is not None}
     if not cases or session.config.option.collectonly or _in_process(session.config):
         return None
-    from bentpipe_conformance.pytest_bed import run_in_bed
+    from bentpipe_conformance.run.pytest_bed import run_in_bed
 
     return run_in_bed(session, cases)

@@ -10,14 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bentpipe_conformance.bed.progress import Progress, Step, silent
-from bentpipe_conformance.certifying import Plan, select_cases
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
-from bentpipe_conformance.evidence.codec import encode
 from bentpipe_conformance.evidence.records import Bed, Implementation, RunRecord
+from bentpipe_conformance.evidence.serialization import encode
 from bentpipe_conformance.iut.build import build
 from bentpipe_conformance.iut.description import load_iut
-from bentpipe_conformance.places import choose, load_link
+from bentpipe_conformance.run.certify import Plan, select_cases
+from bentpipe_conformance.run.crew import choose, load_link
 
 CASE_TIMEOUT_S = {"simulation": 120.0, "uml-virtual": 120.0, "uml": 900.0, "host": 900.0}
 """Wall-clock seconds after which a case counts as hung: in virtual time waiting costs nothing, on

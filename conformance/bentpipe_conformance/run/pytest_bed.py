@@ -9,12 +9,12 @@ from typing import Literal
 
 import pytest
 
-from bentpipe_conformance.certifying import certify
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.planning import make_plan
-from bentpipe_conformance.sealing import seal_bundle
+from bentpipe_conformance.run.certify import certify
+from bentpipe_conformance.run.plan import make_plan
+from bentpipe_conformance.run.seal import seal_bundle
 
 
 class _Reporter:

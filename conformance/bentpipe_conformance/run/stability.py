@@ -17,11 +17,11 @@ from typing import Any
 
 import click
 
-from bentpipe_conformance.certifying import certify
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.planning import make_plan
-from bentpipe_conformance.sealing import seal_bundle
+from bentpipe_conformance.run.certify import certify
+from bentpipe_conformance.run.plan import make_plan
+from bentpipe_conformance.run.seal import seal_bundle
 
 
 class _Silent:
@@ -62,7 +62,9 @@ def differences(runs: Sequence[dict[str, str]]) -> dict[str, list[str]]:
     return {name: found for name, found in seen.items() if len(set(found)) > 1}
 
 
-@click.command(epilog="Example: python -m bentpipe_conformance.stability linux --runs 20 --load")
+@click.command(
+    epilog="Example: python -m bentpipe_conformance.run.stability linux --runs 20 --load"
+)
 @click.argument("iut", default="linux")
 @click.option("--runs", default=20, show_default=True, help="Certifications in a row.")
 @click.option("--link", default="geo", show_default=True, help="Link profile.")

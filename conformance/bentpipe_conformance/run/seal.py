@@ -10,7 +10,7 @@ from typing import Any
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.results import result
+from bentpipe_conformance.run.results import result
 
 
 def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def verify(bundle: Path, as_json: bool) -> None:
     verdict, 1 when it does not, 3 when the bundle is damaged or unfinished.
     """
     from bentpipe_conformance.evidence.bundle import Bundle, BundleError
-    from bentpipe_conformance.judging import verify as judge_bundle
-    from bentpipe_conformance.sealing import result_of, stored_result
+    from bentpipe_conformance.run.rejudge import verify as judge_bundle
+    from bentpipe_conformance.run.seal import result_of, stored_result
 
     try:
         opened = Bundle.open(bundle)
@@ -96,8 +96,8 @@ def analyze(
     from bentpipe_conformance.engine.trace import read_trace
     from bentpipe_conformance.evidence.frames import CaptureError
     from bentpipe_conformance.evidence.network import read_foreign
-    from bentpipe_conformance.judging import analyze as judge_capture
-    from bentpipe_conformance.judging import busiest_sender, observed_ics
+    from bentpipe_conformance.run.rejudge import analyze as judge_capture
+    from bentpipe_conformance.run.rejudge import busiest_sender, observed_ics
 
     if not capture.is_file():
         raise Failure(f"{capture} is not a file", USAGE)

@@ -28,7 +28,7 @@ from bentpipe_conformance.engine.execution import RunSettings
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.iut.build import built
 from bentpipe_conformance.iut.description import IutDescription, load_iut
-from bentpipe_conformance.worker import Assignment, Worker
+from bentpipe_conformance.run.worker import Assignment, Worker
 
 WALL_CLOCK_LANES = 8
 """Lanes side by side where the clock is the wall's; the bed's measured error decides verdicts."""
@@ -144,7 +144,7 @@ def check_place(bed: str, link: LinkProfile) -> tuple[str, str, dict[str, Any]]:
 
 
 def _worker_command(assignment: Path) -> list[str]:
-    return [sys.executable, "-m", "bentpipe_conformance.worker", str(assignment)]
+    return [sys.executable, "-m", "bentpipe_conformance.run.worker", str(assignment)]
 
 
 @dataclass

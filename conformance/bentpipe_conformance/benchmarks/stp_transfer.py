@@ -25,7 +25,7 @@ from bentpipe_conformance.bed.check import profile_from_json
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.two_hosts import ADDRESSES, TwoHosts
 from bentpipe_conformance.bed.uml import run
-from bentpipe_conformance.places import load_link
+from bentpipe_conformance.run.crew import load_link
 
 PORT = 7253
 PIECE = 1 << 20
@@ -102,7 +102,12 @@ def transfer(profile: LinkProfile, octets: int, seed: int, protocol: str = "") -
         order = {"link": asdict(profile), "folder": folder, "seed": seed, "ip": protocol}
         result = run(
             kernel,
-            [sys.executable, "-m", "bentpipe_conformance.stp_transfer", json.dumps(order)],
+            [
+                sys.executable,
+                "-m",
+                "bentpipe_conformance.benchmarks.stp_transfer",
+                json.dumps(order),
+            ],
             memory_mib=MEMORY_MIB,
             timeout=GUEST_SECONDS,
         )

@@ -1,0 +1,1 @@
+"""Running a suite against an implementation, and judging stored runs again."""
