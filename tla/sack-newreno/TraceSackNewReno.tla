@@ -1,7 +1,7 @@
 -------------------------- MODULE TraceSackNewReno --------------------------
 (* Is a recorded sender's behaviour one of SackNewReno's? Each trace is a sequence of records           *)
 (*     [k |-> kind, n |-> number, s |-> set of segments, d |-> BOOLEAN]                               *)
-(* as bentpipe_conformance.modelling.traces writes them:                                              *)
+(* as bentpipe_conformance.models.traces writes them:                                              *)
 (*     ack      n: first segment not acknowledged, s: reported held, d: may count as a duplicate      *)
 (*     send     n: the segment                                                                        *)
 (*     timeout  the timer expired                                                                     *)

@@ -1,6 +1,6 @@
 ---------------------------- MODULE TraceStpConn ----------------------------
 (* Is a recorded session one of StpConn's? Each trace is a sequence of records, as                      *)
-(* bentpipe_conformance.modelling.sessions writes them: what the client and the server did, with the    *)
+(* bentpipe_conformance.models.sessions writes them: what the client and the server did, with the    *)
 (* state after it and the control packets that were sent.                                               *)
 (*                                                                                                      *)
 (* What was lost, reordered or doubled is not recorded: every message ever sent may arrive, at any time *)

@@ -1,6 +1,6 @@
 ---------------------------- MODULE TraceStpData ----------------------------
 (* Is a recorded transfer one of StpData's? Each trace is a sequence of records, as                     *)
-(* bentpipe_conformance.modelling.exchanges writes them: what the sender of one stream did (call, bgak, *)
+(* bentpipe_conformance.models.exchanges writes them: what the sender of one stream did (call, bgak, *)
 (* send, retransmit, poll, stat, ustat) and what its receiver did (sd, poll_arrives, announce), with    *)
 (* the variables after it.                                                                              *)
 (*                                                                                                      *)

@@ -131,7 +131,7 @@ def show_command(identifier: str, as_json: bool) -> None:
 
 
 def _requirement_detail(item: Requirement) -> dict[str, Any]:
-    from bentpipe_conformance.modelling.coverage import evidence_for
+    from bentpipe_conformance.models.coverage import evidence_for
     from bentpipe_conformance.selftest.mutants import mutants_of
 
     cases = [found.id for found in _cases().values() if item.id in found.requirements]

@@ -18,10 +18,10 @@ from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
-from bentpipe_conformance.modelling import ladder, tlc
-from bentpipe_conformance.modelling.checking import Checker, Limits, Result
-from bentpipe_conformance.modelling.generating import Generator
-from bentpipe_conformance.modelling.manifest import (
+from bentpipe_conformance.models import diagram as ladder
+from bentpipe_conformance.models import tlc
+from bentpipe_conformance.models.generating import Generator
+from bentpipe_conformance.models.manifest import (
     Manifest,
     Run,
     load_manifest,
@@ -29,8 +29,9 @@ from bentpipe_conformance.modelling.manifest import (
     model_root,
     record,
 )
-from bentpipe_conformance.modelling.scenarios import scenario
-from bentpipe_conformance.modelling.tool import ToolProblem, find_tool
+from bentpipe_conformance.models.scenarios import scenario
+from bentpipe_conformance.models.tool import ToolProblem, find_tool
+from bentpipe_conformance.models.verification import Checker, Limits, Result
 
 _STYLE = {"as expected": "green", "problem": "yellow"}
 _BROKEN = ("mutant", "limit")

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.modelling.generating import Generator, format_scenarios
-from bentpipe_conformance.modelling.manifest import Manifest
-from bentpipe_conformance.modelling.planned import FILE, load_plan
+from bentpipe_conformance.models.generating import Generator, format_scenarios
+from bentpipe_conformance.models.manifest import Manifest
+from bentpipe_conformance.models.planned import FILE, load_plan
 
 
 def make_scenarios(

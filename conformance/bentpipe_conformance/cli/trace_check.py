@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.modelling import foreign, traces, transfers
-from bentpipe_conformance.modelling.binding import TraceProblem
-from bentpipe_conformance.modelling.manifest import model_root
-from bentpipe_conformance.modelling.tool import ToolProblem, find_jar, find_java, read_pin
+from bentpipe_conformance.models import foreign, traces, transfers
+from bentpipe_conformance.models.binding import TraceProblem
+from bentpipe_conformance.models.manifest import model_root
+from bentpipe_conformance.models.tool import ToolProblem, find_jar, find_java, read_pin
 
 _CONTEXT = 3
 _STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPEN}

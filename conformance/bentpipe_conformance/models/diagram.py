@@ -1,0 +1,231 @@
+"""Counterexamples as ladder diagrams: two endpoints, what travels between them, what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+from bentpipe_conformance.models.tlc import State
+from bentpipe_conformance.models.values import NotAValue, parse_value
+
+_WIDTH = 44
+_IGNORED = "age"  # a field that changes while a message is under way
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message on the ladder.
+
+    Attributes:
+        text: its contents.
+        rightwards: True when it travels from the left endpoint to the right one.
+        left_at: step in which it was sent.
+        arrived_at: step in which it arrived or was lost; None while under way.
+        lost: whether it was lost.
+    """
+
+    text: str
+    rightwards: bool
+    left_at: int
+    arrived_at: int | None = None
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: the action, what it sent, received and changed."""
+
+    number: int
+    action: str
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A counterexample ready to be drawn."""
+
+    left: str
+    right: str
+    steps: tuple[Step, ...]
+    messages: tuple[Message, ...]
+    loop: int | None
+
+
+def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = None) -> Ladder:
+    """Follow messages and variables through a counterexample.
+
+    Args:
+        trace: the states.
+        layout: ``left`` and ``right`` name the endpoints, ``forward`` and ``back`` list the
+            variables that hold messages under way, ``hidden`` those not worth showing.
+        loop: index of the state the behaviour goes back to.
+    """
+    channels = dict.fromkeys(layout.get("forward", ()), True)
+    channels.update(dict.fromkeys(layout.get("back", ()), False))
+    hidden = {*channels, *layout.get("hidden", ())}
+    messages: list[Message] = []
+    under_way: dict[str, list[int]] = {name: [] for name in channels}
+    steps: list[Step] = []
+    for number, state in enumerate(trace, start=1):
+        before = trace[number - 2].variables if number > 1 else {}
+        for name, rightwards in channels.items():
+            old, new = _sequence(before.get(name, "<<>>")), _sequence(state.variables.get(name, ""))
+            gone, added = _difference(old, new)
+            for at in sorted(gone, reverse=True):
+                which = under_way[name].pop(at)
+                found = messages[which]
+                messages[which] = Message(
+                    found.text, rightwards, found.left_at, number, "Lose" in state.action
+                )
+            for value in added:
+                under_way[name].append(len(messages))
+                messages.append(Message(_shown(value), rightwards, number))
+        changes = tuple(
+            f"{name}: {before[name]} -> {value}"
+            for name, value in state.variables.items()
+            if name in before and name not in hidden and before[name] != value
+        )
+        action = "start" if number == 1 else state.action
+        steps.append(Step(number, action, changes))
+    return Ladder(layout["left"], layout["right"], tuple(steps), tuple(messages), loop)
+
+
+def as_text(ladder: Ladder) -> str:
+    """The ladder for a terminal: one line per step, arrows for messages, changes below."""
+    margin = max(len(step.action) for step in ladder.steps) + 6
+    lines = [f"{'':{margin}}{ladder.left:<{_WIDTH - len(ladder.right) + 2}}{ladder.right}"]
+    for step in ladder.steps:
+        label = f"{step.number:>3}  {step.action}"
+        events = _events(ladder, step.number) or [" " * _WIDTH]
+        for at, event in enumerate(events):
+            lines.append(f"{label if at == 0 else '':<{margin}}|{event}|")
+        for change in step.changes:
+            lines.append(f"{'':{margin}}  {change}")
+    if ladder.loop is not None:
+        last = ladder.loop + 1 == len(ladder.steps)
+        lines.append(
+            "     and nothing ever happens again" if last
+            else f"     and from here again from step {ladder.loop + 1} on, for ever"
+        )  # fmt: skip
+    return "\n".join(lines)
+
+
+def _events(ladder: Ladder, number: int) -> list[str]:
+    found = []
+    for message in ladder.messages:
+        text = message.text[: _WIDTH - 8]
+        if message.arrived_at == number and message.lost:
+            found.append(f" x lost: {text}".center(_WIDTH))
+        elif message.arrived_at == number:
+            found.append(
+                f"{f' {text} ':.>{_WIDTH - 2}}->" if message.rightwards
+                else f"<-{f' {text} ':.<{_WIDTH - 2}}"
+            )  # fmt: skip
+        if message.left_at == number:
+            found.append(
+                f"{f'-- {text} ':-<{_WIDTH // 2 + len(text) // 2}}>".ljust(_WIDTH)
+                if message.rightwards
+                else f"<{f' {text} --':->{_WIDTH // 2 + len(text) // 2}}".rjust(_WIDTH)
+            )
+    return found
+
+
+def as_svg(ladder: Ladder, title: str) -> str:
+    """The ladder as an SVG picture: time runs downwards, changed variables at the right."""
+    row, top, left, right = 22, 70, 190, 560
+    heights: list[int] = []
+    at = top
+    for step in ladder.steps:
+        heights.append(at)
+        at += row * max(1, len(step.changes), _sent(ladder, step.number))
+    bottom = at + row
+    longest = max((len(change) for step in ladder.steps for change in step.changes), default=0)
+    width = right + 60 + 7 * longest
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom + 20}" '
+        'font-family="monospace" font-size="12">',
+        '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="3" orient="auto">'
+        '<path d="M0,0 L7,3 L0,6 z"/></marker></defs>',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(title)}</text>',
+    ]
+    for x, name in ((left, ladder.left), (right, ladder.right)):
+        parts.append(f'<text x="{x}" y="48" text-anchor="middle">{escape(name)}</text>')
+        parts.append(f'<line x1="{x}" y1="56" x2="{x}" y2="{bottom}" stroke="black"/>')
+    for step, y in zip(ladder.steps, heights, strict=True):
+        parts.append(f'<text x="12" y="{y + 4}">{step.number} {escape(step.action)}</text>')
+        for line, change in enumerate(step.changes):
+            place = f'x="{right + 20}" y="{y + 4 + line * row}"'
+            parts.append(f'<text {place} fill="#444">{escape(change)}</text>')
+    for order, message in enumerate(ladder.messages):
+        parts.extend(_arrow(ladder, message, order, heights, (left, right, bottom)))
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _arrow(
+    ladder: Ladder, message: Message, order: int, heights: list[int], frame: tuple[int, int, int]
+) -> list[str]:
+    left, right, bottom = frame
+    first = next(at for at, other in enumerate(ladder.messages) if other.left_at == message.left_at)
+    y1 = heights[message.left_at - 1] + 22 * (order - first)
+    y2 = bottom if message.arrived_at is None else max(heights[message.arrived_at - 1], y1 + 8)
+    x1, x2 = (left, right) if message.rightwards else (right, left)
+    if message.arrived_at is None or message.lost:
+        x2 = (x1 + x2) // 2
+    colour = "#b00" if message.lost else "#06c" if message.rightwards else "#080"
+    tip = "" if message.lost else ' marker-end="url(#tip)"'
+    text_x = x1 + (12 if message.rightwards else -12)
+    anchor = "start" if message.rightwards else "end"
+    parts = [
+        f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{colour}"{tip}/>',
+        f'<text x="{text_x}" y="{y1 - 3}" text-anchor="{anchor}" fill="{colour}">'
+        f"{escape(message.text)}</text>",
+    ]
+    if message.lost:
+        parts.append(f'<text x="{x2 - 4}" y="{y2 + 5}" fill="{colour}">x</text>')
+    return parts
+
+
+def _sent(ladder: Ladder, number: int) -> int:
+    return sum(message.left_at == number for message in ladder.messages)
+
+
+def _sequence(text: str) -> tuple[Any, ...]:
+    try:
+        value = parse_value(text)
+    except NotAValue:
+        return ()
+    return value if isinstance(value, tuple) else ()
+
+
+def _difference(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[set[int], tuple[Any, ...]]:
+    """Positions of the old sequence that are gone, and what was appended."""
+    for removed in range(len(old) + 1):
+        for first in range(len(old) - removed + 1):
+            rest = old[:first] + old[first + removed :]
+            if len(new) >= len(rest) and all(map(_alike, rest, new)):
+                return set(range(first, first + removed)), new[len(rest) :]
+    return set(range(len(old))), new
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {k: v for k, v in one.items() if k != _IGNORED} == {
+            k: v for k, v in other.items() if k != _IGNORED
+        }
+    return bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        kind = value.get("type", "")
+        fields = (f"{key}={_shown(item)}" for key, item in value.items() if key != "type")
+        return f"{kind} {' '.join(fields)}".strip()
+    if isinstance(value, frozenset):
+        return "{" + ",".join(sorted(map(_shown, value), key=lambda text: (len(text), text))) + "}"
+    if isinstance(value, tuple):
+        return "<<" + ",".join(map(_shown, value)) + ">>"
+    return str(value)

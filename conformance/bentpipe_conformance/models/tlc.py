@@ -1,0 +1,341 @@
+"""One run of TLC: started under a time and memory limit, its messages read as they come."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+from bentpipe_conformance.models.tool import ToolProblem
+from bentpipe_conformance.models.watching import Watch
+from bentpipe_conformance.run.pool import dying_with_parent
+
+Status = Literal["ok", "violation"]
+
+_START = re.compile(r"@!@!@STARTMSG (\d+):(\d+) @!@!@")
+_END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
+_COUNTS = re.compile(
+    r"([\d,]+) states generated.*?([\d,]+) distinct states found.*?([\d,]+) states left"
+)
+_STATE = re.compile(r"(\d+): <(.*)>\s*")
+_NUMBER = re.compile(r"(\d+)")
+
+# Codes of `-tool` messages.
+_INVARIANT_AT_START, _INVARIANT, _ACTION, _TEMPORAL, _DEADLOCK = 2107, 2110, 2112, 2116, 2114
+_IMPLIED_INIT = 2108
+_VIOLATIONS = {_INVARIANT_AT_START, _INVARIANT, _ACTION, _TEMPORAL, _DEADLOCK, _IMPLIED_INIT}
+_COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
+    2199, 2194, 2200, 2217, 2218, 2122, 1001,
+)  # fmt: skip
+_SUCCESS = 2193
+_QUOTED = 5000
+EXIT_WHEN_FULL = "-XX:+ExitOnOutOfMemoryError"
+"""Without it TLC may spend all its time on printing the large state that has filled its memory."""
+_QUOTING = 1000  # a failure of TLC itself; the message within it says why
+_CHATTER = (
+    "Parsing file", "Semantic processing", "Semantic errors", "Errors:", "Parse Error",
+    "Abort messages:", "Fatal errors",
+)  # fmt: skip
+_TAILS = ("Residual stack trace", " while looking in these directories")
+_NO_TLC = "Could not find or load main class"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to run.
+
+    Attributes:
+        module: the root module's file.
+        config: text of the configuration.
+        libraries: directories with further modules.
+        directory: an existing directory for the configuration, the log and scratch files.
+        workers: threads of TLC.
+        memory_mb: limit of the Java heap, in MiB.
+        timeout: limit in seconds of wall clock.
+        short: whether the run is expected to end within seconds.
+        dump: file for the labelled state graph; None for none.
+    """
+
+    module: Path
+    config: str
+    libraries: tuple[Path, ...]
+    directory: Path
+    workers: int = 1
+    memory_mb: int = 2048
+    timeout: float = 600.0
+    short: bool = False
+    dump: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is."""
+
+    generated: int
+    distinct: int
+    queue: int
+    depth: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """States generated per second."""
+        return self.generated / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state of a counterexample: the action that led to it and the variables as text."""
+
+    action: str
+    variables: dict[str, str]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a finished run found.
+
+    Attributes:
+        violated: TLC's sentence on what is violated; empty when nothing is.
+        name: the violated invariant or action property when TLC names it.
+        trace: the counterexample.
+        loop: index into the trace where the behaviour goes back to; None when it does not.
+        generated: states generated.
+        distinct: distinct states found.
+        depth: depth of the search.
+        seconds: wall clock.
+        log: the file with all that TLC printed.
+    """
+
+    log: Path
+    violated: str = ""
+    name: str = ""
+    trace: list[State] = field(default_factory=list)
+    loop: int | None = None
+    generated: int = 0
+    distinct: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """Whether anything is violated."""
+        return "violation" if self.violated else "ok"
+
+
+def run(
+    java: str,
+    jar: Path,
+    job: Job,
+    report: Callable[[Progress], None] = lambda _progress: None,
+    cancelled: threading.Event | None = None,
+) -> Outcome:
+    """Run TLC and wait for its end.
+
+    Args:
+        java: the Java launcher.
+        jar: the model checker.
+        job: what to run.
+        report: told how far the run is, about once a minute of TLC's and at its end.
+        cancelled: when set, TLC is stopped.
+
+    Raises:
+        Cancelled: TLC was stopped.
+        ToolProblem: TLC could not finish: broken module or configuration, time, memory.
+    """
+    config = job.directory / "run.cfg"
+    scratch = job.directory / "states"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    config.write_text(job.config, encoding="utf-8")
+    log = job.directory / "tlc.log"
+    started = time.monotonic()
+    try:
+        with log.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                dying_with_parent(_command(java, jar, job, config)),
+                cwd=scratch, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                start_new_session=True,
+            )  # fmt: skip
+            with process, Watch(process, job.timeout, cancelled) as watch:
+                assert process.stdout is not None
+                reading = _Reading(Outcome(log), started, report)
+                reading.read(process.stdout, output)
+                process.wait()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    outcome = reading.outcome
+    outcome.seconds = time.monotonic() - started
+    if watch.late:
+        raise ToolProblem(
+            f"{job.module.stem} did not finish within {job.timeout:g} s (found "
+            f"{reading.last.distinct:,} distinct states); allow more with --timeout; log: {log}"
+        )
+    if reading.out_of_memory:
+        raise ToolProblem(
+            f"{job.module.stem} ran out of memory at {job.memory_mb} MiB; allow more with "
+            f"--memory; log: {log}"
+        )
+    if not outcome.violated and not reading.succeeded:
+        if _NO_TLC in log.read_text(encoding="utf-8", errors="replace"):
+            raise ToolProblem(
+                f"{jar} holds no TLA+ tools; correct or unset TLA2TOOLS_JAR, which names another "
+                f"jar than the pinned one. Log: {log}"
+            )
+        raise ToolProblem(
+            f"{job.module.stem} could not be checked: {reading.complaint(process.returncode)} "
+            f"Log: {log}"
+        )
+    return outcome
+
+
+def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
+    tuning = ["-XX:+UseSerialGC"] if job.workers == 1 else ["-XX:+UseParallelGC"]
+    if job.short:  # it ends before the second compiler would pay
+        tuning.append("-XX:TieredStopAtLevel=1")
+    # TLC looks for modules and configurations by name in these; a path to a configuration outside
+    # the module's folder does not work.
+    searched = (job.directory, *job.libraries)
+    libraries = os.pathsep.join(str(path.absolute()) for path in searched)
+    scratch = job.directory.absolute() / "states"
+    dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
+    return [
+        java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL, f"-Djava.io.tmpdir={scratch}",
+        f"-DTLA-Library={libraries}", "-cp", str(jar), "tlc2.TLC", "-tool",
+        "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
+        "-config", config.name, *dump, str(job.module.absolute()),
+    ]  # fmt: skip
+
+
+class _Reading:
+    """Turns the messages of one run into an outcome."""
+
+    def __init__(
+        self, outcome: Outcome, started: float, report: Callable[[Progress], None]
+    ) -> None:
+        self.outcome = outcome
+        self.last = Progress(0, 0, 0, 0, 0.0)
+        self.out_of_memory = False
+        self.succeeded = False
+        self._started = started
+        self._report = report
+        self._errors: list[str] = []
+        self._quoting = False
+
+    def read(self, stream: IO[str], copy: IO[str]) -> None:
+        """Read until the stream ends."""
+        for code, severity, text in _messages(stream, copy):
+            self._message(code, severity, text.strip())
+
+    def complaint(self, status: int) -> str:
+        """Why the run came to nothing, in one sentence."""
+        texts = [text for text in self._errors if "TLC threw an unexpected" not in text]
+        lines = (line.strip(" *") for line in (texts or self._errors or [""])[0].splitlines())
+        told = [line for line in lines if line and not line.startswith(_CHATTER)]
+        text = " ".join(" ".join(dict.fromkeys(told)).split())
+        for tail in _TAILS:
+            text = text.partition(tail)[0]
+        text = text[:300].strip()
+        if not text:
+            return f"TLC ended with status {status} and said nothing."
+        return text if text.endswith(".") else f"{text}."
+
+    def _message(self, code: int, severity: int, text: str) -> None:
+        outcome = self.outcome
+        if code in (_PROGRESS, _COUNT):
+            self._count(code, text)
+        elif code == _DEPTH and (found := _NUMBER.search(text)):
+            outcome.depth = int(found[1])
+        elif code == _SUCCESS:
+            self.succeeded = True
+        elif code == _OUT_OF_MEMORY or "OutOfMemoryError" in text:
+            self.out_of_memory = True
+        elif code in _VIOLATIONS and not outcome.violated:
+            first = text.splitlines()[0]
+            outcome.violated = first
+            outcome.name = _violated_name(first)
+            if code == _INVARIANT_AT_START:
+                outcome.trace.append(State("Initial predicate", _variables(text.splitlines()[1:])))
+        elif code == _TRACE:
+            self._state(text)
+        elif code == _STUTTERS:
+            outcome.loop = len(outcome.trace) - 1
+        elif code == _BACK and (found := _NUMBER.search(text)):
+            outcome.loop = int(found[1]) - 1
+        elif text and (
+            severity == 1 or code >= _QUOTED or self._quoting or (code == 0 and _is_complaint(text))
+        ):
+            self._errors.append(text)
+        self._quoting = code == _QUOTING
+
+    def _count(self, code: int, text: str) -> None:
+        if (found := _COUNTS.search(text)) is None:
+            return
+        generated, distinct, queue = (int(part.replace(",", "")) for part in found.groups())
+        depth = _NUMBER.search(text)
+        if code == _COUNT:
+            self.outcome.generated, self.outcome.distinct = generated, distinct
+        self.last = Progress(
+            generated, distinct, queue,
+            int(depth[1]) if depth and code == _PROGRESS else self.last.depth,
+            time.monotonic() - self._started,
+        )  # fmt: skip
+        self._report(self.last)
+
+    def _state(self, text: str) -> None:
+        head, *rest = text.splitlines()
+        found = _STATE.match(head)
+        action = found[2].split(" line ")[0] if found else head
+        self.outcome.trace.append(State(action, _variables(rest)))
+
+
+def _messages(stream: IO[str], copy: IO[str]) -> Iterator[tuple[int, int, str]]:
+    """Code, severity and text of each message; lines between messages have code 0."""
+    code, severity = 0, 0
+    lines: list[str] = []
+    for line in stream:
+        copy.write(line)
+        if found := _START.search(line):
+            if code or lines:  # a message may quote another one
+                yield code, severity, "".join(lines)
+            code, severity, lines = int(found[1]), int(found[2]), []
+        elif _END.match(line):
+            if code:
+                yield code, severity, "".join(lines)
+            code, severity, lines = 0, 0, []
+        else:
+            lines.append(line)
+    if lines:
+        yield code, severity, "".join(lines)
+
+
+def _is_complaint(text: str) -> bool:
+    return any(mark in text for mark in ("***", "Error", "error:", "Exception"))
+
+
+def _violated_name(sentence: str) -> str:
+    found = re.match(r"(?:Invariant|Action property|Property) (\w+) (?:is|of)", sentence)
+    if found is None or found[1] == "line":
+        return ""
+    return found[1]
+
+
+def _variables(lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        match = re.match(r"(?:/\\ )?(\w+) = (.*)", line)
+        if match and (line.startswith("/\\ ") or not name):
+            name = match[1]
+            found[name] = match[2]
+        elif name and line.strip():
+            found[name] += f" {line.strip()}"
+    return found

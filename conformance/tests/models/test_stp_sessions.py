@@ -1,0 +1,448 @@
+"""Traces of successive STP connections against StpConn, and traces with one event changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bentpipe_conformance.models.binding import TraceProblem
+from bentpipe_conformance.models.manifest import model_root
+from bentpipe_conformance.models.tool import find_tool
+from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
+from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.packets import Flags, Packet
+from bentpipe_reference.stp.sessions import Session, main, record_session
+from bentpipe_reference.stp.states import State
+
+Event = dict[str, Any]
+FIN, C, A, R = 1, 2, 4, 8
+
+OPENING = {"event": "begin", "protocol": "stp-conn", "profile": "stp1"}
+START = {"at": "server", "event": "start"}
+PACKET = {"packet": "BEGIN", "csn": 70, "iss": 900, "flags": 0, "tag": 70, "octets": 9}
+BEGIN = {
+    "at": "client", "event": "begin", "time": 1.0, "end": 70, "peer_end": None, "state": 2,
+    "first": True, "sent": [PACKET], "vt_s": 1, "vt_a": 0,
+}  # fmt: skip
+BGAK = {
+    "packet": "BGAK", "n_r": 900, "csn": 66000, "peer_csn": 70, "iss": 5, "flags": C, "tag": 464,
+}  # fmt: skip
+CALLED = {
+    "at": "server", "event": "called", "time": 1.1, "end": 66000, "peer_end": 70, "state": 3,
+    **PACKET, "row": "", "sent": [BGAK], "vt_s": 0, "vt_a": 0, "vr_r": 0,
+}  # fmt: skip
+SD = {
+    "at": "server", "event": "sd", "time": 1.2, "end": 66000, "peer_end": 70, "state": 10, "n": 1,
+    "fin": True, "vr_r": 0, "held": [1], "packet": "SD", "tag": 70,
+}  # fmt: skip
+
+
+def written(path: Path, events: list[Event]) -> Path:
+    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    return path
+
+
+def texts(folder: Path, *events: Event) -> list[str]:
+    trace = read_trace(written(folder / "x.ndjson", [OPENING, *events]))
+    return [step.text() for step in trace.steps]
+
+
+def test_packets_become_messages_of_the_model(tmp_path: Path) -> None:
+    begin, called, sd = texts(tmp_path, START, BEGIN, CALLED, SD)
+    message = (
+        '[type |-> "BEGIN", from |-> "client", csn |-> 500000000, data |-> TRUE, fin |-> FALSE]'
+    )
+    assert f"sent |-> {{{message}}}" in begin and "carries |-> TRUE" in begin
+    assert f"m |-> {message}" in called and "state |-> 3" in called
+    assert (
+        'sent |-> {[type |-> "BGAK", from |-> "server", csn |-> 500000000, peer |-> 500000000, '
+        "r |-> 0, asks |-> TRUE]}"
+    ) in called
+    message = '[type |-> "SD", from |-> "client", csn |-> 500000000, n |-> 1, fin |-> TRUE]'
+    assert f"m |-> {message}" in sd
+
+
+def test_csns_of_a_new_life_stand_apart(tmp_path: Path) -> None:
+    again = {**CALLED, "end": 65990}
+    below = texts(tmp_path, START, BEGIN, CALLED, START, again)[-1]
+    assert "end |-> 499000000" in below
+    above = texts(tmp_path, START, BEGIN, CALLED, START, {**again, "end": 2**31})[-1]
+    assert "end |-> 501000000" in above
+
+
+def test_csn_nobody_chose_is_none_of_the_model(tmp_path: Path) -> None:
+    (begin,) = texts(tmp_path, {**BEGIN, "sent": [{**PACKET, "csn": 71}]})
+    assert "csn |-> 1, data" in begin
+
+
+def test_outcome_joins_what_brought_it_about(tmp_path: Path) -> None:
+    end = {"packet": "END", "csn": 70, "peer_csn": 66000, "flags": A, "n_r": 0, "tag": 70}
+    common = {"at": "server", "time": 2.0, "end": 66000, "peer_end": 70}
+    outcome = {**common, "event": "outcome", "state": 10, "result": "failure"}
+    receive = {**common, **end, "event": "receive", "state": 1, "sent": [], "vt_s": 0, "vt_a": 0}
+    assert 'told |-> "failure"' in texts(tmp_path, BEGIN, CALLED, outcome, receive)[-1]
+    later = texts(tmp_path, BEGIN, CALLED, outcome, {**receive, "time": 3.0})
+    assert later[-2].startswith('[k |-> "told"') and 'told |-> ""' in later[-1]
+    release = {**common, "event": "release", "state": 4, "sent": [end], "vt_s": 0, "vt_a": 0}
+    assert texts(tmp_path, BEGIN, CALLED, release, outcome)[-1].startswith('[k |-> "told"')
+
+
+@pytest.mark.parametrize(
+    ("event", "says"),
+    [
+        ({**BEGIN, "at": "moon"}, "line 2: 'moon' is neither client nor server"),
+        ({"at": "client", "event": "start"}, "line 2: the model's client does not restart"),
+        ({**BEGIN, "sent": [{"packet": "BEGIN"}]}, "line 2: 'begin' lacks 'flags'"),
+        ({**SD, "held": ["x"]}, "line 2: 'held' is no array of numbers"),
+        ({**SD, "tag": None}, "line 2: 'sd' lacks 'tag'"),
+        ({**SD, "event": "odd"}, "line 2: the event 'odd' is none of"),
+        ({**BEGIN, "vt_s": 2**31}, "line 2: 'vt_s' exceeds"),
+        ({**BEGIN, "vt_a": -1}, "line 2: 'vt_a' is negative"),
+    ],
+)
+def test_event_that_is_none_refused(tmp_path: Path, event: Event, says: str) -> None:
+    with pytest.raises(TraceProblem, match=says):
+        texts(tmp_path, event)
+
+
+# Against the model
+
+
+def recorded(seed: int, config: StpConfig | None = None) -> list[Event]:
+    """Two to five connections with faults; about 120 events."""
+    session = Session(
+        calls=2 + seed % 4, loss=(0.15, 0.0, 0.05, 0.3)[seed % 4], restarts=seed % 3,
+        aborts=(0.3, 0.0, 0.6)[seed // 3 % 3], replays=1 + seed % 5, forgeries=seed % 3,
+    )  # fmt: skip
+    return record_session(session, config, seed=seed).events
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[Trace]], list[Judgement]]:
+    tool = find_tool(model_root())
+
+    def check(traces: list[Trace]) -> list[Judgement]:
+        folder = tmp_path_factory.mktemp("tlc")
+        return validate(traces, tool, model_root(), folder, timeout=280.0)
+
+    return check
+
+
+Checked = Callable[[list[Trace]], list[Judgement]]
+
+
+def judged(folder: Path, check: Checked, traces: dict[str, list[Event]]) -> dict[str, Judgement]:
+    read_traces = [
+        read_trace(written(folder / f"{at}.ndjson", events))
+        for at, events in enumerate(traces.values())
+    ]
+    return dict(zip(traces, check(read_traces), strict=True))
+
+
+def lines(found: dict[str, Judgement]) -> dict[str, int | None]:
+    return {
+        name: None if item.rejected is None else item.rejected.line for name, item in found.items()
+    }
+
+
+# One event changed
+
+
+def put(**fields: Any) -> Callable[[Event], None]:
+    return lambda event: event.update(fields)
+
+
+def answer(**fields: Any) -> Callable[[Event], None]:
+    """Other fields of the packet that was sent."""
+    return lambda event: event["sent"][0].update(fields)
+
+
+def added(field: str, number: int) -> Callable[[Event], None]:
+    def change(event: Event) -> None:
+        event[field] += number
+
+    return change
+
+
+def confirms(event: Event) -> None:
+    packet = {"packet": "BGAK", "n_r": 0, "csn": event["end"], "peer_csn": event["csn"]}
+    event["sent"] = [{**packet, "flags": 0, "tag": 0}]
+
+
+def chooses_older(event: Event) -> None:
+    event["end"] -= 5000
+    for packet in event["sent"]:
+        packet["csn"] = event["end"]
+
+
+def takes(packet: str, state: int, row: str | None = None) -> Callable[[Event], bool]:
+    def fits(event: Event) -> bool:
+        same = event["packet"] == packet and event["state"] == state
+        return same and (row is None or event["row"] == row)
+
+    return fits
+
+
+def answered(event: Event) -> bool:
+    return bool(event["sent"])
+
+
+def normal(event: Event) -> bool:
+    return any(item["flags"] == 0 for item in event["sent"])
+
+
+def aborts(event: Event) -> bool:
+    return any(item["flags"] & A and item["peer_csn"] for item in event["sent"])
+
+
+Change = tuple[str, Callable[[Event], bool], Callable[[Event], None], str]
+CHANGES: dict[str, Change] = {
+    "a question not answered": (
+        "receive", lambda event: takes("BGAK", 10)(event) and answered(event), put(sent=[]),
+        "STP-CC-017",
+    ),
+    "another CSN confirmed": (
+        "receive", lambda event: takes("BGAK", 10)(event) and answered(event), answer(peer_csn=7),
+        "STP-CC-017",
+    ),
+    "an answer nobody asked for": (
+        "receive", lambda event: takes("BGAK", 10, "")(event) and event["csn"] == event["peer_end"],
+        confirms, "STP-CC-017",
+    ),
+    "another incarnation confirmed": (
+        "receive", lambda event: takes("BGAK", 10, "")(event) and event["at"] == "client"
+        and event["csn"] != event["peer_end"],
+        confirms, "STP-CC-007",
+    ),
+    "confirmed by another": ("receive", takes("BGAK", 10, "both CSNs right"), put(peer_csn=7),
+                             "has sent no such BGAK"),
+    "opened without a confirmation": (
+        "receive", takes("BEGIN", 3, "peer's CSN"), put(state=10), "STP-CC-003"),
+    "a stranger not asked": ("called", takes("BEGIN", 3), answer(flags=0), "STP-CC-003"),
+    "data of a stranger acknowledged": (
+        "called", lambda event: takes("BEGIN", 3)(event) and bool(event["octets"]),
+        lambda event: event["sent"][0].update(n_r=event["iss"] + 1), "STP-CC-003",
+    ),
+    "a stranger accepted": ("called", takes("BEGIN", 3), put(state=10), "STP-CC-003"),
+    "a BEGIN nobody sent": ("called", lambda _: True, put(csn=7), "has sent no such BEGIN"),
+    "data before the confirmation": ("receive", takes("SD", 3), put(vr_r=1), "STP-CC-003"),
+    "a client's CSN that does not rise": (
+        "begin", lambda event: event["first"], chooses_older, "STP-CC-010"),
+    "a server's CSN that does not rise": ("called", lambda _: True, chooses_older, "STP-CC-010"),
+    "a BEGIN repeated otherwise": (
+        "begin", lambda event: not event["first"] and bool(event["sent"][0]["octets"]),
+        answer(octets=0, flags=0), "STP-CC-014",
+    ),
+    "another connection gives way": (
+        "receive", lambda event: takes("BEGIN", 10, "")(event), put(state=1), "STP-CC-018"),
+    "data of an old incarnation": ("sd", lambda event: event["packet"] == "SD", put(tag=7),
+                                   "has sent no such SD"),
+    "VR(R) too high": ("sd", lambda event: event["packet"] == "SD", added("vr_r", 1), "VR(R)"),
+    "an SD held that never came": (
+        "sd", lambda event: event["packet"] == "SD", put(held=[800]), "STP-DT-019"),
+    "another SD sent": ("send", lambda _: True, added("n", 1), "STP-DT-016"),
+    "VT(A) too high": ("stat", lambda event: event["valid"], added("vt_a", 1), "VT(A)"),
+    "a report nobody gave": ("stat", lambda event: event["valid"], added("n_r", 9), "no such STAT"),
+    "an incomplete end releases": (
+        "release", aborts, answer(flags=0, reason=0), "STP-CC-025"),
+    "N(R) below the FIN": (
+        "release", normal, lambda event: answer(n_r=event["sent"][0]["n_r"] - 1)(event),
+        "STP-CC-025",
+    ),
+    "an END not acknowledged": (
+        "receive", lambda event: event["packet"] == "END" and answered(event), put(sent=[]),
+        "STP-CC-022",
+    ),
+    "an END of another incarnation": ("receive", takes("END", 1), put(csn=7), "no such END"),
+    "an END that does not count": (
+        "receive", lambda event: takes("END", 10, "")(event), put(state=1), "STP-CC-021"),
+    "an abort reported as success": (
+        "outcome", lambda event: event["result"] == "failure" and event["state"] == 4,
+        put(result="success"), "STP-CC-005",
+    ),
+    "a failure that there is not": (
+        "outcome", lambda event: event["result"] == "success" and event["state"] == 4,
+        put(result="failure"), "STP-CC-006",
+    ),
+    "something said without being asked": (
+        "put", lambda event: event["state"] == 4, answer(flags=A | R), "STP-CC-028"),
+}  # fmt: skip
+
+
+def changed(events: list[Event], name: str, seed: int) -> tuple[list[Event], int]:
+    """A copy with one event changed, and its line.
+
+    Raises:
+        IndexError: no event fits.
+    """
+    kind, fits, change, _ = CHANGES[name]
+    at = random.Random(seed).choice(
+        [
+            at
+            for at, event in enumerate(events)
+            if event["event"] == kind and "at" in event and fits(event)
+            and not (name.endswith("does not rise") and is_first(events, at))
+        ]
+    )  # fmt: skip
+    event = json.loads(json.dumps(events[at]))
+    change(event)
+    return [*events[:at], event, *events[at + 1 :]], at + 1
+
+
+def is_first(events: list[Event], at: int) -> bool:
+    """Whether this is the first connection of its side's life."""
+    side, kind = events[at]["at"], events[at]["event"]
+    for event in reversed(events[:at]):
+        if event.get("at") == side and event["event"] in (kind, "start"):
+            return bool(event["event"] == "start")
+    return True
+
+
+def test_session_of_the_reference_is_one_of_the_model(tmp_path: Path, checked: Checked) -> None:
+    events = recorded(SMALL)
+    traces = {"true": events}
+    expected: dict[str, int | None] = {"true": None}
+    for name in CHANGES:
+        try:
+            traces[name], expected[name] = changed(events, name, seed=1)
+        except IndexError:
+            continue
+    assert len(traces) >= 20
+    found = judged(tmp_path, checked, traces)
+    assert lines(found) == expected
+    for name, item in found.items():
+        assert name == "true" or CHANGES[name][3] in item.guard, (name, item.guard)
+
+
+SMALL = 43
+
+
+@pytest.mark.slow
+def test_many_sessions_followed_and_each_change_found(tmp_path: Path, checked: Checked) -> None:
+    traces: dict[str, list[Event]] = {}
+    expected: dict[str, int | None] = {}
+    times = Counter[str]()
+    for seed in range(40):
+        events = recorded(seed)
+        traces[f"{seed}"], expected[f"{seed}"] = events, None
+        left = 3
+        for name in sorted(CHANGES, key=lambda name: times[name]):  # the rarest first
+            try:
+                copy, line = changed(events, name, seed)
+            except IndexError:  # no event of this session fits
+                continue
+            traces[f"{seed}: {name}"], expected[f"{seed}: {name}"] = copy, line
+            times[name] += 1
+            left -= 1
+            if not left:
+                break
+    assert len(traces) >= 100 and len(times) >= len(CHANGES) - 2
+    found = judged(tmp_path, checked, traces)
+    assert lines(found) == expected
+    for name, item in found.items():
+        sort = name.partition(": ")[2]
+        assert not sort or CHANGES[sort][3] in item.guard, (name, item.guard)
+
+
+BROKEN = {
+    "stp-ignores-tags": "STP-CC-001",
+    "stp-takes-early-credit": "STP-CC-002",
+    "stp-hands-over-early": "STP-CC-003",
+    "stp-trusts-addresses": "STP-CC-003",
+    "stp-counts-down": "STP-CC-010",
+    "stp-starts-again": "STP-CC-015",
+    "stp-leaves-questions": "STP-CC-017",
+    "stp-yields-to-callers": "STP-CC-018",
+    "stp-believes-hints": "STP-CC-021",
+    "stp-acknowledges-no-end": "STP-CC-022",
+    "stp-releases-with-the-peer": "STP-CC-025",
+    "stp-ends-below-the-fin": "STP-CC-025",
+}
+"""Mutants of the reference, and the requirement that rejects what they do."""
+
+
+@pytest.mark.slow
+def test_endpoints_that_break_a_rule_rejected(tmp_path: Path, checked: Checked) -> None:
+    session = Session(loss=0.15, restarts=1, aborts=0.3, replays=3, forgeries=2)
+    traces = {}
+    for name in BROKEN:
+        config = load_mutants()[name].configure(StpConfig(credit=32))
+        for seed in range(1, 9):
+            found = record_session(session, config, seed=seed, limit_s=60.0)
+            traces[f"{name} {seed}"] = found.events
+    guards = {name: item.guard for name, item in judged(tmp_path, checked, traces).items()}
+    for name, requirement in BROKEN.items():
+        said = [guards[f"{name} {seed}"] for seed in range(1, 9)]
+        assert any(requirement in guard for guard in said), (name, said)
+
+
+# What an endpoint may do and the reference does not
+
+
+class AsksForProof(Connection):
+    """Asks once whether the peer has this connection."""
+
+    asked = False
+
+    def transmit(self, now: float) -> list[Packet]:
+        if self.state is State.READY and not self.asked:
+            self.asked = True
+            self.put(self.bgak(Flags.C))
+        return super().transmit(now)
+
+
+@pytest.mark.slow
+def test_questions_of_open_connections_followed(tmp_path: Path, checked: Checked) -> None:
+    config = StpConfig(credit=32, connection_class=AsksForProof)
+    traces = {f"{seed}": recorded(seed, config) for seed in range(12)}
+    assert sum(
+        event["event"] == "put" and event["state"] == 10
+        for events in traces.values() for event in events
+    ) > 20  # fmt: skip
+    assert set(lines(judged(tmp_path, checked, traces)).values()) == {None}
+
+
+@pytest.mark.slow
+def test_calls_pending_side_by_side_followed(tmp_path: Path, checked: Checked) -> None:
+    traces = {}
+    for seed in range(60):
+        events = recorded(seed)
+        for at, event in enumerate(events[:-1]):
+            replaced = event["event"] == "gone" and events[at + 1]["event"] == "called"
+            # Nothing of it comes again, and nothing that would have been taken for its own.
+            alone = not any(
+                item.get("csn") == event.get("peer_end") or item["event"] == "stray"
+                for item in events[at + 2 :] if item["at"] == "server"
+            )  # fmt: skip
+            if replaced and alone:
+                traces[f"{seed} {at}"] = [*events[:at], *events[at + 1 :]]
+    assert len(traces) >= 3
+    assert set(lines(judged(tmp_path, checked, traces)).values()) == {None}
+
+
+# The recorder
+
+
+def test_recorder_writes_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--calls", "2", "--loss", "0.1", "--restarts", "1", "--seed", "3"]) == 0
+    path = tmp_path / "x.ndjson"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    kinds = [step.kind for step in read_trace(path).steps]
+    assert kinds.count("begin") >= 2 and {"arrive", "start", "send", "gone"} <= set(kinds)
+
+
+@pytest.mark.parametrize("arguments", [["--calls", "x"], ["--calls", "21"], ["--loss", "1"]])
+def test_recorder_given_nonsense_says_so(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert "error:" in capsys.readouterr().err

@@ -1,0 +1,142 @@
+"""Reading TLC's messages, by a stand-in for Java that prints what TLC printed once."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.models import tlc
+from bentpipe_conformance.models.tool import ToolProblem
+from bentpipe_conformance.models.watching import Cancelled
+
+
+def message(code: int, severity: int, text: str) -> str:
+    return f"@!@!@STARTMSG {code}:{severity} @!@!@\n{text}\n@!@!@ENDMSG {code} @!@!@\n"
+
+
+COUNT = message(
+    2199, 0, "1,234 states generated, 567 distinct states found, 0 states left on queue."
+)
+DEPTH = message(2194, 0, "The depth of the complete state graph search is 9.")
+DONE = message(2193, 0, "Model checking completed. No error has been found.")
+PROGRESS = message(
+    2200, 0,
+    "Progress(4) at 2026-01-01 00:00:00: 300 states generated (300 s/min), 200 distinct states "
+    "found (200 ds/min), 50 states left on queue.",
+)  # fmt: skip
+START = message(2217, 4, "1: <Initial predicate>\n/\\ x = 0\n/\\ y = <<1,\n   2>>\n")
+STEP = message(
+    2217, 4, "2: <Next line 7, col 9 to line 7, col 29 of module B>\n/\\ x = 1\n/\\ y = {}"
+)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> tlc.Job:
+    return tlc.Job(tmp_path / "M.tla", "SPECIFICATION Spec\n", (), tmp_path, timeout=20.0)
+
+
+def java(folder: Path, output: str, status: int = 0, then: str = "") -> str:
+    (folder / "output").write_text(output, encoding="utf-8")
+    script = folder / "java"
+    script.write_text(
+        f"#!/bin/sh\ncat '{folder}/output'\n{then}\nexit {status}\n", encoding="utf-8"
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def run(job: tlc.Job, output: str, status: int = 0, then: str = "") -> tlc.Outcome:
+    return tlc.run(java(job.directory, output, status, then), Path("x.jar"), job)
+
+
+def test_finished_run_counted(job: tlc.Job) -> None:
+    outcome = run(job, DONE + DEPTH + COUNT)
+    assert outcome.status == "ok"
+    assert (outcome.generated, outcome.distinct, outcome.depth) == (1234, 567, 9)
+    assert "Model checking completed" in outcome.log.read_text(encoding="utf-8")
+
+
+def test_progress_reported_as_it_comes(job: tlc.Job) -> None:
+    seen: list[tlc.Progress] = []
+    tlc.run(java(job.directory, PROGRESS + DONE + COUNT), Path("x.jar"), job, seen.append)
+    assert (seen[0].generated, seen[0].distinct, seen[0].queue, seen[0].depth) == (300, 200, 50, 4)
+    assert seen[-1].distinct == 567 and seen[0].rate > 0
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence", "name"),
+    [
+        (2110, "Invariant TypeOK is violated.", "TypeOK"),
+        (2112, "Action property Small is violated.", "Small"),
+        (2112, "Action property line 3, col 1 to line 3, col 9 of module M is violated.", ""),
+        (2116, "Temporal properties were violated.", ""),
+    ],
+)
+def test_violation_and_its_trace_read(job: tlc.Job, code: int, sentence: str, name: str) -> None:
+    outcome = run(job, message(code, 1, sentence) + START + STEP + COUNT, 12)
+    assert outcome.status == "violation" and outcome.name == name
+    assert [state.action for state in outcome.trace] == ["Initial predicate", "Next"]
+    assert outcome.trace[0].variables == {"x": "0", "y": "<<1, 2>>"}
+
+
+def test_violation_at_the_start_read(job: tlc.Job) -> None:
+    text = "Invariant Inv is violated by the initial state:\n/\\ x = 1\n/\\ y = 2"
+    outcome = run(job, message(2107, 1, text), 12)
+    assert outcome.name == "Inv" and outcome.trace[0].variables == {"x": "1", "y": "2"}
+
+
+def test_loops_of_temporal_counterexamples_read(job: tlc.Job) -> None:
+    found = message(2116, 1, "Temporal properties were violated.") + START + STEP
+    assert run(job, found + message(2218, 4, "3: Stuttering"), 13).loop == 1
+    assert run(job, found + message(2122, 4, "1: Back to state: <Next line 1>"), 13).loop == 0
+
+
+def test_broken_module_explained(job: tlc.Job) -> None:
+    chatter = 'Parsing file /x/M.tla\n***Parse Error***\nWas expecting "====" at line 2\n'
+    with pytest.raises(
+        ToolProblem, match=r'M could not be checked: Was expecting "====" at line 2'
+    ):
+        run(job, chatter + message(3002, 1, "Parsing or semantic analysis failed."), 150)
+
+
+def test_unknown_property_explained(job: tlc.Job) -> None:
+    quoted = (
+        "@!@!@STARTMSG 1000:1 @!@!@\nTLC threw an unexpected exception.\n: "
+        + message(5001, 0, "The invariant Nothing is not defined in the specification.")
+        + "@!@!@ENDMSG 1000 @!@!@\n"
+    )
+    with pytest.raises(ToolProblem, match=r"The invariant Nothing is not defined"):
+        run(job, quoted, 255)
+
+
+def test_silent_failure_explained(job: tlc.Job) -> None:
+    with pytest.raises(ToolProblem, match=r"TLC ended with status 7 and said nothing"):
+        run(job, "", 7)
+
+
+def test_exhausted_memory_explained(job: tlc.Job) -> None:
+    with pytest.raises(ToolProblem, match=r"out of memory at 2048 MiB.*--memory"):
+        run(job, message(1001, 1, "Java ran out of memory."), 1)
+
+
+def test_run_past_its_time_killed(job: tlc.Job) -> None:
+    started = time.monotonic()
+    late = tlc.Job(job.module, job.config, (), job.directory, timeout=0.5)
+    with pytest.raises(ToolProblem, match=r"within 0.5 s \(found 200 distinct states\).*--timeout"):
+        run(late, PROGRESS, then=f"echo $$ > '{job.directory}/pid'\nsleep 60")
+    assert time.monotonic() - started < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((job.directory / "pid").read_text(encoding="utf-8")), 0)
+
+
+def test_cancelled_run_killed(job: tlc.Job) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    started = time.monotonic()
+    waiting = java(job.directory, PROGRESS, then="sleep 60")
+    with pytest.raises(Cancelled):
+        tlc.run(waiting, Path("x.jar"), job, cancelled=cancelled)
+    assert time.monotonic() - started < 10
