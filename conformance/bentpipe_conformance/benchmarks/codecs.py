@@ -8,8 +8,8 @@ from statistics import median
 
 from bentpipe_reference.wire import Segment, emit_packet, parse_packet
 
-from bentpipe_conformance import wire
 from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, cpu_seconds
+from bentpipe_conformance.protocols.tcp import codec as wire
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -31,7 +31,7 @@ from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.engine.verdict import Verdict
 
 if TYPE_CHECKING:
-    from bentpipe_conformance.analysis.recovery import Episode
+    from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 
 
 class HasPacket(Protocol):

@@ -4,7 +4,7 @@ Everything that runs, judges, stores and reports cases asks the suite's record f
 the protocol. A record is cheap; the modules it names are imported when they are first used, so
 that a worker inside User-Mode Linux loads one protocol only and no report.
 
-A suite's package (``bentpipe_conformance.snr``, ``bentpipe_conformance.stp``) has three modules:
+A suite's package (``bentpipe_conformance.protocols.tcp``, ``bentpipe_conformance.stp``) has three modules:
 
 ``driving``
     ``DRIVING``, a :class:`Driving`: the scripted peer and the nonsense probe;
@@ -196,8 +196,8 @@ SNR = Suite(
     protocol="TCP",
     profiles=("rfc", "hk99"),
     proforma="tcp.toml",
-    package="bentpipe_conformance.snr",
-    checkers="bentpipe_conformance.checkers",
+    package="bentpipe_conformance.protocols.tcp",
+    checkers="bentpipe_conformance.protocols.tcp.checkers",
 )
 STP = Suite(
     name="stp",

@@ -14,8 +14,8 @@ from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.engine.suite import SNR, Suite
 
 if TYPE_CHECKING:
+    from bentpipe_conformance.protocols.tcp.codec import Tcp
     from bentpipe_conformance.stp.wire import Stp
-    from bentpipe_conformance.wire import Tcp
 
 
 @dataclass(frozen=True, slots=True)

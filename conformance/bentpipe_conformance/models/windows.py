@@ -16,10 +16,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.analysis.flow import Ack, Flow, Sent
-from bentpipe_conformance.analysis.ranges import RangeSet
-from bentpipe_conformance.analysis.recovery import minimum_rtt, read_episodes
-from bentpipe_conformance.analysis.scoreboard import read_scoreboard
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt, read_episodes
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import read_scoreboard
 
 LONGEST = 600
 """Events; TLC's time per state grows with what is outstanding."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bentpipe_conformance.analysis.ranges import Range
+from bentpipe_reference.common.ranges import Range
+
 from bentpipe_conformance.engine.suite import HasPackets
 
 

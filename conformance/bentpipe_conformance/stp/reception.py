@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.analysis.ranges import Range
+from bentpipe_reference.common.ranges import Range
 
 Elements = tuple[int, ...]
 """A STAT's list as counts from the sender's ISS."""

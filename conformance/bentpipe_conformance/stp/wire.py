@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bentpipe_conformance.wire import MalformedPacket as MalformedPacket
-from bentpipe_conformance.wire import checksum
+from bentpipe_conformance.protocols.tcp.codec import MalformedPacket as MalformedPacket
+from bentpipe_conformance.protocols.tcp.codec import checksum
 
 BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
 NAMES = {

@@ -21,7 +21,7 @@ if mode == "mute": time.sleep(10000)
 if mode == "quits": sys.exit("configuration missing")
 print("ready", flush=True)
 sys.path[:0] = {path!r}
-from bentpipe_conformance.wire import ACK, RST, Tcp, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, Tcp, build, dissect
 while True:
     packet = os.read(fd, 65536)
     if mode == "garbage": os.write(fd, b"E" + bytes(range(60)))

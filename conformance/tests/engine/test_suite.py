@@ -67,7 +67,10 @@ def test_worker_of_one_suite_loads_no_other_protocol_and_no_report() -> None:
     assert not {name for name in tcp if ".stp" in name or ".report" in name}
     stp = imported_by(WORKER + "s = SUITES['stp']; s.driving; s.judging")
     assert "bentpipe_conformance.stp.analysis.flow" in stp
-    unwanted = {"bentpipe_conformance.peer", "bentpipe_conformance.analysis.flow"}
+    unwanted = {
+        "bentpipe_conformance.protocols.tcp.peer",
+        "bentpipe_conformance.protocols.tcp.replay.flow",
+    }
     assert not {name for name in stp if name in unwanted or ".report" in name or ".snr" in name}
     assert not {name for name in tcp | stp if name.startswith("bentpipe_reference.tcp")}
     assert not {name for name in tcp | stp if name.startswith("bentpipe_reference.stp")}

@@ -6,7 +6,7 @@ import pytest
 from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.engine.trace import Trace, read_trace
-from bentpipe_conformance.wire import ACK, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
 from bentpipe_reference.link.profile import Direction, LinkProfile
 
 RATE = 1_000_000

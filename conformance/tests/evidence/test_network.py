@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.network import ipv4_packet, read_foreign
 from bentpipe_conformance.evidence.pcapng import write_pcapng
-from bentpipe_conformance.wire import Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 
 PACKET = build(Tcp("10.0.0.1", "10.0.0.2", 19, 4000, 1, 1, 0x10, 100, b"x" * 10))
 BACK = build(Tcp("10.0.0.2", "10.0.0.1", 4000, 19, 1, 11, 0x10, 100, b""))

@@ -16,7 +16,7 @@ from bentpipe_conformance.iut.description import (
     load_iut,
 )
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
-from bentpipe_conformance.peer import STANDARD_SERVICES
+from bentpipe_conformance.protocols.tcp.peer import STANDARD_SERVICES
 
 GOOD = """
 id = "mine"

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance.analysis.flow import read_flows
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.evidence.frames import Frame
@@ -13,8 +12,9 @@ from bentpipe_conformance.models.foreign import ForeignJudgement, judge_transfer
 from bentpipe_conformance.models.manifest import model_root
 from bentpipe_conformance.models.tool import cache_directory, find_jar, find_java, read_pin
 from bentpipe_conformance.models.transfers import read_transfer
+from bentpipe_conformance.protocols.tcp.codec import dissect
+from bentpipe_conformance.protocols.tcp.replay.flow import read_flows
 from bentpipe_conformance.run.rejudge import analyze, observed_ics
-from bentpipe_conformance.wire import dissect
 from bentpipe_reference.mutants import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 

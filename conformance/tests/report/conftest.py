@@ -14,8 +14,8 @@ from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.captures import as_recorded
 from bentpipe_conformance.evidence.records import Bed, CaseRecord, Implementation, RunRecord
+from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 from bentpipe_conformance.report.page import RequirementText
-from bentpipe_conformance.wire import Tcp, build
 
 IUT, TESTER, MSS, DELAY, SERIAL = "10.77.0.2", "10.78.0.9", 1448, 0.3, 0.0093
 

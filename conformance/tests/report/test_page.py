@@ -15,8 +15,8 @@ from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 from bentpipe_conformance.report.page import RequirementText, render_page, render_report
-from bentpipe_conformance.wire import Tcp, build
 
 VOID = {"meta", "input", "br", "hr", "img", "link", "path", "circle", "rect"}
 EVIL = (

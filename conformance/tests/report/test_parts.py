@@ -9,10 +9,10 @@ import pytest
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.suite import SNR
 from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 from bentpipe_conformance.report.ladder import LIMIT, ladder
 from bentpipe_conformance.report.plot import close_view, draw, nice_ticks, whole_view
 from bentpipe_conformance.report.transit import match
-from bentpipe_conformance.wire import Tcp, build
 
 if TYPE_CHECKING:
     from bentpipe_conformance.report.scene import Scene

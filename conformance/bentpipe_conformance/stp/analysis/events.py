@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.analysis.ranges import Range
+from bentpipe_reference.common.ranges import Range
+
 from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.wire import STAT, Stp
 

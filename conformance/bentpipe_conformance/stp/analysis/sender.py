@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from bentpipe_conformance.analysis.ranges import Range
+from bentpipe_reference.common.ranges import Range
+
 from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.stp.analysis.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.stp.numbers import near

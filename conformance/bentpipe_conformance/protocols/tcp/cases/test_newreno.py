@@ -1,0 +1,229 @@
+"""The recovery phase: partial acknowledgments, recover, the window, and repeated loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer, Segment
+
+TIMEOUT_S = 15.0
+"""Longer than a first retransmission timeout, even over a satellite."""
+
+
+def receive_or_show_silence(
+    connection: Connection, segments: int, losing: Mapping[int, int]
+) -> None:
+    """Receive; when the sender falls silent for good, leave a late packet in the trace."""
+    try:
+        connection.receive(segments, losing=losing)
+    except NotReached:
+        connection.ack()
+        connection.peer.wait(connection.peer.rtt)
+        raise
+
+
+@case("SNR-REC-001", "SNR-REC-010")
+def test_recovery_partial_acknowledgments(peer: Peer) -> None:
+    """Three losses in a window are repaired one per round trip, without a timeout.
+
+    Without SACK, each retransmission brings a partial acknowledgment.
+    """
+    connection = peer.connect(sack=False)
+    connection.receive(80, losing=[22, 25, 28])
+
+
+@case("SNR-REC-002")
+def test_recovery_burst_of_losses(peer: Peer) -> None:
+    """Three losses in a window reduce the window once.
+
+    Without SACK; the transfer goes on until the window shows how it grows again.
+    """
+    connection = peer.connect(sack=False)
+    connection.receive(110, losing=[16, 18, 20])
+
+
+@case("SNR-REC-002")
+def test_recovery_burst_of_losses_with_sack(peer: Peer) -> None:
+    """With SACK, five losses in a window reduce the window once."""
+    connection = peer.connect()
+    connection.receive(110, losing=[16, 18, 19, 21, 23])
+
+
+@case("SNR-REC-007", profiles=("hk99",))
+def test_recovery_one_transmission_per_acknowledgment(peer: Peer) -> None:
+    """With SACK, each acknowledgment during recovery brings one retransmission or new data.
+
+    Five segments of a window are lost. The rfc profile lets the pipe decide instead.
+    """
+    connection = peer.connect()
+    connection.receive(60, losing=[16, 18, 19, 21, 23])
+
+
+@case("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007")
+def test_recovery_window(peer: Peer) -> None:
+    """One loss in a large window: what leaves during recovery and at its end.
+
+    Without SACK, duplicates inflate the window and clock out new data; the acknowledgment that
+    ends the recovery deflates it.
+    """
+    connection = peer.connect(sack=False)
+    connection.receive(90, losing=[24])
+
+
+@case("SNR-REC-005", "SNR-FR-009")
+def test_recovery_window_with_sack(peer: Peer) -> None:
+    """With SACK, one loss in a large window: what leaves at the end of recovery."""
+    connection = peer.connect()
+    connection.receive(90, losing=[24])
+
+
+@case("SNR-REC-005", profiles=("hk99",))
+def test_recovery_ends_with_nothing_outstanding(peer: Peer) -> None:
+    """When nothing is outstanding at the end of recovery, one segment leaves.
+
+    Without SACK, the tester offers sixteen segments, so that the recovery cannot send new data,
+    and loses the first when all are outstanding. RFC 6582 leaves the burst to the implementer.
+    """
+    size = 16
+    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
+    connection.grow(size)
+    lost, *rest = connection.collect(0)
+    for _ in rest:
+        connection.ack(lost.start)
+    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    connection.ack()
+    connection.collect(1.2 * peer.rtt)
+    connection.ack()
+
+
+@case("SNR-REC-003")
+def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
+    """After a timeout during recovery, duplicates below recover start no fast retransmit.
+
+    Without SACK, the retransmission of a lost segment is lost too. When the timeout has repaired
+    it, the acknowledgment jumps, and the next segment is acknowledged three times over.
+    """
+    connection = peer.connect(sack=False)
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    connection.delivered = lost.start
+    for _ in range(4):
+        connection.ack(lost.start)
+    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    connection.discard(0)
+    await_timeout(connection, lost)
+    reached = rest[6].start
+    connection.ack(reached)
+    connection.expect(lambda segment: segment.start == reached, what="the next segment")
+    for _ in range(3):
+        connection.ack(reached)
+    connection.collect(1.2 * peer.rtt)
+    connection.delivered = rest[-1].end
+    connection.ack()
+    connection.receive(rest[-1].end // connection.segment + 4)
+
+
+@case("SNR-REC-003", profiles=("rfc",))
+def test_timeout_then_duplicates(peer: Peer) -> None:
+    """After a timeout, duplicates below recover start no fast retransmit.
+
+    Without SACK, a whole window is lost. Slow start repeats it until an acknowledgment jumps by
+    several segments; the segment after the jump is acknowledged three times over.
+    """
+    connection = peer.connect(sack=False)
+    connection.grow(20)
+    outstanding = connection.highest
+    first, *_ = connection.discard(0)
+    connection.hold(await_timeout(connection, first))
+    connection.ack()
+    while True:
+        connection.await_round()
+        batch = connection.collect(0)
+        jump = connection.delivered - batch[0].start
+        if connection.delivered >= outstanding:
+            raise NotReached("the window was repaired before an acknowledgment could jump")
+        if jump > 4 * connection.segment:
+            break
+        for segment in batch:
+            connection.ack(min(segment.end, connection.delivered))
+    connection.ack()
+    reached = connection.delivered
+    connection.expect(lambda segment: segment.start == reached, what="the next segment")
+    for _ in range(3):
+        connection.ack()
+    connection.collect(1.2 * peer.rtt)
+    connection.ack()
+    connection.receive(outstanding // connection.segment + 2)
+
+
+def await_timeout(connection: Connection, lost: Segment) -> Segment:
+    """The retransmission of a segment after a timeout; whatever else arrives is lost."""
+    return connection.expect(
+        lambda segment: segment.start == lost.start, within=TIMEOUT_S, what="a timeout"
+    )
+
+
+@case("SNR-REC-004")
+def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
+    """Three duplicates of the acknowledgment that ended recovery exactly at recover.
+
+    Without SACK, what was sent during the recovery is lost, so that nothing lies between. The
+    paper starts a new fast retransmit, RFC 6582 does not.
+    """
+    connection = peer.connect(sack=False)
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    connection.delivered = lost.start
+    for _ in range(3):
+        connection.ack(lost.start)
+    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    recover = connection.highest
+    for _ in rest[3:]:
+        connection.ack(lost.start)
+    connection.ack(recover)
+    connection.expect(lambda segment: segment.start >= recover, what="new data")
+    for _ in range(3):
+        connection.ack(recover)
+    connection.discard(1.2 * peer.rtt)
+    connection.delivered = recover
+    connection.ack()
+    connection.receive(recover // connection.segment + 4)
+
+
+@case("SNR-REC-008")
+def test_recovery_lost_retransmission(peer: Peer) -> None:
+    """A segment whose retransmission is lost too is retransmitted again.
+
+    Without SACK, only a timeout can tell.
+    """
+    receive_or_show_silence(peer.connect(sack=False), 50, {16: 2})
+
+
+@case("SNR-REC-008")
+def test_recovery_lost_retransmission_with_sack(peer: Peer) -> None:
+    """With SACK, a segment whose retransmission is lost too is retransmitted again."""
+    receive_or_show_silence(peer.connect(), 50, {16: 2})
+
+
+@case("SNR-REC-009")
+def test_recovery_with_a_full_window(peer: Peer) -> None:
+    """During recovery nothing is sent beyond the receiver's window, which does not move.
+
+    Without SACK, the tester offers sixteen segments and loses the first and the ninth when all are
+    outstanding; as its buffer fills, the partial acknowledgment closes the window accordingly.
+    """
+    size = 16
+    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
+    connection.grow(size)
+    window = connection.collect(0)
+    edge = window[0].start + size * 1460
+    for _ in window[1:8] + window[9:]:
+        connection.ack(window[0].start)
+    connection.expect(lambda segment: segment.start == window[0].start, what="a fast retransmit")
+    partial = window[8].start
+    connection.ack(partial, window=edge - partial)
+    connection.expect(lambda segment: segment.start == partial, what="the next retransmission")
+    connection.ack(window=size * 1460)
+    connection.collect(1.2 * peer.rtt)
+    connection.ack()

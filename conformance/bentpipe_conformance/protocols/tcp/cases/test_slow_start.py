@@ -1,0 +1,152 @@
+"""The first windows of a connection, growth after a loss, and the restart after idleness."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer
+
+IDLE_ROUND_TRIPS = 25
+"""Round trips, queueing included, that exceed any retransmission timeout several times over."""
+
+IDLE_S = (25.0, 100.0)
+"""Least time, where there is next to no delay, and longest time to be idle."""
+
+REQUEST_SEGMENTS = 12
+"""More than a restart window; with their acknowledgments they fit in any profile's queue."""
+
+SPACING_S = 0.5
+"""Longer than the slowest link of the profiles takes for one segment."""
+
+TIMEOUT_S = 30.0
+"""Patience for a first retransmission timeout."""
+
+
+@case("SNR-SS-001", "SNR-SS-002", "SNR-SS-003")
+def test_opened_bulk_data(peer: Peer) -> None:
+    """Bulk data without loss: the initial window and slow start."""
+    peer.connect().receive(45)
+
+
+@case("SNR-SS-001", "SNR-SS-002")
+def test_opened_small_mss(peer: Peer) -> None:
+    """The initial window counts segments where they are small."""
+    peer.connect(mss=536).receive(40)
+
+
+@case("SNR-SS-001", "SNR-SS-002")
+def test_opened_delayed_acknowledgments(peer: Peer) -> None:
+    """Every second segment is acknowledged: growth by acknowledgments and by octets differ."""
+    connection = peer.connect()
+    # One segment alone would wait for a delayed acknowledgment that never comes.
+    connection.receive(3)
+    connection.receive(60, ack_every=2)
+
+
+@case("SNR-SS-004")
+def test_idle_burst(peer: Peer) -> None:
+    """A sender whose window has grown falls silent, then gets a burst to send.
+
+    Over the echo service, which sends when, and as much as, the tester likes.
+    """
+    connection = peer.connect("echo")
+    slowest = echo(connection, 100)
+    peer.wait(min(max(IDLE_S[0], IDLE_ROUND_TRIPS * slowest), IDLE_S[1]))
+    connection.discard(0)
+    request(connection, REQUEST_SEGMENTS)
+    connection.hold(connection.expect(what="the echo of the burst"))
+    while (segment := connection.next_segment(SPACING_S)) is not None:
+        if segment.has_data:
+            connection.hold(segment)
+    connection.ack()
+    echo(connection, 0)
+
+
+@case("SNR-CA-001")
+def test_recovered_further_growth(peer: Peer) -> None:
+    """After one loss and its recovery the window grows linearly (with CUBIC, slowly)."""
+    peer.connect().receive(110, losing=[14])
+
+
+@case("SNR-CA-001")
+def test_recovered_further_growth_without_sack(peer: Peer) -> None:
+    """The same without SACK, when the window was inflated during recovery."""
+    peer.connect(sack=False).receive(110, losing=[14])
+
+
+@case("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012")
+def test_window_lost_growth_after_timeout(peer: Peer) -> None:
+    """A whole window is lost: slow start up to the reduced share, then congestion avoidance."""
+    connection = peer.connect(sack=False)
+    connection.grow(16)
+    outstanding = connection.highest
+    lose_until_timeouts(connection, 1)
+    connection.receive(outstanding // connection.segment + 45)
+
+
+@case("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", needs=("sack",))
+def test_window_lost_growth_after_timeout_with_sack(peer: Peer) -> None:
+    """The same with SACK, which has nothing to report: everything sent is missing."""
+    connection = peer.connect()
+    connection.grow(16)
+    outstanding = connection.highest
+    lose_until_timeouts(connection, 1)
+    connection.receive(outstanding // connection.segment + 45)
+
+
+@case("SNR-CA-003", "SNR-RTO-009", "SNR-RTO-012", profiles=("rfc",))
+def test_window_lost_two_timeouts(peer: Peer) -> None:
+    """The retransmission is lost too: slow start still reaches half of the first flight."""
+    connection = peer.connect(sack=False)
+    connection.grow(16)
+    outstanding = connection.highest
+    lose_until_timeouts(connection, 2)
+    connection.receive(outstanding // connection.segment + 4)
+
+
+def lose_until_timeouts(connection: Connection, expiries: int) -> None:
+    """Lose what is in flight, and retransmissions, but for the last; that one is acknowledged."""
+    lost = connection.delivered
+    connection.discard(0)
+    for expiry in range(expiries):
+        segment = connection.expect(
+            lambda segment: segment.start == lost,
+            within=TIMEOUT_S * 2**expiry,
+            what=f"timeout {expiry + 1}",
+        )
+    connection.hold(segment)
+    connection.ack()
+
+
+def request(connection: Connection, segments: int) -> None:
+    """Send data to be echoed, as far as the IUT's window and the link's queues allow."""
+    size = connection.segment
+    window = min(connection.iut_window, REQUEST_SEGMENTS * size)
+    for _ in range(segments):
+        if connection.next + size > connection.acked + window:
+            return
+        connection.send_data(size)
+
+
+def echo(connection: Connection, segments: int) -> float:
+    """Send data and take in its echo, acknowledging every segment, until all of it is back.
+
+    Returns the longest time in seconds from a request to its echo.
+    """
+    target = connection.next + segments * connection.segment
+    asked: deque[tuple[int, float]] = deque()
+    slowest = 0.0
+    while True:
+        request(connection, (target - connection.next) // connection.segment)
+        asked.append((connection.next, connection.peer.now()))
+        while asked and asked[0][0] <= connection.delivered:
+            slowest = max(slowest, connection.peer.now() - asked.popleft()[1])
+        if connection.delivered >= connection.next:
+            return slowest
+        segment = connection.next_segment(TIMEOUT_S)
+        if segment is None:
+            raise NotReached(f"only {connection.delivered} octets were echoed")
+        if segment.has_data:
+            connection.hold(segment)
+            connection.ack()

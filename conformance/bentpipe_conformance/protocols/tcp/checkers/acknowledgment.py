@@ -1,0 +1,279 @@
+"""Checkers for robust acknowledgment processing (SNR-ACK)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import takewhile
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import Calm
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
+
+ANSWER_S = 0.2
+"""An acknowledgment that answers an unacceptable segment is not delayed; this is ample."""
+
+
+def _beyond_window(ack: Ack, flow: Flow) -> Sent | None:
+    """A response to ``ack`` with most of a segment beyond every window validly offered."""
+    return next(
+        (
+            s
+            for s in ack.responses
+            if s.end - max(s.start, s.window_edge) > largest_segment(flow) // 2
+        ),
+        None,
+    )
+
+
+def _unaffected(flow: Flow, context: Context, calm: Calm, ack: Ack, what: str) -> Finding:
+    """The finding about an acknowledgment that must have no effect."""
+    outside = _beyond_window(ack, flow)
+    if outside is not None:
+        return context.violated(
+            f"{what} let the sender transmit [{outside.start}, {outside.end}) beyond the offered "
+            f"window, which ends at {outside.window_edge}",
+            outside,
+            ack,
+            expected="no effect",
+            actual=f"data up to {outside.end}",
+        )
+    return calm.judge(ack, what)
+
+
+def _without_blocks(ack: Ack) -> bool:
+    return ack.packet.tcp is not None and not ack.packet.tcp.sack
+
+
+@checker("SNR-ACK-001")
+def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments below una without SACK blocks, outside recovery."""
+    old = [ack for ack in flow.acks if ack.ancient and not ack.rejected and _without_blocks(ack)]
+    if not old:
+        return
+    calm = Calm(flow, context)
+    for ack in old:
+        if calm.at(ack):
+            yield _unaffected(flow, context, calm, ack, f"an old acknowledgment of {ack.ack}")
+
+
+@checker("SNR-ACK-002")
+def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments above snd_max, outside recovery."""
+    beyond = [ack for ack in flow.acks if ack.beyond and not ack.rejected]
+    if not beyond:
+        return
+    calm = Calm(flow, context)
+    for ack in beyond:
+        if not calm.at(ack):
+            continue
+        jump = next((sent for sent in ack.responses if sent.start > sent.max), None)
+        if jump is not None:
+            yield context.violated(
+                f"after an acknowledgment of unsent data the sender went on at {jump.start}, "
+                f"leaving out what begins at {jump.max}",
+                jump,
+                ack,
+                expected="no effect",
+                actual=f"data from {jump.start}",
+            )
+        else:
+            what = f"an acknowledgment of {ack.ack}, beyond what was sent,"
+            yield _unaffected(flow, context, calm, ack, what)
+
+
+@checker("SNR-ACK-003")
+def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first acknowledgment above snd_max (later ones may be rate-limited)."""
+    ack = next((ack for ack in flow.acks if ack.beyond and not ack.rejected), None)
+    if ack is None:
+        return
+    # What leaves after another arrival may be the answer to that.
+    following = next(
+        (p.time for p in flow.packets if not p.outgoing and p.time > ack.time),
+        flow.packets[-1].time,
+    )
+    limit = min(ack.time + ANSWER_S + context.timing_error, following)
+    answer = next((r for r in flow.replies if ack.time <= r.time <= limit), None)
+    if answer is not None:
+        yield context.holds(f"the acknowledgment of {ack.ack} was answered", answer, ack)
+    elif following > ack.time + REACTION_S + context.timing_error:
+        yield context.violated(
+            f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered",
+            ack,
+            expected="an acknowledgment",
+            actual="nothing",
+        )
+
+
+def _judge_growth(
+    flow: Flow, context: Context, exercising: list[Ack], least: int, what: str
+) -> Iterator[Finding]:
+    """Compare what is outstanding with the initial window and what has been acknowledged.
+
+    Judged until something is held or retransmitted, for then other rules decide. A sender may
+    count in octets or in segments: only one that exceeds both bounds is at fault.
+    """
+    new = list(takewhile(lambda sent: not (sent.retransmission or sent.sacked), flow.sent))
+    exercising = [ack for ack in exercising if new and ack.time <= new[-1].time]
+    if len(exercising) < least:
+        return
+    first_ack = next(ack.time for ack in flow.acks if ack.advance)
+    initial = sum(sent.time < first_ack for sent in new)
+    declared = int(context.ics.get("initial_window_segments") or 0)
+    segments = max(initial, int(context.permitted("initial_segments")), declared)
+    segments += int(context.permitted("slack_segments"))
+    ends = [sent.end for sent in new]
+    for count, sent in enumerate(new, 1):
+        acknowledged = bisect_right(ends, sent.una)
+        too_many = count - acknowledged > segments + acknowledged
+        allowed = segments * largest_segment(flow) + sent.una
+        if sent.time >= exercising[0].time and too_many and sent.end - sent.una > allowed:
+            if context.ics.get("congestion_control") not in context.permitted("exempt"):
+                yield context.violated(
+                    f"{sent.end - sent.una} octets were outstanding after {sent.una} had been "
+                    f"acknowledged by {what}",
+                    sent,
+                    exercising[0],
+                    expected=f"at most {allowed} octets",
+                    actual=f"{sent.end - sent.una} octets",
+                )
+            return
+    yield context.holds(f"{what} opened the window by what they covered at most", exercising[-1])
+
+
+def _before_loss(flow: Flow) -> list[Ack]:
+    loss = next((sent.time for sent in flow.sent if sent.retransmission), float("inf"))
+    return [ack for ack in flow.acks if ack.advance and ack.time < loss]
+
+
+@checker("SNR-ACK-004")
+def split_acknowledgments_gain_nothing(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by at least eight acknowledgments before a loss that end within a segment."""
+    boundaries = {sent.end for sent in flow.sent}
+    split = [ack for ack in _before_loss(flow) if ack.ack not in boundaries]
+    yield from _judge_growth(flow, context, split, 8, "split acknowledgments")
+
+
+@checker("SNR-ACK-005")
+def stretch_acknowledgments_are_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments of three segments and more before a loss."""
+    stretch = [ack for ack in _before_loss(flow) if ack.advance >= 3 * largest_segment(flow)]
+    yield from _judge_growth(flow, context, stretch, 1, "stretch acknowledgments")
+
+
+@checker("SNR-ACK-006")
+def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by runs of at least three stretch acknowledgments before a loss.
+
+    Too little counts against the sender only when each acknowledgment of the run released a full
+    segment at once and left more waiting: else it may have had nothing to send, or pace what it
+    sends.
+    """
+    share = context.permitted("least_share")
+    may_shrink = context.ics.get("congestion_control") in context.permitted("exempt")
+    rtt = minimum_rtt(flow)
+    for run in _stretch_runs(flow):
+        acknowledged = sum(ack.advance for ack in run)
+        at_once = sum(sent.end - sent.start for ack in run for sent in ack.responses)
+        eager = all(any(s.payload == largest_segment(flow) for s in ack.responses) for ack in run)
+        eager = eager and never_short_of_data(flow, (s for ack in run for s in ack.responses))
+        if eager and at_once < share * acknowledged and not may_shrink:
+            yield context.violated(
+                f"{len(run)} acknowledgments of {acknowledged} octets released {at_once} octets",
+                *run,
+                expected=f"about as much, at least {share * acknowledged:.0f} octets",
+                actual=f"{at_once} octets",
+            )
+            continue
+        until = run[-1].time + rtt
+        released = sum(s.end - s.start for s in flow.between(run[0].time, until) if s.new)
+        if released >= share * acknowledged:
+            yield context.holds(
+                f"{len(run)} acknowledgments of {acknowledged} octets released {released} octets",
+                run[0],
+            )
+
+
+def _stretch_runs(flow: Flow) -> Iterator[list[Ack]]:
+    run: list[Ack] = []
+    for ack in _before_loss(flow):
+        if ack.advance >= 3 * largest_segment(flow) and ack.window_edge - ack.max >= ack.advance:
+            run.append(ack)
+            continue
+        if len(run) >= 3:
+            yield run
+        run = []
+    if len(run) >= 3:
+        yield run
+
+
+@checker("SNR-ACK-007")
+def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by runs of at least six duplicates that report nothing new."""
+    rtt = minimum_rtt(flow)
+    run: list[Ack] = []
+    for ack in flow.acks:
+        if ack.duplicate and not ack.newly_sacked and not ack.blocks:
+            run.append(ack)
+            continue
+        if len(run) >= 6:
+            yield _judge_storm(run, rtt, context)
+        run = []
+    if len(run) >= 6:
+        yield _judge_storm(run, rtt, context)
+
+
+def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
+    sent = [item for ack in run for item in ack.responses]
+    last: dict[int, Sent] = {}
+    for item in sent:
+        before = last.get(item.start)
+        if item.retransmission and before is not None and item.time - before.time < 0.9 * rtt:
+            return context.violated(
+                f"{len(run)} duplicates made the sender retransmit offset {item.start} again after "
+                f"{item.time - before.time:.3f} s",
+                item,
+                before,
+                expected="one retransmission of a segment per round trip",
+                actual="two within a round trip",
+            )
+        if item.retransmission:
+            last[item.start] = item
+    if len(sent) > 2 * len(run) + 2:
+        return context.violated(
+            f"{len(run)} duplicates released {len(sent)} segments",
+            run[-1],
+            *sent[-3:],
+            expected=f"at most {2 * len(run) + 2} segments",
+            actual=f"{len(sent)} segments",
+        )
+    return context.holds(f"{len(run)} duplicates released {len(sent)} segments", run[-1])
+
+
+@checker("SNR-ACK-008")
+def acknowledgment_of_unacceptable_segment_is_ignored(
+    flow: Flow, context: Context
+) -> Iterator[Finding]:
+    """Exercised by segments beyond the receive window that acknowledge or offer more."""
+    tester = flow.handshake.tester
+    if tester is None or tester.tcp is None or not any(ack.rejected for ack in flow.acks):
+        return
+    calm = Calm(flow, context)
+    replies = iter(flow.replies)
+    reply = next(replies, None)
+    edge = reference = 0
+    for ack in flow.acks:
+        while reply is not None and reply.time <= ack.time:
+            edge, reference = max(edge, reply.window_edge), reply.ack
+            reply = next(replies, None)
+        if not ack.rejected or ack.packet.tcp is None or ack.beyond:
+            continue
+        near = tester.tcp.seq + 1 + reference
+        ahead = (ack.packet.tcp.seq - near + MODULUS // 2) % MODULUS - MODULUS // 2
+        if reference + ahead > edge and calm.at(ack):
+            what = f"a segment {reference + ahead - edge} octets beyond the receive window"
+            yield _unaffected(flow, context, calm, ack, what)

@@ -1,0 +1,124 @@
+"""Checkers for what a timeout sends and how the sender goes on from there (SNR-RTO)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.aftermath import read_aftermaths
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Arrival, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, read_expiries
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+
+@checker("SNR-RTO-007")
+def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every timeout."""
+    timeouts = {
+        id(item.sent): item
+        for item in read_expiries(flow, acts_at_once(context.ics))
+        if item.certain
+    }
+    current: Expiry | None = None
+    edge = 0
+    for event in flow.events:
+        if isinstance(event, Ack | Arrival):
+            if current is not None:
+                yield context.holds("one segment was sent on the timeout", current.sent)
+            current = None
+        elif isinstance(event, Sent):
+            if id(event) in timeouts:
+                current = timeouts[id(event)]
+                edge = event.start + max(largest_segment(flow), event.end - event.start)
+            elif current is not None and (event.end > edge or event.start < current.sent.start):
+                yield context.violated(
+                    f"offset {event.start} was sent as well, "
+                    f"{event.time - current.sent.time:.3f} s after the timeout",
+                    event,
+                    current.sent,
+                    expected="one segment until something arrives or the timer expires again",
+                    actual=f"also offsets {event.start} to {event.end}",
+                )
+                current = None
+
+
+@checker("SNR-RTO-008")
+def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every retransmission after a silence too long for any other mechanism."""
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+        sent = expiry.sent
+        if expiry.certain:
+            yield context.holds(f"the timeout retransmitted offset {sent.start}", sent)
+            continue
+        silent = min(expiry.since_arrival, sent.since_sent)
+        # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
+        probe = sent.end >= expiry.max and flow.handshake.sack and expiry.rank == 1
+        if expiry.head or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
+            continue
+        yield context.violated(
+            f"the timer retransmitted offset {sent.start} while {sent.una} is outstanding",
+            sent,
+            expected=f"the segment at offset {sent.una}",
+            actual=f"the segment at offset {sent.start}",
+        )
+
+
+@checker("SNR-RTO-009")
+def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by whatever an acknowledgment clocks out after a timeout."""
+    segment = largest_segment(flow)
+    by_octets = context.permitted("counts", "octets") == "octets"
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+        for step in aftermath.steps:
+            growth = step.delivered if by_octets else step.acks * segment
+            # One segment of grace: a sender that counts segments may round each one up.
+            limit = 2 * segment + growth
+            if step.pipe > limit:
+                yield context.violated(
+                    f"{step.pipe} octets are in the network after {step.acks} acknowledgments "
+                    "since the timeout",
+                    step.sent,
+                    aftermath.expiry.sent,
+                    expected=f"at most {limit} octets",
+                    actual=f"{step.pipe} octets",
+                )
+                break
+        else:
+            if any(step.acks for step in aftermath.steps):
+                yield context.holds(
+                    "slow start began with one segment", aftermath.steps[0].sent,
+                    aftermath.expiry.sent,
+                )  # fmt: skip
+
+
+@checker("SNR-RTO-012")
+def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by an acknowledgment below recover that empties the network."""
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+        rtt = aftermath.expiry.longest_rtt
+        for reaction in aftermath.reactions:
+            ack = reaction.ack
+            if ack.ack >= aftermath.recover or ack.window_edge < ack.ack + largest_segment(flow):
+                continue
+            if ack.responses:
+                yield context.holds(
+                    f"the acknowledgment of {ack.ack} was answered by offset "
+                    f"{ack.responses[0].start}",
+                    ack.responses[0],
+                    ack,
+                )
+                continue
+            following = next((s for s in flow.sent if s.time > ack.time), None)
+            arrived = next((a for a in flow.acks if a.time > ack.time), None)
+            until = following.time if following else flow.horizon
+            disturbed = arrived is not None and arrived.time < until
+            if reaction.pipe == 0 and not disturbed and until - ack.time > max(rtt, 0.1):
+                yield context.violated(
+                    f"the acknowledgment of {ack.ack} was answered by nothing, although data "
+                    f"up to {aftermath.recover} was missing",
+                    ack,
+                    *([following] if following else []),
+                    expected="the next missing segment at once",
+                    actual=f"nothing for {until - ack.time:.2f} s",
+                )

@@ -1,0 +1,345 @@
+"""Checkers for entering fast retransmit (SNR-FR-001 to SNR-FR-008)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    ROUND_TRIP_SHARE,
+    Moment,
+    acts_at_once,
+    answer_window,
+    reaction,
+    read_moments,
+)
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 step 2."""
+
+REORDERING_WINDOW_SHARE = 0.2
+"""Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
+
+
+def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether Early Retransmit (RFC 5827) may apply."""
+    below = int(context.permitted("early_retransmit_below_segments", 0))
+    return m.ack.flight < below * largest_segment(flow)
+
+
+@checker("SNR-FR-001")
+def no_fast_retransmit_before_the_third_duplicate(
+    flow: Flow, context: Context
+) -> Iterator[Finding]:
+    """Exercised by every duplicate below the threshold outside recovery."""
+    if flow.handshake.sack:
+        return
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or not ack.duplicate or ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        if _small_flight(m, flow, context):
+            continue
+        if early := m.retransmissions:
+            yield context.violated(
+                f"offset {early[0].start} was retransmitted on duplicate {ack.duplicates}",
+                early[0],
+                ack,
+                expected="no retransmission before duplicate 3",
+                actual=f"a retransmission on duplicate {ack.duplicates}",
+            )
+        else:
+            yield context.holds(f"no retransmission on duplicate {ack.duplicates}", ack)
+
+
+@checker("SNR-FR-002")
+def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every third duplicate outside recovery and above recover."""
+    needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if ack.beyond:
+            # Whether the sender took it or not, what it takes for duplicates is unknown now.
+            return
+        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD or not m.open or not m.pure:
+            continue
+        if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
+            continue
+        if needs_sack and m.informative < DUPLICATE_THRESHOLD:
+            continue
+        if ack.ack == 0 and context.permitted("first_octet_exempt", False):
+            continue
+        yield from _answer_to_third(flow, context, m)
+
+
+def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
+    """Whether an acknowledgment made the retransmission needless before it was due.
+
+    A sender that paces may hold it back that long.
+    """
+    at_once = acts_at_once(context.ics)
+    due = REACTION_S + context.timing_error if at_once else answer_window(m.rtt)
+    return any(
+        later.ack > m.ack.ack and m.ack.time < later.time <= m.ack.time + due for later in flow.acks
+    )
+
+
+def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+    ack = m.ack
+    repeats = [
+        s for s in flow.between(ack.time, ack.time + answer_window(m.rtt)) if s.retransmission
+    ]
+    first = repeats[0] if repeats else None
+    took = reaction(m, first, context.ics, context.timing_error)
+    expected = f"a retransmission of offset {ack.ack}"
+    if first is not None and took == "unclear":
+        yield context.unclear(
+            f"offset {first.start} was retransmitted {first.time - ack.time:.3f} s after the third "
+            "duplicate, which pacing or a busy bed could explain",
+            first,
+            ack,
+        )
+    elif first is None or took == "late":
+        if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
+            return
+        if first is None and _arrived_meanwhile(flow, context, m):
+            return
+        episode = next((e for e in context.episodes if e.first.time >= ack.time), None)
+        yield context.violated(
+            f"the third duplicate for offset {ack.ack} started no fast retransmit",
+            ack,
+            *([episode.first] if episode else []),
+            expected=expected,
+            actual="nothing was retransmitted" if episode is None
+            else f"offset {episode.first.start} was retransmitted "
+            f"{episode.first.time - ack.time:.3f} s later ({episode.cause.value})",
+        )  # fmt: skip
+    elif first.start != ack.ack:
+        yield context.violated(
+            f"the third duplicate for offset {ack.ack} made offset {first.start} leave first",
+            first,
+            ack,
+            expected=expected,
+            actual=f"a retransmission of offset {first.start}",
+        )
+    else:
+        yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
+
+
+@checker("SNR-FR-003")
+def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments outside recovery that newly report held data."""
+    if not flow.handshake.sack:
+        return
+    kinds = context.permitted("evidence", [])
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
+            continue
+        if ack.ack < m.shadow:
+            continue
+        # Only the first starts recovery; what the same acknowledgment brings further is part of it.
+        early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
+        if early:
+            held = sum(right - left for left, right in ack.sacked)
+            yield context.violated(
+                f"offset {early[0].start} was retransmitted with {held} octets reported held above "
+                f"it after {ack.duplicates} duplicates",
+                early[0],
+                ack,
+                expected="no retransmission on this evidence",
+                actual="a retransmission",
+            )
+        elif not m.retransmissions and not _evidence(None, m, flow, kinds):
+            yield context.holds(
+                f"no retransmission with {sum(b - a for a, b in ack.sacked)} octets held", ack
+            )
+
+
+def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> bool:
+    """Whether the segment that ``sent`` repeats may be considered lost when it leaves.
+
+    When nothing was sent, the question is about the segment at the acknowledgment number.
+    """
+    start, time = (m.ack.ack, m.ack.time) if sent is None else (sent.start, sent.time)
+    above = [(max(a, start), b) for a, b in m.ack.sacked if b > start]
+    tests: dict[str, Callable[[], bool]] = {
+        "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
+        "octets": lambda: sum(b - a for a, b in above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
+        "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
+        "distance": lambda: bool(above) and above[-1][1] > start + 3 * flow.segment,
+        "time": lambda: _overdue(start, time, above, m, flow),
+    }
+    return any(tests[kind]() for kind in kinds)
+
+
+def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:
+    """Whether RFC 8985 may consider the segment at ``start`` lost at ``time``.
+
+    It may once the segment has been on its way longer, by a reordering window, than the newest of
+    the held segments was.
+    """
+    before = [s for s in flow.sent if s.packet.number < m.ack.packet.number]
+    own = max((s.time for s in before if s.start <= start < s.end), default=None)
+    newest = max((s.time for s in before if any(a <= s.start < b for a, b in held)), default=None)
+    if own is None or newest is None:
+        return False
+    return (time - own) - (m.ack.time - newest) >= REORDERING_WINDOW_SHARE * m.rtt
+
+
+@checker("SNR-FR-004")
+def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by repeats of which at least one raises the window."""
+    windows: dict[int, bool] = {}
+    last = -1
+    for ack in flow.acks:
+        bare = ack.packet.tcp is not None and not ack.packet.tcp.length
+        windows[id(ack)] = bare and 0 <= last < ack.window
+        if ack.acceptable:
+            last = ack.window
+    yield from _not_counted(flow, context, lambda ack: windows[id(ack)], "window update")
+
+
+@checker("SNR-FR-005")
+def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by repeats of which at least one carries data."""
+
+    def carries_data(ack: Ack) -> bool:
+        return ack.packet.tcp is not None and ack.packet.tcp.length > 0
+
+    yield from _not_counted(flow, context, carries_data, "segment with data")
+
+
+def _not_counted(
+    flow: Flow, context: Context, kind: Callable[[Ack], bool], name: str
+) -> Iterator[Finding]:
+    """Repeats that only together with segments of a kind reach the threshold."""
+    seen = 0
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or ack.advance or m.repeats <= 1:
+            seen = 0
+        if m.episode or not ack.acceptable or ack.advance or not ack.flight or ack.sacked:
+            continue
+        seen += kind(ack)
+        if not seen or ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        if ack.flight < 4 * largest_segment(flow) or seen + ack.duplicates < DUPLICATE_THRESHOLD:
+            continue
+        count = f"{ack.duplicates} duplicates and {seen} times a {name}"
+        if counted := m.retransmissions:
+            yield context.violated(
+                f"offset {counted[0].start} was retransmitted after {count}",
+                counted[0],
+                ack,
+                expected=f"a {name} is not counted as a duplicate",
+                actual="a fast retransmit",
+            )
+        else:
+            yield context.holds(f"no retransmission after {count}", ack)
+
+
+@checker("SNR-FR-006")
+def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicates during a recovery that acknowledgments started."""
+    repeated: dict[int, Sent] = {}
+    current: Episode | None = None
+    rescues = 0
+    for m in read_moments(flow, context.episodes):
+        episode = m.episode
+        if episode is None or not episode.fast or m.disturbed:
+            continue
+        if episode is not current:
+            current = episode
+            rescues = context.permitted("rescue_retransmissions") if flow.handshake.sack else 0
+            repeated = {
+                sent.start: sent
+                for sent in episode.retransmissions
+                if sent.packet.number < m.ack.packet.number
+            }
+        again = None
+        for sent in m.retransmissions:
+            before = repeated.get(sent.start)
+            repeated[sent.start] = sent
+            if before is None or _permitted_repeat(before, sent, m, context):
+                continue
+            if rescues:
+                rescues -= 1
+                continue
+            again = before, sent
+        if again is not None:
+            before, sent = again
+            yield context.violated(
+                f"offset {sent.start} was retransmitted again {sent.time - before.time:.3f} s "
+                "after its retransmission, on an acknowledgment that cannot tell its loss",
+                sent,
+                before,
+                m.ack,
+                expected="one retransmission of the segment in this recovery phase",
+                actual="a second one",
+            )
+        elif m.ack.duplicate:
+            yield context.holds("a further duplicate repeated no retransmission", m.ack)
+
+
+def _permitted_repeat(before: Sent, sent: Sent, m: Moment, context: Context) -> bool:
+    enough = sent.time - before.time >= ROUND_TRIP_SHARE * m.rtt
+    return bool(context.permitted("repeat_after_round_trip")) and enough
+
+
+@checker("SNR-FR-007")
+def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicates of which three came in all, but not in a row."""
+    if flow.handshake.sack:
+        return
+    total = 0
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode:
+            total = 0
+            continue
+        if not ack.duplicate:
+            continue
+        total += 1
+        if ack.duplicates >= DUPLICATE_THRESHOLD or total < DUPLICATE_THRESHOLD:
+            continue
+        if _small_flight(m, flow, context):
+            continue
+        count = f"duplicate {ack.duplicates} in a row, {total} in all"
+        if counted := m.retransmissions:
+            yield context.violated(
+                f"offset {counted[0].start} was retransmitted on {count}",
+                counted[0],
+                ack,
+                expected="no retransmission: the count restarts with every new acknowledgment",
+                actual="a fast retransmit",
+            )
+        else:
+            yield context.holds(f"no retransmission on {count}", ack)
+
+
+@checker("SNR-FR-008")
+def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three repeats that report nothing, outside recovery."""
+    if not flow.handshake.sack:
+        return
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode or not ack.duplicate or ack.sacked:
+            continue
+        if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * largest_segment(flow):
+            continue
+        if counted := m.retransmissions:
+            yield context.violated(
+                f"offset {counted[0].start} was retransmitted on repetition {ack.duplicates} of an "
+                "acknowledgment that reports nothing held",
+                counted[0],
+                ack,
+                expected="no recovery without new SACK information",
+                actual="a fast retransmit",
+            )
+        else:
+            yield context.holds(f"no retransmission on repetition {ack.duplicates}", ack)

@@ -1,0 +1,179 @@
+"""Checkers for limited transmit (SNR-LT)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    SLUGGISH_S,
+    Moment,
+    acts_at_once,
+    reaction,
+    read_moments,
+)
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, more_waited
+
+
+def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
+    """First and second duplicates in a row outside recovery."""
+    for m in read_moments(flow, context.episodes):
+        if m.episode is None and m.ack.duplicate and m.ack.duplicates <= 2 and m.pure:
+            yield m
+
+
+def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether only the congestion window can have held the sender down before.
+
+    It has if the last new acknowledgments clocked out full segments and left more waiting. The one
+    that ends a recovery may leave slack on purpose, to avoid a burst.
+    """
+    if m.last_advance is None:
+        return False
+    ends = {id(episode.end) for episode in context.episodes}
+    at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
+    before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
+    sent = [[s for s in ack.responses if s.new] for ack in before]
+    return (
+        not any(id(ack) in ends for ack in before)
+        and all(sent)
+        and all(s.payload >= largest_segment(flow) for segments in sent for s in segments)
+        and all(more_waited(flow, segments[-1]) for segments in sent)
+    )
+
+
+@checker("SNR-LT-001")
+def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the second duplicate of a sender with data and room.
+
+    One that coalesces more than two segments may hold these two back with others, and Nagle's rule
+    holds back what does not fill a segment.
+    """
+    if not acts_at_once(context.ics) or _held_back(flow, context) > 1:
+        return
+    fresh = [sent for sent in flow.sent if sent.new]
+    new: list[Sent] = []
+    for m in _early_duplicates(flow, context):
+        ack = m.ack
+        if ack.duplicates == 1:
+            new = []
+        new += [sent for sent in ack.responses if sent.new]
+        informed = not flow.handshake.sack or m.informative == 2
+        room = m.window_edge - ack.max >= largest_segment(flow)
+        if ack.duplicates != 2 or not (m.open and informed and room):
+            continue
+        if not _window_limited_before(m, flow, context):
+            continue
+        late = next((s for s in flow.between(ack.time, ack.time + SLUGGISH_S) if s.new), None)
+        if new:
+            yield context.holds("the first two duplicates sent new data", ack, *new)
+        elif late and reaction(m, late, context.ics, context.timing_error) == "unclear":
+            yield context.unclear(
+                f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
+            )
+        elif _full_segment_waited(flow, fresh, ack):
+            yield context.violated(
+                "the first two duplicates sent no new data",
+                ack,
+                expected=f"new data, for which the receiver's window has "
+                f"{m.window_edge - ack.max} octets",
+                actual="nothing new was sent",
+            )
+
+
+def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
+    """Whether the first new data after an acknowledgment fills a segment."""
+    following = fresh[bisect_right(fresh, ack.time, key=lambda sent: sent.time) :][:1]
+    return any(sent.payload >= largest_segment(flow) for sent in following)
+
+
+@checker("SNR-LT-002")
+def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates of a sender that had filled its window."""
+    if not acts_at_once(context.ics):
+        return
+    segments = int(context.permitted("segments", 2))
+    held_back = _held_back(flow, context) if context.permitted("deferral", False) else 0
+    sent_before = 0
+    for m in _early_duplicates(flow, context):
+        ack = m.ack
+        if ack.duplicates == 1:
+            sent_before = 0
+        octets = sum(sent.end - sent.start for sent in m.new_data)
+        sent_before += octets
+        if not _window_limited_before(m, flow, context):
+            continue
+        if sent_before > (segments + held_back) * largest_segment(flow) and octets:
+            yield context.violated(
+                f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
+                m.new_data[-1],
+                ack,
+                expected=f"at most {segments} segments of {largest_segment(flow)} octets, besides "
+                f"{held_back} held back before",
+                actual=f"{sent_before} octets",
+            )
+        else:
+            yield context.holds(
+                f"{sent_before} new octets were sent by duplicate {ack.duplicates}", ack
+            )
+
+
+def _held_back(flow: Flow, context: Context) -> int:
+    """Segments the sender may have held back to send them together.
+
+    A sender that hands several segments at once to the layer below waits until it may send them
+    all; what it sends on ordinary acknowledgments shows how many those are.
+    """
+    ends = {id(episode.end) for episode in context.episodes}
+    bursts = [
+        sum(sent.new for sent in ack.responses)
+        for ack in flow.acks
+        if 0 < ack.advance <= 2 * largest_segment(flow) and id(ack) not in ends
+    ]
+    return max(max(bursts, default=1) - 1, 0)
+
+
+@checker("SNR-LT-003")
+def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates while the receiver's window is full."""
+    for m in _early_duplicates(flow, context):
+        if m.window_edge - m.ack.max >= largest_segment(flow) or not m.ack.flight:
+            continue
+        beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
+        if beyond:
+            yield context.violated(
+                f"duplicate {m.ack.duplicates} sent data up to offset {beyond[-1].end}",
+                beyond[-1],
+                m.ack,
+                expected=f"no data beyond offset {m.window_edge}",
+                actual=f"{beyond[-1].end - m.window_edge} octets beyond the window",
+            )
+        else:
+            yield context.holds(
+                f"duplicate {m.ack.duplicates} sent nothing beyond the full window", m.ack
+            )
+
+
+@checker("SNR-LT-004")
+def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first two duplicates that report nothing although SACK was negotiated."""
+    if not flow.handshake.sack or not acts_at_once(context.ics):
+        return
+    for m in _early_duplicates(flow, context):
+        room = m.window_edge - m.ack.max >= largest_segment(flow)
+        if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
+            continue
+        if new := m.new_data:
+            yield context.violated(
+                f"duplicate {m.ack.duplicates} reports nothing held, but sent new data",
+                new[0],
+                m.ack,
+                expected="no new data without new SACK information",
+                actual=f"{sum(sent.payload for sent in new)} new octets",
+            )
+        else:
+            yield context.holds(
+                f"duplicate {m.ack.duplicates}, which reports nothing held, sent no new data", m.ack
+            )

@@ -1,0 +1,341 @@
+"""Checkers for the recovery phase (SNR-REC) other than its window."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    ROUND_TRIP_SHARE,
+    Moment,
+    acts_at_once,
+    answer_window,
+    disturbed_at,
+    reaction,
+    read_moments,
+)
+from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
+
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 step 2."""
+
+LONGEST_TIMEOUT_S = 30.0
+"""No sane retransmission timeout before back-off, even over a satellite, is longer."""
+
+
+def _in_fast_recovery(flow: Flow, context: Context) -> Iterator[tuple[Moment, Episode]]:
+    """Acknowledgments during recoveries that acknowledgments started, the ending one left out."""
+    for m in read_moments(flow, context.episodes):
+        episode = m.episode
+        if episode is None or not episode.fast or episode.end is m.ack or m.disturbed:
+            continue
+        if m.ack.acceptable:
+            yield m, episode
+
+
+@checker("SNR-REC-001")
+def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by partial acknowledgments without SACK."""
+    if flow.handshake.sack:
+        return
+    for m, episode in _in_fast_recovery(flow, context):
+        ack = m.ack
+        if not ack.advance or any(
+            sent.start == ack.ack and sent.packet.number < ack.packet.number
+            for sent in episode.retransmissions
+        ):
+            continue
+        if not context.permitted("every_partial") and not _earned(m, episode):
+            continue
+        if context.permitted("every_partial"):
+            yield from _answer_at_once(flow, context, m)
+        else:
+            yield from _answer_in_time(flow, context, m)
+
+
+def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+    ack = m.ack
+    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    took = reaction(m, answer, context.ics, context.timing_error)
+    if answer is not None and took == "at once":
+        yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
+    elif answer is not None and took == "unclear":
+        delay = answer.time - ack.time
+        yield context.unclear(
+            f"offset {ack.ack} was retransmitted {delay:.3f} s later", answer, ack
+        )
+    elif ack.responses or flow.packets[-1].time >= ack.time + REACTION_S:
+        yield _unanswered(context, ack, answer, "at once")
+
+
+def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+    """Proportional rate reduction may leave the answer to the next acknowledgments."""
+    ack = m.ack
+    third: Ack | None = None
+    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    for following in flow.acks[at : at + 50]:
+        if following.advance or following.duplicates >= DUPLICATE_THRESHOLD:
+            third = None if following.advance else following
+            break
+    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    if answer is not None and (third is None or answer.packet.number < third.packet.number):
+        yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
+    elif third is not None and acts_at_once(context.ics):
+        yield _unanswered(context, ack, answer, "before its third duplicate")
+
+
+def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
+    """The retransmission of the segment that an acknowledgment asks for."""
+    return next(
+        (
+            sent
+            for sent in flow.between(ack.time, until)
+            if sent.retransmission and sent.start == ack.ack
+        ),
+        None,
+    )
+
+
+def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
+    delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
+    return context.violated(
+        f"the partial acknowledgment of offset {ack.ack} brought no retransmission {when}",
+        ack,
+        *ack.responses,
+        expected=f"a retransmission of offset {ack.ack} {when}",
+        actual=f"it was retransmitted {delay}",
+    )
+
+
+def _earned(m: Moment, episode: Episode) -> bool:
+    """Whether a retransmission, not a late original, brought a partial acknowledgment."""
+    return any(
+        sent.start == m.ack.una and m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt
+        for sent in episode.retransmissions
+    )
+
+
+@checker("SNR-REC-003")
+def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by third duplicates after a timeout, for a segment retransmitted since."""
+    every_timeout = context.permitted("timeout_records_recover")
+    if not acts_at_once(context.ics):
+        return
+    if every_timeout and (flow.handshake.sack or flow.handshake.timestamps):
+        return
+    for m in read_moments(flow, context.episodes):
+        ack, episode = m.ack, m.episode
+        if episode is None or episode.fast or not ack.duplicate or ack.duplicates != 3:
+            continue
+        if ack.ack >= (m.recover if every_timeout else m.fast_recover):
+            continue
+        if _heuristic_permits(m, flow, context):
+            continue
+        if not any(
+            sent.start == ack.ack and sent.packet.number < ack.packet.number
+            for sent in episode.retransmissions
+        ):
+            continue
+        again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        if again:
+            yield context.violated(
+                f"offset {ack.ack} was fast retransmitted below recover after a timeout",
+                again[0],
+                ack,
+                episode.first,
+                expected="no fast retransmit of a segment retransmitted since the timeout",
+                actual="one more retransmission",
+            )
+        else:
+            yield context.holds(
+                f"the third duplicate of offset {ack.ack} started nothing", ack, episode.first
+            )
+
+
+def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether RFC 6582 section 4.1 may take the duplicates for a loss."""
+    jump = m.last_advance.advance if m.last_advance is not None else 0
+    return jump <= int(context.permitted("heuristic_segments", 0)) * largest_segment(flow)
+
+
+@checker("SNR-REC-004")
+def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three duplicates of the acknowledgment that ended a recovery at recover."""
+    enters = context.permitted("enter_at_recover")
+    if enters and not acts_at_once(context.ics):
+        return
+    if not enters and (flow.handshake.sack or flow.handshake.timestamps):
+        return
+    ended = {
+        id(e.end): e
+        for e in context.episodes
+        if e.fast and e.end is not None and disturbed_at(e) == math.inf
+    }
+    for m in read_moments(flow, context.episodes):
+        ack = m.ack
+        if m.episode is not None or not ack.duplicate or ack.duplicates != 3 or not m.pure:
+            continue
+        episode = ended.get(id(m.last_advance))
+        if episode is None or ack.ack != episode.recover or ack.ack < m.recover:
+            continue
+        if not enters and _heuristic_permits(m, flow, context):
+            continue
+        again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        if not again and any(s.retransmission and s.start == ack.ack for s in ack.responses):
+            # That may be a timeout's doing.
+            continue
+        entered = f"offset {ack.ack}, exactly recover, was fast retransmitted"
+        ignored = f"the third duplicate of offset {ack.ack}, exactly recover, started nothing"
+        if bool(again) == bool(enters):
+            yield context.holds(entered if again else ignored, ack, *again)
+        else:
+            yield context.violated(
+                entered if again else ignored,
+                *again,
+                ack,
+                expected="a fast retransmit" if enters else "no fast retransmit",
+                actual="a fast retransmit" if again else "none",
+            )
+
+
+@checker("SNR-REC-007")
+def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments during recovery that cause something to be sent."""
+    per_ack = context.permitted("retransmissions")
+    per_duplicate = context.permitted("segments_per_duplicate")
+    sack = flow.handshake.sack
+    if not acts_at_once(context.ics):
+        return
+    for m, _ in _in_fast_recovery(flow, context):
+        repeats, new = m.retransmissions, m.new_data
+        if not repeats and not new:
+            continue
+        octets = sum(sent.end - sent.start for sent in (*repeats, *new))
+        what = f"{len(repeats)} retransmissions and {len(new)} new segments"
+        if per_ack is not None:
+            both = sack and bool(repeats) and bool(new) and data_waited(flow, m.ack)
+            broken = len(repeats) > per_ack or both
+            expected = "one retransmission" + (", or new data instead" if sack else "")
+        elif sack or not m.ack.duplicate:
+            continue
+        else:
+            broken = octets > per_duplicate * largest_segment(flow)
+            expected = f"at most {per_duplicate} segments"
+        if broken and _answers_may_be_bunched(flow, m.ack, context.timing_error):
+            yield context.unclear(
+                f"{what} left after acknowledgments closer together than the bed can tell apart",
+                m.ack,
+                *repeats,
+                *new,
+            )
+        elif broken:
+            yield context.violated(
+                f"one acknowledgment caused {what}",
+                *repeats,
+                *new,
+                m.ack,
+                expected=f"{expected} per acknowledgment",
+                actual=what,
+            )
+        else:
+            yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
+
+
+def _answers_may_be_bunched(flow: Flow, ack: Ack, timing_error: float) -> bool:
+    """Whether unanswered acknowledgments arrived so shortly before that this answers them too.
+
+    On a busy wall clock a sender takes several arrivals in at once, and the capture shows its
+    answers behind the last of them.
+    """
+    at = bisect_left(flow.acks, ack.time, key=lambda item: item.time)
+    earlier = flow.acks[at - 1] if at else None
+    return earlier is not None and ack.time - earlier.time <= timing_error and not earlier.responses
+
+
+@checker("SNR-REC-008")
+def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by segments that stay unacknowledged a round trip after their retransmission."""
+    rtt = minimum_rtt(flow)
+    repeated: dict[int, Sent] = {}
+    timeouts = una = 0
+    for event in flow.events:
+        if isinstance(event, Ack):
+            una = max(una, event.ack) if event.acceptable else una
+        if not isinstance(event, Sent) or not event.retransmission:
+            continue
+        before = repeated.get(event.start)
+        repeated[event.start] = event
+        if before is None or event.start != event.una:
+            continue
+        timeouts += event.timed
+        if event.time - before.time >= ROUND_TRIP_SHARE * rtt:
+            yield context.holds(
+                f"offset {event.start} was retransmitted again after "
+                f"{event.time - before.time:.3f} s",
+                event,
+                before,
+            )
+    last = repeated.get(una)
+    if last is None or any(packet.outgoing for packet in flow.resets):
+        return
+    silence = flow.packets[-1].time - last.time
+    if silence > min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S):
+        yield context.violated(
+            f"offset {una} was retransmitted once and then forgotten",
+            last,
+            expected="another retransmission when it stays unacknowledged",
+            actual=f"none in the {silence:.0f} s that followed",
+        )
+
+
+@checker("SNR-REC-009")
+def window_holds_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments during recovery while the receiver's window is full."""
+    for m, _ in _in_fast_recovery(flow, context):
+        beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
+        if beyond:
+            yield context.violated(
+                f"new data up to offset {beyond[-1].end} was sent during recovery",
+                beyond[-1],
+                m.ack,
+                expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
+                actual=f"{beyond[-1].end - m.window_edge} octets beyond",
+            )
+        elif m.window_edge - m.ack.max < largest_segment(flow):
+            yield context.holds("nothing was sent beyond the full window", m.ack)
+
+
+@checker("SNR-REC-010")
+def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first partial acknowledgment of a recovery without SACK."""
+    if flow.handshake.sack or not acts_at_once(context.ics):
+        return
+    rtt = minimum_rtt(flow)
+    for episode in context.episodes:
+        if not episode.fast or not episode.partial_acks or rtt <= 0:
+            continue
+        if disturbed_at(episode) <= episode.partial_acks[0].time:
+            continue
+        partial = episode.partial_acks[0]
+        timeout = episode.interrupted
+        after = episode.acks[-1].time if timeout is None else timeout.first.time
+        if timeout is not None and timeout.cause is Cause.TIMEOUT and timeout.first.timed:
+            waited = timeout.first.time - partial.time
+            if waited < ROUND_TRIP_SHARE * rtt:
+                yield context.violated(
+                    f"the timer expired {waited:.3f} s after the first partial acknowledgment",
+                    timeout.first,
+                    partial,
+                    expected=f"no timeout within the round trip of {rtt:.3f} s",
+                    actual=f"a timeout after {waited:.3f} s",
+                )
+                continue
+        if after - partial.time >= ROUND_TRIP_SHARE * rtt:
+            yield context.holds(
+                "no timeout followed within a round trip of the first partial acknowledgment",
+                partial,
+            )

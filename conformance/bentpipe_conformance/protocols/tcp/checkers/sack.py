@@ -1,0 +1,237 @@
+"""Checkers for which segments a sender with SACK retransmits (SNR-SAK-001 to -006 and -009)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard, read_scoreboard
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 and DupThresh of RFC 6675."""
+
+
+def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard | None:
+    """The flow's scoreboard, None when SACK was not negotiated."""
+    if not flow.handshake.sack:
+        return None
+    return read_scoreboard(flow, context.episodes, context.timing_error)
+
+
+def _repeats(flow: Flow, context: Context) -> list[Repeat]:
+    board = negotiated_scoreboard(flow, context)
+    return board.repeats if board else []
+
+
+def name_of(sent: Sent) -> str:
+    """The segment as a half-open range of offsets."""
+    return f"[{sent.start}, {sent.end})"
+
+
+@checker("SNR-SAK-001")
+def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every retransmission while something is held, timeouts aside."""
+    for repeat in _repeats(flow, context):
+        if repeat.timer or repeat.going_back:
+            continue
+        if repeat.held:
+            yield context.violated(
+                f"{name_of(repeat.sent)} was retransmitted although it was reported held",
+                repeat.sent,
+                expected="retransmissions of what is missing only",
+                actual=f"a retransmission of held data {name_of(repeat.sent)}",
+            )
+        elif repeat.missing:
+            yield context.holds(
+                f"{name_of(repeat.sent)} was missing when retransmitted", repeat.sent
+            )
+
+
+@checker("SNR-SAK-002")
+def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every retransmission of a go-back while something newly reported is held."""
+    for repeat in _repeats(flow, context):
+        if repeat.timer or not repeat.going_back or not repeat.reported:
+            continue
+        if repeat.held:
+            yield context.violated(
+                f"{name_of(repeat.sent)} was retransmitted after a timeout although a report that "
+                "followed the timeout shows it held",
+                repeat.sent,
+                expected="held data is passed over",
+                actual=f"a retransmission of {name_of(repeat.sent)}",
+            )
+        else:
+            yield context.holds(
+                f"{name_of(repeat.sent)} was missing when retransmitted", repeat.sent
+            )
+    yield from _went_past_held_data(flow, context)
+
+
+def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
+    """New data sent while going back, with held data between: the held data was passed over."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    for episode in context.episodes:
+        if episode.fast or episode.end is None:
+            continue
+        acks = [ack for ack in episode.acks if ack.newly_sacked or ack.blocks]
+        new = next((sent for sent in episode.sent if sent.new and sent.sacked), None)
+        if acks and new is not None and acks[0].time <= new.time:
+            yield context.holds("held data was passed over after the timeout", new)
+
+
+@checker("SNR-SAK-003")
+def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every first retransmission of a recovery but the first.
+
+    Once a retransmission turned out needless, the sender may take back what it had found lost.
+    """
+    started: set[int] = set()
+    for repeat in _repeats(flow, context):
+        if repeat.timer or repeat.forgiven or repeat.repeats or repeat.tail:
+            continue
+        if repeat.reordered:
+            continue
+        if repeat.lower is not None:
+            yield context.violated(
+                f"{name_of(repeat.sent)} was retransmitted before the lower hole at {repeat.lower}",
+                repeat.sent,
+                expected=f"the hole at {repeat.lower} first",
+                actual=f"offset {repeat.sent.start} first",
+            )
+            continue
+        episode = next((e for e in context.episodes if e.first.time <= repeat.sent.time and (
+            e.end is None or repeat.sent.time <= e.end.time)), None)  # fmt: skip
+        if episode is not None and id(episode) in started:
+            yield context.holds(f"{name_of(repeat.sent)} was the lowest hole", repeat.sent)
+        if episode is not None:
+            started.add(id(episode))
+
+
+@checker("SNR-SAK-004")
+def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every first retransmission that no timer explains."""
+    for repeat in _repeats(flow, context):
+        sent = repeat.sent
+        if repeat.timer or repeat.forgiven or repeat.repeats:
+            continue
+        if repeat.delivered_later:
+            yield context.holds(f"data sent after {name_of(sent)} had arrived", sent)
+        elif sent.timed:
+            continue
+        elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
+            yield context.holds(f"{repeat.duplicates} duplicates asked for {name_of(sent)}", sent)
+        elif not repeat.tail:
+            yield context.violated(
+                f"{name_of(sent)} was retransmitted although nothing sent after it is known to "
+                "have arrived",
+                sent,
+                expected="something held above it, three duplicates, or a timeout",
+                actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
+            )
+
+
+@checker("SNR-SAK-005")
+def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every first retransmission that no timer explains."""
+    for repeat in _repeats(flow, context):
+        sent = repeat.sent
+        if repeat.timer or repeat.forgiven or repeat.repeats:
+            continue
+        distant = repeat.highest > sent.start + DUPLICATE_THRESHOLD * flow.segment
+        asked = sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD
+        if distant or asked:
+            yield context.holds(f"{name_of(sent)} was eligible", sent)
+        else:
+            yield context.violated(
+                f"{name_of(sent)} was retransmitted, but the receiver holds too little above it",
+                sent,
+                expected="three duplicates, or data held at least three segments beyond",
+                actual=f"duplicates: {repeat.duplicates}; highest held octet: {repeat.highest}",
+            )
+
+
+@checker("SNR-SAK-006")
+def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first retransmission of every recovery that no timeout starts."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    runs = context.permitted("held_runs")
+    octets = context.permitted("held_segments") * flow.segment
+    distance = context.permitted("distance_segments") * flow.segment
+    patience = context.permitted("reordering_rtts") * board.rtt
+    firsts = {id(e.first) for e in context.episodes if e.fast and not e.nested}
+    for number, repeat in enumerate(board.repeats):
+        sent = repeat.sent
+        if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
+            continue
+        if sent.start != sent.una or sent.flight < 4 * largest_segment(flow):
+            continue
+        if (
+            repeat.duplicates >= DUPLICATE_THRESHOLD
+            or repeat.runs >= runs
+            or repeat.above > octets
+            or repeat.highest > sent.start + distance
+        ):
+            yield context.holds(f"recovery began with {repeat.above} octets held", sent)
+        elif repeat.age >= patience:
+            yield context.holds(f"recovery began {repeat.age:.3f} s after the transmission", sent)
+        elif number == 0:
+            # Later, a recovery the packets do not show may have begun where another ended.
+            yield context.violated(
+                f"recovery began after {repeat.duplicates} duplicates with {repeat.above} octets "
+                f"held above {name_of(sent)}",
+                sent,
+                expected="three duplicates, three runs or more than two segments held, or a wait "
+                f"until {patience:.3f} s after the transmission",
+                actual=f"a retransmission {repeat.age:.3f} s after the transmission",
+            )
+
+
+@checker("SNR-SAK-009")
+def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every retransmission in an acknowledgment-driven recovery.
+
+    A rescue retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule
+    1 or 3 may return the same octets once more.
+    """
+    board = negotiated_scoreboard(flow, context)
+    round_trips = context.permitted("repeat_after_rtts")
+    if board is None or (round_trips and not board.rtt):
+        return
+    patience = round_trips * board.rtt
+    episode_of = {id(sent): id(e) for e in context.episodes for sent in e.sent}
+    last: dict[int, int | None] = {}
+    rescued = RangeSet()
+    for repeat in board.repeats:
+        sent = repeat.sent
+        episode = episode_of.get(id(sent))
+        before, last[sent.start] = last.get(sent.start), episode
+        # A recovery that begins anew may begin with a segment the one before it retransmitted.
+        if repeat.timer or repeat.forgiven or (repeat.repeats and before != episode):
+            continue
+        if not repeat.repeats:
+            rescued.remove_below(sent.una)
+            if repeat.tail and sent.end > repeat.highest:
+                rescued.add(sent.start, sent.end)
+            yield context.holds(f"{name_of(sent)} was retransmitted once", sent)
+        elif patience and repeat.repeats == 1 and rescued.covers(sent.start, sent.end):
+            yield context.holds(f"{name_of(sent)} was retransmitted once after a rescue", sent)
+        elif patience and (repeat.tail or repeat.age >= patience - context.timing_error):
+            yield context.holds(f"{name_of(sent)} was retransmitted again with reason", sent)
+        else:
+            yield context.violated(
+                f"{name_of(sent)} was retransmitted again after {repeat.age:.3f} s",
+                sent,
+                expected="no second retransmission before a timeout"
+                if not patience
+                else f"no second retransmission within {patience:.3f} s",
+                actual=f"retransmission number {repeat.repeats + 1}",
+            )

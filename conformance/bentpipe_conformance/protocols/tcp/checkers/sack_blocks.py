@@ -1,0 +1,380 @@
+"""Checkers for the SACK blocks a receiver sends (SNR-RCV-007 to 012, 014 and 019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bentpipe_reference.common.ranges import Range, RangeSet
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    LONGEST_DELAY_S,
+    first_reply,
+    still_receiving,
+)
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Arrival, Flow, Reply
+
+OPTION_OCTETS = 40
+"""Room for options in a TCP header (RFC 9293 section 3.1)."""
+
+_MOST = 4
+"""Blocks that fit at most. A stack that held more may have forgotten some, and does not recall them
+when there is room again: what it then reports is judged only for truth."""
+
+
+def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
+    return any(left <= block[0] and block[1] <= right for left, right in ranges)
+
+
+def _blocks(ranges: tuple[Range, ...]) -> str:
+    return ", ".join(f"{left}-{right}" for left, right in ranges) or "none"
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A reply and what preceded it.
+
+    Attributes:
+        reply: the reply.
+        unanswered: segments with data that arrived since the reply before it.
+        recent: segments with data that the IUT may not have processed yet.
+        crowded: more blocks than fit were held, now or since nothing was held.
+    """
+
+    reply: Reply
+    unanswered: list[Arrival]
+    recent: list[Arrival]
+    crowded: bool
+
+
+def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
+    """Every reply of a connection that negotiated SACK."""
+    if not flow.handshake.sack:
+        return
+    reaction = REACTION_S + context.timing_error
+    recent: list[Arrival] = []
+    unanswered: list[Arrival] = []
+    crowded = False
+    for event in flow.events:
+        if isinstance(event, Arrival):
+            recent.append(event)
+            unanswered.append(event)
+            crowded = crowded or len(event.held) > _MOST
+        elif isinstance(event, Reply):
+            recent = [a for a in recent if event.time - a.time <= reaction]
+            crowded = bool(event.held) and (crowded or len(event.held) > _MOST)
+            yield _Moment(event, unanswered, list(recent), crowded)
+            unanswered = []
+
+
+def _carries_text(reply: Reply) -> bool:
+    """Whether it has data or FIN, so that something else than an arrival may have released it."""
+    return reply.packet.tcp is not None and reply.packet.tcp.length > 0
+
+
+def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context) -> bool:
+    """Whether a later reply, before anything else arrived, at once holds the segment.
+
+    A RST of the user's may have come before it could leave.
+    """
+    until = arrival.time + REACTION_S + context.timing_error
+    if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
+        return True
+    return any(
+        later.packet.number > reply.packet.number
+        and later.time <= until
+        and _inside((arrival.start, arrival.start + arrival.payload), later.sack[:1])
+        for later in arrival.replies
+    )
+
+
+@checker("SNR-RCV-007")
+def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by replies with blocks to nothing but out-of-order data."""
+    for moment in _moments(flow, context):
+        reply, unanswered = moment.reply, moment.unanswered
+        if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
+            continue
+        if not unanswered[-1].payload:
+            # Whether a block counts a FIN held above a gap is left to the implementation.
+            continue
+        if reply.dsack is not None:
+            # It was caused by a duplicate, whatever else has arrived meanwhile.
+            continue
+        first = reply.sack[0]
+        candidates = [*unanswered, *(a for a in moment.recent if a.out_of_order)]
+        found = [a for a in candidates if first[0] <= a.start and a.start + a.payload <= first[1]]
+        cause = unanswered[-1]
+        if found:
+            yield context.holds("the first block holds the segment that caused it", reply, found[0])
+        elif _carries_text(reply) and _answered_after(flow, reply, cause, context):
+            # The acknowledgment in the segment released data before its text was looked at (RFC
+            # 9293 section 3.10.7.4): what it triggered followed.
+            continue
+        else:
+            yield context.violated(
+                f"the first block {first[0]}-{first[1]} does not hold the segment that caused it",
+                reply,
+                cause,
+                expected=f"a first block that contains {cause.start}-{cause.end}",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+
+
+@checker("SNR-RCV-008")
+def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by pure acknowledgments below data the IUT is known to hold.
+
+    Known it is by a block that reported it, or in hindsight: when the gap was filled, the
+    acknowledgment number jumped over it although it had not come again.
+    """
+    silent: dict[Reply, Range] = {}
+    end = None
+    for moment in _moments(flow, context):
+        reply = moment.reply
+        for arrival in moment.unanswered:
+            if arrival.end - arrival.start > arrival.payload:
+                end = arrival.end
+            silent = {
+                item: (left, right)
+                for item, (left, right) in silent.items()
+                if arrival.end <= left or arrival.start >= right
+            }
+        for item, (_, right) in silent.items():
+            if reply.ack >= right:
+                yield context.violated(
+                    "no SACK block though data was held out of sequence",
+                    item,
+                    reply,
+                    expected=f"a block that ends at {right}",
+                    actual="no SACK option",
+                )
+                return
+        if reply.payload or moment.crowded:
+            continue
+        older = RangeSet(reply.held)
+        for arrival in moment.recent:
+            older = _without(older, arrival)
+        # Whether a block counts a FIN held above a gap is left to the implementation.
+        held = [
+            (left, right) for left, right in older.snapshot() if (left + 1, end) != (right, end)
+        ]
+        if reply.blocks and reply.held:
+            yield context.holds("an acknowledgment below held data has SACK blocks", reply)
+        elif held and reply.ack < held[-1][0]:
+            silent[reply] = held[-1]
+
+
+def _without(ranges: RangeSet, arrival: Arrival) -> RangeSet:
+    left = RangeSet()
+    for a, b in ranges.snapshot():
+        left.add(a, min(b, arrival.start))
+        left.add(max(a, arrival.end), b)
+    return left
+
+
+@checker("SNR-RCV-009")
+def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every SACK block."""
+    for reply in flow.replies:
+        for left, right in reply.blocks:
+            rest = (max(left, reply.limit), right)
+            if 0 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived)):
+                yield context.holds("a block reports data that arrived", reply)
+                continue
+            yield context.violated(
+                f"the block {left}-{right} reports data that did not arrive",
+                reply,
+                expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+            return
+
+
+@checker("SNR-RCV-010")
+def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every SACK block but D-SACK blocks."""
+    finished = False
+    for moment in _moments(flow, context):
+        reply, recent = moment.reply, moment.recent
+        # Whether a block counts a FIN held above a gap is left to the implementation.
+        finished = finished or any(a.end - a.start > a.payload for a in moment.unanswered)
+        if not reply.sack or moment.crowded:
+            continue
+        wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
+        if not wrong:
+            yield context.holds("the blocks are isolated and above the acknowledgment", reply)
+            continue
+        yield context.violated(
+            wrong,
+            reply,
+            expected=f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
+        return
+
+
+def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
+    ordered = sorted(reply.sack)
+    if ordered[0][0] <= reply.ack:
+        return f"the block at {ordered[0][0]} is not above the acknowledgment number {reply.ack}"
+    for (_, right), (left, _) in pairwise(ordered):
+        if left <= right:
+            return f"two blocks meet at {left}"
+    if moment is None:
+        return ""
+    # The IUT may not have processed the latest arrivals yet, or be in the middle of it.
+    possible = set(reply.held)
+    held = RangeSet(reply.held)
+    for arrival in reversed(moment.recent):
+        held = _without(held, arrival)
+        possible.update(held.snapshot())
+        if len(moment.unanswered) > 1:
+            possible.update((a, arrival.end) for a, b in held.snapshot() if b == arrival.start)
+            possible.update((arrival.start, b) for a, b in held.snapshot() if a == arrival.end)
+    for left, right in ordered:
+        if (left, right) not in possible and _inside((left, right), reply.held):
+            return f"the block {left}-{right} does not reach as far as the data held"
+    return ""
+
+
+@checker("SNR-RCV-011")
+def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by pure acknowledgments of out-of-order data while several blocks are held."""
+    reported = RangeSet()
+    for moment in _moments(flow, context):
+        reply = moment.reply
+        reported.remove_below(reply.ack)
+        for block in reply.sack:
+            reported.add(*block)
+        tcp = reply.packet.tcp
+        if tcp is None or reply.payload or not reply.sack or moment.crowded:
+            continue
+        room = (OPTION_OCTETS - 2 - (12 if tcp.tsval is not None else 0)) // 8
+        caused = bool(moment.unanswered) and all(a.out_of_order for a in moment.unanswered)
+        # Only what it has reported at some time is sure to be held.
+        known = [r for r in reply.held if reported.covers(*r)]
+        wanted = min(len(known), room - (reply.dsack is not None))
+        if not caused or wanted < 2:
+            continue
+        # The block of a segment held alone is the same, whether it reports a duplicate or not.
+        if len(reply.sack) + (reply.dsack in reply.held) >= wanted:
+            yield context.holds(f"{len(reply.sack)} of {len(reply.held)} blocks reported", reply)
+        else:
+            yield context.violated(
+                f"only {len(reply.sack)} SACK blocks, though {wanted} fit",
+                reply,
+                expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+
+
+@checker("SNR-RCV-012")
+def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised once two blocks besides the first could be repeated, so that there is a choice."""
+    firsts: list[Range] = []
+    merged = False
+    for moment in _moments(flow, context):
+        reply, unanswered = moment.reply, moment.unanswered
+        # Blocks changed by several segments before one reply have no order on the wire.
+        merged = bool(reply.held) and (merged or len(unanswered) > 1)
+        firsts = [known for known in firsts if known[1] > reply.ack]
+        if not reply.sack:
+            merged = merged or bool(unanswered and reply.held)
+            continue
+        if not merged and not moment.crowded:
+            yield from _in_order_of_recency(reply, firsts, context)
+        first = reply.sack[0]
+        firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
+
+
+def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Iterator[Finding]:
+    wanted = [known for known in firsts if not _inside(known, reply.sack[:1])]
+    if len(reply.sack) == 1 and len(wanted) > 1 and not reply.payload:
+        yield context.violated(
+            "the option is not filled up with further blocks",
+            reply,
+            expected=f"after the first block those of {_blocks(tuple(wanted))}, as far as they fit",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
+        return
+    for block, known in zip(reply.sack[1:], wanted, strict=False):
+        if not _inside(known, (block,)):
+            yield context.violated(
+                f"the block {block[0]}-{block[1]} stands where {known[0]}-{known[1]} is due",
+                reply,
+                expected=f"after the first block those of {_blocks(tuple(wanted))}, in this order",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+            return
+    if len(wanted) > 1:
+        yield context.holds("the further blocks are the most recently reported", reply)
+
+
+@checker("SNR-RCV-014")
+def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicate segments that arrive alone."""
+    if not flow.handshake.sack:
+        return
+    previous: Arrival | None = None
+    for arrival in still_receiving(flow):
+        alone = previous is None or (
+            arrival.time - previous.time > REACTION_S + context.timing_error
+            and bool(previous.replies)
+        )
+        previous = arrival
+        whole = arrival.end - arrival.start == arrival.payload
+        if not (arrival.duplicate or arrival.held_duplicate) or not whole or not alone:
+            continue
+        if arrival.may_be_stale or arrival.lacks_timestamp or arrival.start < 0:
+            continue
+        # A segment full of data has no room for blocks; one with room reports a duplicate once.
+        told = (r for r in arrival.replies if r.dsack == (arrival.start, arrival.end))
+        reply = next(told, None) or first_reply(
+            flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S
+        )
+        # A reply that left after the next arrival may speak of that one.
+        if reply is None or reply.last_arrival is not arrival:
+            continue
+        # What was held already in several pieces may be reported piecewise, or not at all.
+        partly = reply.dsack is None or _inside(reply.dsack, ((arrival.start, arrival.end),))
+        if reply.dsack == (arrival.start, arrival.end):
+            yield context.holds("the duplicate is in the D-SACK block", reply, arrival)
+        elif arrival.duplicate or not partly:
+            yield context.violated(
+                f"the duplicate {arrival.start}-{arrival.end} is not in a D-SACK block",
+                reply,
+                arrival,
+                expected=f"a first block {arrival.start}-{arrival.end}",
+                actual=f"blocks {_blocks(reply.blocks)}",
+            )
+
+
+@checker("SNR-RCV-019")
+def reported_data_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by acknowledgments that reach or pass a block reported earlier."""
+    reported: dict[Range, Reply] = {}
+    for reply in flow.replies:
+        for (left, right), report in list(reported.items()):
+            if left <= reply.ack < right:
+                yield context.violated(
+                    f"the acknowledgment stops at {reply.ack}, inside a block reported held",
+                    reply,
+                    report,
+                    expected=f"an acknowledgment number of at least {right}",
+                    actual=str(reply.ack),
+                )
+                return
+            if reply.ack >= right:
+                del reported[left, right]
+                yield context.holds("the acknowledgment covers a block reported earlier", reply)
+        for left, right in reply.sack:
+            if left > reply.ack and _inside((left, right), reply.arrived):
+                reported = {
+                    block: report
+                    for block, report in reported.items()
+                    if not _inside(block, ((left, right),))
+                }
+                reported[left, right] = reply

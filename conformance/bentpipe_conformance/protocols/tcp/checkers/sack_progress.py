@@ -1,0 +1,211 @@
+"""Checkers for the progress of a recovery with SACK (SNR-SAK-007, -008, -010 and -015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.checkers.sack import (
+    DUPLICATE_THRESHOLD,
+    name_of,
+    negotiated_scoreboard,
+)
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
+from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
+
+
+def _certain(board: Scoreboard, context: Context) -> set[int]:
+    """Identities of the fast recoveries that surely began and end where the packets show it.
+
+    After a timeout, or a recovery that left something held behind, the sender may be in a recovery
+    that began with no retransmission of its own.
+    """
+    certain = set()
+    timer = next((r.sent.time for r in board.repeats if r.timer), None)
+    for episode in context.episodes:
+        timed = timer is not None and timer <= episode.first.time
+        if not episode.fast or episode.nested or timed:
+            break
+        certain.add(id(episode))
+        if episode.end is None or episode.end.sacked:
+            break
+    return certain
+
+
+def _repaired(episode: Episode) -> list[Sent]:
+    """First retransmissions of an episode, tails left out."""
+    return [s for s in episode.retransmissions if s.transmission == 2]
+
+
+@checker("SNR-SAK-007")
+def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised when a recovery knows of several holes before its first repair is acknowledged."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    certain = _certain(board, context)
+    for episode in context.episodes:
+        if not episode.fast or episode.nested or episode.flight < 8 * largest_segment(flow):
+            continue
+        first = episode.first
+        repaired = next((ack for ack in episode.acks if ack.ack >= first.end), None)
+        if repaired is None:
+            continue
+        others = [s for s in _repaired(episode) if s is not first and s.time < repaired.time]
+        if others:
+            yield context.holds(
+                f"{1 + len(others)} holes were repaired within a round trip", first, others[-1]
+            )
+            continue
+        if id(episode) not in certain:
+            continue
+        before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
+        if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
+            continue
+        waiting = [
+            start
+            for start in before[-1].eligible
+            if start >= first.end and start in before[-3].eligible
+        ]
+        # By then half the window and three segments have left the network, so that every
+        # permitted window reduction lets something out.
+        arrived = sum(right - left for left, right in before[-1].ack.sacked)
+        if waiting and arrived >= episode.flight / 2 + 3 * largest_segment(flow):
+            yield context.violated(
+                f"the hole at {waiting[0]} waited for the acknowledgment of {name_of(first)}",
+                repaired,
+                first,
+                expected="the next hole within the same round trip",
+                actual="one retransmission per round trip",
+            )
+
+
+@checker("SNR-SAK-008")
+def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every acknowledgment inside a recovery while a segment is surely eligible."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    by_ack = {id(report.ack): report for report in board.reports}
+    timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
+    certain = _certain(board, context)
+    for episode in context.episodes:
+        if episode.trigger is None or id(episode) not in certain:
+            continue
+        for ack in episode.acks:
+            report = by_ack[id(ack)]
+            if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
+                continue
+            # A report of a duplicate asks for nothing (RFC 2883 section 5).
+            if not ack.acceptable or ack.ack >= episode.recover or ack.dsack is not None:
+                continue
+            yield from _one_each(flow, report, timers, context)
+
+
+def _one_each(flow: Flow, report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
+    if not report.eligible:
+        return
+    ack = report.ack
+    again = [s for s in ack.responses if s.retransmission and id(s) not in timers]
+    # What a user has just written leaves as well.
+    new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
+    if len(again) == 1 and not new:
+        yield context.holds(f"{name_of(again[0])} alone answered the acknowledgment", ack, again[0])
+    else:
+        yield context.violated(
+            f"an acknowledgment with the hole at {report.eligible[0]} eligible sent {len(again)} "
+            f"retransmissions and {len(new)} new segments",
+            ack,
+            *ack.responses,
+            expected="exactly one retransmission",
+            actual=f"{len(again)} retransmissions, {len(new)} new segments",
+        )
+
+
+@checker("SNR-SAK-010")
+def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a recovery in which most of the window is reported held.
+
+    That nothing new was sent counts against the sender only when it surely had data, buffer and
+    offered window: a full segment, which no Nagle holds back, leaves as soon as recovery ends, and
+    more was outstanding before.
+    """
+    board = negotiated_scoreboard(flow, context)
+    if board is None:
+        return
+    timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
+    segment = largest_segment(flow)
+    largest = 0
+    ends: list[tuple[float, int]] = []
+    for sent in flow.sent:
+        largest = max(largest, sent.end - sent.una)
+        ends.append((sent.time, largest))
+    certain = _certain(board, context)
+    for episode in context.episodes:
+        if not episode.fast or episode.nested or episode.end is None:
+            continue
+        end = episode.end
+        new = next((sent for sent in episode.sent if sent.new), None)
+        if new is not None:
+            yield context.holds("new data was sent before recovery ended", new)
+            continue
+        if id(episode) not in certain or any(id(sent) in timers for sent in episode.sent):
+            continue
+        acks = [ack for ack in episode.acks if ack is not end]
+        arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
+        if context.permitted("counts") == "acknowledgments":
+            arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
+        if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
+            continue
+        before = max((seen for time, seen in ends if time < episode.first.time), default=0)
+        room = episode.first.window_edge >= episode.recover + 2 * segment
+        full = any(sent.new and sent.payload >= segment for sent in end.responses)
+        waiting = full and data_waited(flow, end)
+        if room and waiting and before >= episode.flight + 2 * segment:
+            yield context.violated(
+                f"no new data was sent in a recovery in which {arrived} octets were reported held",
+                end,
+                episode.first,
+                expected="new data once nothing is eligible and the window allows it",
+                actual="new data only after recovery",
+            )
+
+
+@checker("SNR-SAK-015")
+def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by an acknowledgment that shows a loss with fewer than three duplicates."""
+    board = negotiated_scoreboard(flow, context)
+    if board is None or not board.rtt:
+        return
+    allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
+    last = flow.packets[-1].time if flow.packets else 0.0
+    recover = -1
+    waiting = iter(context.episodes)
+    episode = next(waiting, None)
+    for report in board.reports:
+        ack = report.ack
+        while episode is not None and episode.first.time < ack.time:
+            recover = max(recover, episode.recover)
+            episode = next(waiting, None)
+        if not ack.newly_sacked or ack.advance or ack.una < recover or not ack.acceptable:
+            continue
+        if report.reordered or report.forgiven or report.una_repeats:
+            continue
+        if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        end = ack.time + allowed
+        answer = next(
+            (s for s in flow.sent if ack.time <= s.time <= end and s.start <= ack.una < s.end), None
+        )
+        if answer is not None:
+            yield context.holds(f"{report.above} octets held started recovery", answer, ack)
+        elif last > end and not any(a.advance and ack.time < a.time <= end for a in flow.acks):
+            yield context.violated(
+                f"{report.above} octets held above offset {ack.una} started no recovery",
+                ack,
+                expected=f"a retransmission of offset {ack.una} within {allowed:.3f} s",
+                actual="none",
+            )
+        recover = max(recover, ack.max)

@@ -1,0 +1,356 @@
+"""Checkers for slow start (SNR-SS) and congestion avoidance (SNR-CA).
+
+The window is hidden; what an observer sees is the data outstanding, which never exceeds it. So
+these checkers bound the data outstanding by the largest window a conformant sender could have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.aftermath import read_aftermaths
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    ROUND_TRIP_SHARE,
+    acts_at_once,
+    timer_within,
+)
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.timeouts import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    data_waited,
+    largest_segment,
+    more_waited,
+)
+
+
+def largest_initial_window(flow: Flow, context: Context) -> int:
+    """Octets that the profile's formula permits before the first acknowledgment of data."""
+    segments, octets = context.permitted("segments", 10), context.permitted("octets", 14600)
+    return int(min(segments * flow.mss, max(2 * flow.mss, octets)))
+
+
+@dataclass(slots=True)
+class _Opening:
+    """A connection from its beginning to the first sign of loss, or the first probe for one.
+
+    Attributes:
+        steps: new data with the acknowledgments of new data received before it.
+        first_flight: octets sent before the first of those.
+        acks: those acknowledgments.
+    """
+
+    steps: list[tuple[Sent, int]] = field(default_factory=list)
+    first_flight: int = 0
+    acks: list[Ack] = field(default_factory=list)
+
+
+def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool:
+    """Whether new data may be a tail loss probe, which no window limits (RFC 8985 section 7.3).
+
+    A probe waits for a round trip or more from the last progress (section 7.2: for two, or for
+    what is left of the retransmission timeout).
+    """
+    waited = sent.time - progressed
+    return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
+
+
+def _opening(flow: Flow) -> _Opening:
+    opening = _Opening()
+    rtt = RoundTrips(flow).smallest
+    progressed = 0.0
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            if event.duplicate or event.sacked or event.dsack:
+                break
+            if event.advance:
+                opening.acks.append(event)
+                progressed = event.time
+        elif isinstance(event, Sent):
+            progressed = progressed if event.flight else event.time
+            if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
+                break
+            opening.steps.append((event, len(opening.acks)))
+            if not opening.acks:
+                opening.first_flight = event.end
+    return opening
+
+
+@checker("SNR-SS-001")
+def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by whatever is sent before the first acknowledgment of data."""
+    allowed = largest_initial_window(flow, context)
+    first = [sent for sent, acks in _opening(flow).steps if acks == 0]
+    beyond = next((sent for sent in first if sent.end > allowed), None)
+    if beyond is not None:
+        yield context.violated(
+            f"{first[-1].end} octets were sent before any was acknowledged",
+            beyond,
+            expected=f"at most {allowed} octets with an MSS of {flow.mss}",
+            actual=f"{first[-1].end} octets in {len(first)} segments",
+        )
+    elif first:
+        yield context.holds(f"{first[-1].end} of at most {allowed} octets were sent", first[-1])
+
+
+@checker("SNR-SS-002")
+def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by new data after an acknowledgment, before any sign of loss."""
+    opening, segment = _opening(flow), largest_segment(flow)
+    # A first flight that was too large is SNR-SS-001's business, not counted twice.
+    base = max(opening.first_flight, largest_initial_window(flow, context))
+    by_octets = context.permitted("counts", "octets") == "octets"
+    growths = list(
+        accumulate(max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
+    )
+    exercised: Sent | None = None
+    for sent, acks in opening.steps:
+        if not acks:
+            continue
+        growth = growths[acks - 1]
+        # One segment of grace: windows are counted in octets here, in whole segments elsewhere.
+        limit = base + growth + segment
+        if sent.end - sent.una > limit:
+            yield context.violated(
+                f"{sent.end - sent.una} octets are outstanding after {acks} acknowledgments of "
+                f"{sent.una} octets",
+                sent,
+                opening.acks[acks - 1],
+                expected=f"at most {limit} octets outstanding",
+                actual=f"{sent.end - sent.una} octets outstanding",
+            )
+            return
+        exercised = sent
+    if exercised is not None:
+        yield context.holds("the window opened by what was acknowledged at most", exercised)
+
+
+@checker("SNR-SS-003")
+def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a busy sender whose first flight has been acknowledged three times over."""
+    opening = _opening(flow)
+    largest = 0
+    before: Sent | None = None
+    acked = 0
+    for sent, acks in opening.steps:
+        # Data that an acknowledgment did not clock out: the application, not the window, held it.
+        if acks and (sent.timed or sent.window_edge < sent.end + 2 * largest_segment(flow)):
+            return
+        # What left before this acknowledgment has to have filled the window.
+        if before is not None and acks > acked and not more_waited(flow, before):
+            return
+        before, acked = sent, acks
+        largest = max(largest, sent.end - sent.una)
+        if acks and sent.una >= 3 * opening.first_flight:
+            if largest > opening.first_flight:
+                yield context.holds(
+                    f"the flight grew from {opening.first_flight} to {largest} octets", sent
+                )
+            else:
+                yield context.violated(
+                    f"the flight is still {largest} octets after {sent.una} were acknowledged",
+                    sent,
+                    expected=f"more than the first flight of {opening.first_flight} octets",
+                    actual=f"never more than {largest} octets outstanding",
+                )
+            return
+
+
+@checker("SNR-SS-004")
+def restart_after_idleness(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a burst after idleness of a sender whose flight had outgrown the window."""
+    allowed = largest_initial_window(flow, context)
+    trips = RoundTrips(flow)
+    largest = 0
+    restart: Sent | None = None
+    answered = False
+    progressed = 0.0
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable and event.advance:
+            trips.acknowledged(event)
+            answered, progressed = True, event.time
+        elif isinstance(event, Sent):
+            progressed = progressed if event.flight else event.time
+            trips.sent(event)
+            idle = context.permitted("idle_timeouts", 4) * trips.longest_timeout
+            if event.flight == 0 and event.since_sent > idle and largest > allowed:
+                restart, answered = event, False
+            if _may_be_probe(flow, event, progressed, trips.smallest):
+                continue
+            if restart is not None and not answered and event.end - restart.start > allowed:
+                octets = event.end - restart.start
+                yield context.violated(
+                    f"{octets} octets were sent at once after a silence of "
+                    f"{restart.since_sent:.1f} s",
+                    event,
+                    restart,
+                    expected=f"at most {allowed} octets before the first acknowledgment",
+                    actual=f"{octets} octets",
+                )
+                return
+            largest = max(largest, event.end - event.una)
+            if restart is not None and event.una > restart.start:
+                yield context.holds(
+                    f"a silence of {restart.since_sent:.1f} s was followed by no more than "
+                    f"{allowed} octets",
+                    restart,
+                )
+                restart = None
+
+
+def _algorithm(context: Context) -> tuple[float, float]:
+    """Reduced share and growth factor per round trip of the algorithm that governs the window."""
+    name = context.ics.get("congestion_control", "reno")
+    return float(context.permitted("share")[name]), float(context.permitted("factor")[name])
+
+
+@dataclass(slots=True)
+class _Round:
+    """The time from one moment until all that was outstanding then is acknowledged."""
+
+    end: int
+    peak: int = 0
+    largest: Sent | None = None
+
+
+def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
+    """Rounds after an episode, up to the next sign of loss.
+
+    With ``at_once``, without pacing, also up to whatever a timer or the application sent.
+    """
+    assert episode.end is not None
+    rounds: list[_Round] = []
+    after = False
+    for event in flow.events:
+        if event is episode.end:
+            after = True
+            rounds.append(_Round(episode.end.round_end))
+        elif not after:
+            continue
+        elif isinstance(event, Ack) and event.acceptable:
+            if event.duplicate or event.sacked:
+                break
+            if event.ack >= rounds[-1].end:
+                rounds.append(_Round(event.round_end))
+        elif isinstance(event, Sent):
+            if event.retransmission or (at_once and event.timed):
+                break
+            flight = event.end - event.una
+            if flight > rounds[-1].peak:
+                rounds[-1].peak, rounds[-1].largest = flight, event
+    return rounds
+
+
+@checker("SNR-CA-001")
+def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three round trips without loss after a recovery phase."""
+    share, factor = _algorithm(context)
+    segment = largest_segment(flow)
+    for episode in context.episodes:
+        if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
+            # After a timeout slow start takes the sender to half of what was outstanding then.
+            continue
+        before = [s.end - s.una for s in flow.sent if s.time < episode.first.time]
+        rounds = _rounds(flow, episode, acts_at_once(context.ics))
+        base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
+        verdict = None
+        for number, item in enumerate(rounds[1:], start=1):
+            limit = base * factor**number + (number + 1) * segment
+            if item.largest is not None and item.peak > limit:
+                verdict = context.violated(
+                    f"{item.peak} octets are outstanding {number} round trips after recovery",
+                    item.largest,
+                    episode.end,
+                    expected=f"at most {limit:.0f} octets, from {base:.0f}",
+                    actual=f"{item.peak} octets",
+                )
+                break
+        if verdict is not None:
+            yield verdict
+        elif len(rounds) >= 4:
+            yield context.holds(
+                f"the flight grew from {base:.0f} to {rounds[-1].peak} octets in "
+                f"{len(rounds) - 1} round trips",
+                episode.end,
+            )
+
+
+@checker("SNR-CA-002")
+def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by two round trips after slow start should have ended."""
+    share, factor = _algorithm(context)
+    segment = largest_segment(flow)
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+        rtt = aftermath.expiry.rtt
+        threshold = max(share * aftermath.expiry.flight, 2 * segment)
+        crossed: float | None = None
+        exercised = False
+        for step in aftermath.steps:
+            if crossed is None:
+                if segment + step.delivered >= threshold:
+                    crossed = step.sent.time
+                continue
+            if not rtt:
+                break
+            rounds = int((step.sent.time - crossed) / rtt) + 1
+            limit = threshold * factor**rounds + (rounds + 2) * segment
+            if step.pipe > limit:
+                yield context.violated(
+                    f"{step.pipe} octets are in the network although a timeout found "
+                    f"{aftermath.expiry.flight} octets too many",
+                    step.sent,
+                    aftermath.expiry.sent,
+                    expected=f"at most {limit:.0f} octets: slow start up to {threshold:.0f}, then "
+                    "congestion avoidance",
+                    actual=f"{step.pipe} octets",
+                )
+                break
+            # Two round trips later endless slow start would be far above the limit.
+            exercised = exercised or rounds > 2
+        else:
+            if exercised:
+                yield context.holds(
+                    f"slow start ended near {threshold:.0f} octets", aftermath.expiry.sent
+                )
+
+
+CLEAR_TARGET_SEGMENTS = 6
+"""Below this the windows of the right and the wrong sender differ by less than two segments."""
+
+
+@checker("SNR-CA-003")
+def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by slow start after a second timeout of one segment, when ssthresh is reached."""
+    segment = largest_segment(flow)
+    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+        expiry = aftermath.expiry
+        target = expiry.flight // 2 // segment
+        if expiry.rank < 2 or target < CLEAR_TARGET_SEGMENTS:
+            continue
+        reached = next((item for item in aftermath.reactions if item.acks == target - 1), None)
+        if reached is None or reached.ack.ack >= aftermath.recover:
+            continue
+        if reached.ack.window_edge < reached.ack.ack + target * segment:
+            continue
+        known = reached.ack.ack + target * segment <= reached.ack.max
+        if not known and not data_waited(flow, reached.ack):
+            continue
+        if reached.pipe < 0.75 * target * segment:
+            yield context.violated(
+                f"only {reached.pipe} octets are in the network after {reached.acks} "
+                "acknowledgments in slow start",
+                reached.ack,
+                expiry.sent,
+                expected=f"slow start up to half of {expiry.flight} octets",
+                actual=f"{reached.pipe} octets in the network",
+            )
+        else:
+            yield context.holds(
+                f"slow start reached {reached.pipe} octets after timeout {expiry.rank} in a row",
+                reached.ack,
+                expiry.sent,
+            )

@@ -1,0 +1,361 @@
+"""Checkers for when the retransmission timer runs and expires (SNR-RTO)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.engine.checking import Context, Finding, HasPacket, checker
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.timeouts import (
+    Expiry,
+    Mark,
+    RoundTrips,
+    read_expiries,
+    timed_syn_acks,
+)
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
+
+TICK_S = 0.01
+"""What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+
+def _too_coarse(context: Context, seconds: float) -> bool:
+    """Whether the bed's timing error could turn a verdict about an interval this long."""
+    return context.timing_error > max(0.05, 0.05 * seconds)
+
+
+@checker("SNR-RTO-001")
+def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by everything a timer retransmits while no duplicates or SACK blocks came."""
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+        sent = expiry.sent
+        # A tail loss probe may come when the timer would expire anyway (RFC 8985 section 7.2).
+        probe = flow.handshake.sack and not expiry.head and sent.end >= expiry.max
+        if not expiry.samples or probe or sent.duplicates or sent.sacked:
+            continue
+        if _started_earlier(expiry, context):
+            continue
+        if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
+            # A paced sender's repairs leave later than what asked for them, as if timed.
+            continue
+        if _too_coarse(context, expiry.rtt):
+            yield context.unclear("the bed's timing error is too large to tell", sent)
+        elif expiry.since_transmission < expiry.rtt - TICK_S - context.timing_error:
+            yield context.violated(
+                f"offset {sent.start} was retransmitted {expiry.since_transmission:.3f} s after "
+                "it was sent",
+                sent,
+                expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
+                actual=f"after {expiry.since_transmission:.3f} s",
+            )
+        else:
+            yield context.holds(
+                f"offset {sent.start} was retransmitted after {expiry.since_transmission:.3f} s, "
+                f"the smallest round trip being {expiry.rtt:.3f} s",
+                sent,
+            )
+
+
+def _started_earlier(expiry: Expiry, context: Context) -> bool:
+    """Whether the timer may run since before the last progress.
+
+    Within a recovery only the first partial acknowledgment restarts it for certain (RFC 6582
+    section 3.2 step 3).
+    """
+    for episode in context.episodes:
+        partial = [ack for ack in episode.acks if ack.advance and ack is not episode.end]
+        if episode.fast and expiry.progress in partial[1:]:
+            return True
+    return False
+
+
+def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
+    """Whether duplicates or SACK blocks came within a round trip before a segment."""
+    return any(
+        ack.duplicates or ack.sacked
+        for ack in flow.acks
+        if sent.time - rtt <= ack.time <= sent.time
+    )
+
+
+@checker("SNR-RTO-002")
+def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first timeouts of a row.
+
+    The timer started no earlier than the last progress, so the time since then bounds the timeout
+    from above; the second interval is twice the timeout.
+    """
+    minimum = context.permitted("minimum_s", 1.0)
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+        if not expiry.certain or expiry.rank > 2:
+            continue
+        first = expiry.interval is None
+        if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
+            continue
+        bound = expiry.since_progress if first else (expiry.interval or 0.0) / 2
+        if _too_coarse(context, bound):
+            yield context.unclear("the bed's timing error is too large to tell", expiry.sent)
+        elif bound < minimum - TICK_S - context.timing_error:
+            yield context.violated(
+                f"the retransmission timeout is {bound:.3f} s at most",
+                expiry.sent,
+                expected=f"at least {minimum:.0f} s",
+                actual=f"{bound:.3f} s since the last progress"
+                if first
+                else f"twice {bound:.3f} s between two timeouts in a row",
+            )
+        else:
+            yield context.holds(f"the timeout may have been {bound:.3f} s", expiry.sent)
+
+
+@checker("SNR-RTO-003")
+def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a SYN-ACK that the timer repeats."""
+    minimum = context.permitted("minimum_s", 1.0)
+    syn_acks = timed_syn_acks(flow)
+    if len(syn_acks) < 2:
+        return
+    waited, again = syn_acks[1].time - syn_acks[0].time, syn_acks[1]
+    if _too_coarse(context, waited):
+        yield context.unclear("the bed's timing error is too large to tell", again)
+    elif waited < minimum - TICK_S - context.timing_error:
+        yield context.violated(
+            f"the SYN-ACK was repeated after {waited:.3f} s",
+            again,
+            expected=f"at least {minimum:.0f} s",
+            actual=f"{waited:.3f} s",
+        )
+    else:
+        yield context.holds(f"the SYN-ACK was repeated after {waited:.3f} s", again)
+
+
+def _judge_ratio(
+    context: Context, before: float, after: float, what: str, *where: HasPacket
+) -> Finding:
+    """Judge two successive intervals of a back-off."""
+    low, high = context.permitted("ratio", [1.8, 2.5])
+    cap = context.permitted("cap_s", 60.0)
+    # Half a second of grace upwards: some stacks check their timers no more often.
+    least, most = min(low * before, cap * 0.95), high * before + 0.5
+    if _too_coarse(context, before):
+        return context.unclear("the bed's timing error is too large to tell", *where)
+    if least - context.timing_error <= after <= most + context.timing_error:
+        return context.holds(f"{what}: {before:.2f} s, then {after:.2f} s", *where)
+    return context.violated(
+        f"{what}: {before:.2f} s, then {after:.2f} s",
+        *where,
+        expected=f"about {min(2 * before, max(cap, before)):.2f} s",
+        actual=f"{after:.2f} s",
+    )
+
+
+@checker("SNR-RTO-004")
+def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by two repetitions, or by a long silence after the SYN-ACK."""
+    syn_acks = timed_syn_acks(flow)
+    if len(syn_acks) == 1 and flow.handshake.established is None:
+        first = syn_acks[0]
+        silent = flow.horizon - first.time
+        answered = any(not p.outgoing and p.time > first.time for p in flow.packets)
+        if silent > 4 * RoundTrips(flow).longest_timeout and not answered:
+            yield context.violated(
+                f"the SYN-ACK was not repeated in {silent:.1f} s",
+                first,
+                expected="a retransmission",
+                actual="none",
+            )
+    intervals = [after.time - before.time for before, after in pairwise(syn_acks)]
+    for (before, after), again in zip(pairwise(intervals), syn_acks[2:], strict=False):
+        yield _judge_ratio(context, before, after, "intervals between SYN-ACKs", again)
+
+
+@checker("SNR-RTO-005")
+def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the first data timing out after the SYN-ACK had been repeated."""
+    if len(timed_syn_acks(flow)) < 2 or flow.handshake.timestamps:
+        return
+    minimum = context.permitted("minimum_s", 3.0)
+    for expiry in read_expiries(flow, acts_at_once(context.ics))[:1]:
+        if expiry.samples or not expiry.certain or expiry.progress is not None:
+            return
+        waited = expiry.since_progress
+        if _too_coarse(context, waited):
+            yield context.unclear("the bed's timing error is too large to tell", expiry.sent)
+        elif waited < minimum - TICK_S - context.timing_error:
+            yield context.violated(
+                f"the first data timed out after {waited:.2f} s although the SYN-ACK had been lost",
+                expiry.sent,
+                expected=f"at least {minimum:.0f} s",
+                actual=f"{waited:.2f} s",
+            )
+        else:
+            yield context.holds(f"the first data timed out after {waited:.2f} s", expiry.sent)
+
+
+@checker("SNR-RTO-006")
+def back_off_doubles(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three timeouts in a row for one segment."""
+    last: Expiry | None = None
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+        in_row = (
+            last is not None
+            and expiry.rank == last.rank + 1
+            and expiry.sent.start == last.sent.start
+        )
+        if in_row and last is not None and last.interval and expiry.interval:
+            yield _judge_ratio(
+                context, last.interval, expiry.interval, "intervals between timeouts",
+                expiry.sent, last.sent,
+            )  # fmt: skip
+        last = expiry
+
+
+@checker("SNR-RTO-010")
+def acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a timeout after an acknowledgment that left data outstanding."""
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+        sent, progress = expiry.sent, expiry.progress
+        if not expiry.certain or expiry.rank > 1 or progress is None or not expiry.samples:
+            continue
+        # Within recovery a partial acknowledgment need not restart it (RFC 6582 section 3.2).
+        if sent.transmission > 2 or sent.sacked or sent.duplicates or progress.max <= sent.start:
+            continue
+        if _too_coarse(context, expiry.rtt):
+            yield context.unclear("the bed's timing error is too large to tell", sent)
+        elif expiry.since_progress < expiry.rtt - TICK_S - context.timing_error:
+            yield context.violated(
+                f"the timer expired {expiry.since_progress:.3f} s after an acknowledgment of new "
+                "data",
+                sent,
+                progress,
+                expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
+                actual=f"after {expiry.since_progress:.3f} s",
+            )
+        else:
+            yield context.holds(
+                f"the timer ran for {expiry.since_progress:.3f} s after the last acknowledgment",
+                sent,
+                progress,
+            )
+
+
+@checker("SNR-RTO-011")
+def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a timed retransmission, and by silence that lasts too long."""
+    patience = context.permitted("patience_s", 12.0)
+    expiries = {id(item.sent): item for item in read_expiries(flow, acts_at_once(context.ics))}
+    trips = RoundTrips(flow)
+    last_event: Sent | Ack | None = None
+    edge = una = top = 0
+    waiting = backed_off = 0.0
+    for event in flow.events:
+        if not isinstance(event, Sent | Ack):
+            continue
+        yield from _silence(context, last_event, event.time, top > una and edge > una, waiting)
+        if isinstance(event, Sent):
+            trips.sent(event)
+            top = max(event.max, event.end)
+            expiry = expiries.get(id(event))
+            if expiry is not None:
+                backed_off = max(backed_off, 4 * (expiry.interval or expiry.since_progress))
+                yield context.holds(f"offset {event.start} was retransmitted by a timer", event)
+        elif event.acceptable:
+            edge, una = event.window_edge, max(event.ack, event.una)
+            if event.advance:
+                trips.acknowledged(event)
+        waiting = max(patience, 4 * trips.longest_timeout, backed_off)
+        last_event = event
+    yield from _silence(context, last_event, flow.horizon, top > una and edge > una, waiting)
+
+
+def _silence(
+    context: Context, since: Sent | Ack | None, until: float, outstanding: bool, patience: float
+) -> Iterator[Finding]:
+    if since is None or not outstanding or until - since.time <= patience:
+        return
+    yield context.violated(
+        f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted",
+        since,
+        expected=f"a retransmission within {patience:.1f} s",
+        actual="silence",
+    )
+
+
+@checker("SNR-RTO-013")
+def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a timeout after repeated timeouts and one acknowledgment of what they repeated.
+
+    Twice the last interval is the timeout then in force.
+    """
+    if flow.handshake.timestamps:
+        return
+    expiries = {id(item.sent): item for item in read_expiries(flow, acts_at_once(context.ics))}
+    row: Expiry | None = None
+    kept: tuple[Ack, float] | None = None
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            if event.advance:
+                ambiguous = row is not None and row.interval and event.ack <= row.sent.end
+                kept = (event, 2 * (row.interval or 0.0)) if row and ambiguous else None
+                row = None
+            if event.newly_sacked:
+                kept = None
+        elif isinstance(event, Sent) and id(event) in expiries:
+            expiry = expiries[id(event)]
+            row = expiry if expiry.certain else None
+            if kept is None or not expiry.certain or expiry.rank > 1:
+                continue
+            ack, backed_off = kept
+            kept = None
+            least = 0.9 * min(backed_off, 60.0)
+            if _too_coarse(context, least):
+                yield context.unclear("the bed's timing error is too large to tell", event)
+            elif expiry.since_progress < least - context.timing_error:
+                yield context.violated(
+                    f"the next timeout came {expiry.since_progress:.2f} s after the acknowledgment "
+                    "of a retransmitted segment",
+                    event,
+                    ack,
+                    expected=f"the backed-off timeout of {backed_off:.2f} s",
+                    actual=f"{expiry.since_progress:.2f} s",
+                )
+            else:
+                yield context.holds(
+                    f"the timeout of {backed_off:.2f} s stayed in force", event, ack
+                )
+
+
+@checker("SNR-RTO-014")
+def persistence(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a retransmission that late, and by a RST the tester did not cause."""
+    least = context.permitted("persistence_s", 100.0)
+    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+        if min(expiry.since_progress, expiry.since_arrival) >= least:
+            yield context.holds(
+                f"data was still retransmitted after {expiry.since_progress:.0f} s", expiry.sent
+            )
+    reset = flow.resets[0] if flow.resets else None
+    expiries = [
+        e
+        for e in read_expiries(flow, acts_at_once(context.ics))
+        if reset is None or e.sent.time <= reset.time
+    ]
+    if reset is None or not reset.outgoing or not expiries:
+        return
+    if not is_own_reset(flow, reset):
+        return
+    last = expiries[-1]
+    arrived = [a.time for a in flow.acks] + [a.time for a in flow.arrivals]
+    if any(last.sent.time < time <= reset.time for time in arrived):
+        return
+    waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)
+    if waited < least - context.timing_error:
+        yield context.violated(
+            f"the connection was reset after {waited:.1f} s without an acknowledgment",
+            Mark(reset, reset.time),
+            last.sent,
+            expected=f"at least {least:.0f} s",
+            actual=f"{waited:.1f} s",
+        )

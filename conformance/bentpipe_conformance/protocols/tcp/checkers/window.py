@@ -1,0 +1,352 @@
+"""Checkers for obeying the receiver's window (SNR-WIN)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Mark
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
+
+TICK_S = 0.01
+"""What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+CROSSING_S = 0.002
+"""Segments that leave this soon after an arrival may have been under way to the interface."""
+
+
+@checker("SNR-WIN-001")
+def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a sender that comes within a segment of the edge."""
+    reached: Sent | None = None
+    window = 0
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            window = event.window
+        if not isinstance(event, Sent) or not event.new:
+            continue
+        room = event.window_edge - event.end
+        probe = event.payload <= 1 or (event.timed and window < flow.segment)
+        if room < 0 and not probe:
+            yield context.violated(
+                f"new data up to offset {event.end} was sent",
+                event,
+                expected=f"nothing beyond offset {event.window_edge}",
+                actual=f"{-room} octets beyond it",
+            )
+            return
+        if 0 <= room < flow.segment:
+            reached = event
+    if reached is not None:
+        yield context.holds(
+            f"data was sent up to offset {reached.end}, the edge being {reached.window_edge}",
+            reached,
+        )
+
+
+@checker("SNR-WIN-002")
+def window_is_scaled(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised where the scaled and the unscaled window differ by what was sent."""
+    tester = flow.handshake.tester
+    if not flow.handshake.window_scale or tester is None or tester.tcp is None:
+        return
+    if not tester.tcp.window_scale:
+        return
+    last: Ack | None = None
+    filled: Sent | None = None
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            last = event
+        elif isinstance(event, Sent) and last is not None and event.new:
+            unscaled = last.ack + (last.packet.tcp.window if last.packet.tcp else 0)
+            if unscaled < event.end <= last.window_edge and event.payload > 1:
+                yield context.holds(
+                    f"data was sent up to offset {event.end}, beyond the {unscaled} of an "
+                    "unscaled window",
+                    event,
+                    last,
+                )
+                return
+            if event.end == unscaled and event.payload < flow.mss // 2:
+                filled = event
+    if filled is not None:
+        yield context.violated(
+            "nothing was ever sent beyond the window as it reads without scaling",
+            filled,
+            expected="the window shifted as negotiated",
+            actual=f"a segment that ends at offset {filled.end}, the unscaled edge",
+        )
+
+
+@checker("SNR-WIN-003")
+def zero_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a probe, and by a minute of zero window before a burst of waiting data."""
+    patience = context.permitted("patience_s", 60.0)
+    for closure in read_closures(flow, context.timing_error):
+        if closure.probes:
+            waited = closure.probes[0].time - closure.start.time
+            yield context.holds(
+                f"the zero window was probed after {waited:.2f} s",
+                closure.probes[0],
+                closure.start,
+            )
+        elif closure.duration > patience and closure.data_waits:
+            yield context.violated(
+                f"the window was zero for {closure.duration:.0f} s without a probe",
+                closure.start,
+                *([closure.resumed] if closure.resumed else []),
+                expected="a probe",
+                actual="silence, although data was waiting",
+            )
+
+
+@checker("SNR-WIN-004")
+def first_probe(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a probe after a measured round trip."""
+    for closure in read_closures(flow, context.timing_error):
+        if not closure.probes or not closure.rtt:
+            continue
+        probe = closure.probes[0]
+        waited = probe.time - closure.start.time
+        # Half a second of grace upwards: some stacks check their timers no more often.
+        latest = closure.longest_timeout + 0.5
+        if context.timing_error > max(0.05, 0.05 * waited):
+            yield context.unclear("the bed's timing error is too large to tell", probe)
+        elif closure.rtt - TICK_S - context.timing_error <= waited <= latest:
+            yield context.holds(f"the first probe left after {waited:.2f} s", probe, closure.start)
+        else:
+            yield context.violated(
+                f"the first probe left after {waited:.2f} s",
+                probe,
+                closure.start,
+                expected=f"between a round trip of {closure.rtt:.2f} s and the longest "
+                f"retransmission timeout, {latest:.2f} s",
+                actual=f"{waited:.2f} s",
+            )
+
+
+@checker("SNR-WIN-005")
+def probes_back_off(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by three probes of one closure."""
+    ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", 60.0)
+    for closure in read_closures(flow, context.timing_error):
+        intervals = [b.time - a.time for a, b in pairwise(closure.probes)]
+        for (before, after), probe in zip(pairwise(intervals), closure.probes[2:], strict=False):
+            if context.timing_error > max(0.05, 0.05 * before):
+                yield context.unclear("the bed's timing error is too large to tell", probe)
+            elif after < min(ratio * before, 0.95 * cap) - context.timing_error:
+                yield context.violated(
+                    f"intervals between probes: {before:.2f} s, then {after:.2f} s",
+                    probe,
+                    expected="exponentially increasing intervals",
+                    actual=f"{before:.2f} s, then {after:.2f} s",
+                )
+                break
+            else:
+                yield context.holds(
+                    f"intervals between probes: {before:.2f} s, then {after:.2f} s", probe
+                )
+
+
+def _reset_by_sender(flow: Flow, after: float, before: float) -> Mark | None:
+    """The implementation's RST in that time, unless the tester's came first."""
+    first = next((p for p in flow.resets if p.time >= after), None)
+    if first is None or not first.outgoing or first.time > before:
+        return None
+    return Mark(first, first.time)
+
+
+def _answered(closure: Closure) -> bool:
+    """Whether every probe but the last was followed by an acknowledgment."""
+    times = [ack.time for ack in closure.answered]
+    return all(any(a.time <= time <= b.time for time in times) for a, b in pairwise(closure.probes))
+
+
+@checker("SNR-WIN-006")
+def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a long closure, and by a RST during any whose probes were acknowledged."""
+    least = context.permitted("exercised_s", 100.0)
+    for closure in read_closures(flow, context.timing_error):
+        if not closure.probes or not _answered(closure):
+            continue
+        limit = closure.resumed.time if closure.resumed else flow.horizon
+        reset = _reset_by_sender(flow, closure.start.time, limit)
+        last = closure.probes[-1]
+        # The last probe counts as unanswered only when an answer had time to come.
+        answered = reset is not None and (
+            reset.time - last.time <= closure.longest_timeout
+            or any(ack.time >= last.time for ack in closure.answered)
+        )
+        if reset is not None and not is_own_reset(flow, reset.packet):
+            continue
+        if reset is not None and (answered or closure.end is not None):
+            yield context.violated(
+                f"the connection was reset after {reset.time - closure.start.time:.0f} s of zero "
+                "window",
+                reset,
+                closure.start,
+                expected="an open connection while the probes are acknowledged",
+                actual="a RST",
+            )
+        elif reset is None and last.time - closure.start.time >= least:
+            yield context.holds(
+                f"the connection was still probing after {last.time - closure.start.time:.0f} s",
+                last,
+                closure.start,
+            )
+
+
+@checker("SNR-WIN-007")
+def opened_window_is_used_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a closure with data waiting that ends in a wide opening."""
+    for closure in read_closures(flow, context.timing_error):
+        opening = closure.end
+        if opening is None or not closure.data_waits or opening.window < 2 * flow.segment:
+            continue
+        if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
+            continue
+        prompt = max(closure.longest_rtt, 0.25) + context.timing_error
+        until = closure.resumed.time if closure.resumed else flow.horizon
+        waited = until - opening.time
+        if closure.resumed is not None and waited <= prompt:
+            yield context.holds(
+                f"data followed the opening after {waited:.3f} s", closure.resumed, opening
+            )
+        elif waited > prompt:
+            yield context.violated(
+                f"the window opened by {opening.window} octets and nothing was sent for "
+                f"{waited:.2f} s",
+                opening,
+                *([closure.resumed] if closure.resumed else []),
+                expected=f"data at once, {prompt:.2f} s at most",
+                actual=f"{waited:.2f} s of silence",
+            )
+
+
+class _LastUpdate:
+    """SND.WL1 and SND.WL2: an older segment moves no window (RFC 9293 section 3.10.7.4)."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None
+
+    def is_news(self, ack: Ack) -> bool:
+        """Whether the window of an acknowledgment counts; then it is the last that did."""
+        sequence = ack.packet.tcp.seq if ack.packet.tcp is not None else 0
+        if self._last is not None:
+            ahead = (sequence - self._last[0]) % MODULUS
+            if ahead >= MODULUS >> 1 or (ahead == 0 and ack.ack < self._last[1]):
+                return False
+        self._last = sequence, ack.ack
+        return True
+
+
+def _shrinkings(flow: Flow) -> list[tuple[Ack, int]]:
+    """Acknowledgments that moved the right edge left, with the edge before."""
+    found = []
+    edge: int | None = None
+    update = _LastUpdate()
+    for ack in flow.acks:
+        if not ack.acceptable or not update.is_news(ack):
+            continue
+        if edge is not None and ack.window_edge < edge:
+            found.append((ack, edge))
+        edge = ack.window_edge
+    return found
+
+
+@checker("SNR-WIN-008")
+def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a right edge that moved below what had been sent."""
+    for ack, _ in _shrinkings(flow):
+        if ack.window_edge >= ack.max:
+            continue
+        reset = _reset_by_sender(flow, ack.time, flow.horizon)
+        if reset is not None and not is_own_reset(flow, reset.packet):
+            return
+        if reset is not None:
+            yield context.violated(
+                f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank",
+                reset,
+                ack,
+                expected="a connection that goes on",
+                actual="a RST",
+            )
+            return
+        later = next((a for a in flow.acks if a.time > ack.time and a.window_edge > a.max), None)
+        if later is None:
+            continue
+        resumed = next((s for s in flow.sent if s.time >= later.time and s.new), None)
+        if resumed is not None:
+            yield context.holds("new data followed when the window opened again", resumed, ack)
+            return
+
+
+@checker("SNR-WIN-009")
+def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by a right edge that moved left, until it is back where it was."""
+    shrunk: tuple[Ack, int] | None = None
+    edge: int | None = None
+    violated = False
+    update = _LastUpdate()
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable and update.is_news(event):
+            if edge is not None and event.window_edge < edge and shrunk is None:
+                shrunk, violated = (event, edge), False
+            elif shrunk is not None and event.window_edge >= shrunk[1]:
+                if not violated:
+                    yield context.holds(
+                        f"no new data beyond the edge that had moved left from {shrunk[1]} to "
+                        f"{shrunk[0].window_edge}",
+                        shrunk[0],
+                    )
+                shrunk = None
+            edge = event.window_edge
+            since = event.time
+        elif isinstance(event, Sent) and shrunk is not None and edge is not None:
+            late = event.time - since > CROSSING_S + context.timing_error or event.cause
+            probe = event.payload <= 1 or event.timed
+            if event.new and event.end > edge and late and not probe and not violated:
+                violated = True
+                yield context.violated(
+                    f"new data up to offset {event.end} was sent",
+                    event,
+                    shrunk[0],
+                    expected=f"nothing new beyond offset {edge}, where the edge is now",
+                    actual=f"{event.end - edge} octets beyond it",
+                )
+
+
+@checker("SNR-WIN-010")
+def no_silly_segments(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by an opening smaller than a segment for a sender with data waiting."""
+    largest_window = 0
+    small: list[Ack] = []
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            largest_window = max(largest_window, event.window)
+            least = min(flow.segment, largest_window // 2)
+            room = event.window_edge - max(event.max, event.ack)
+            if 0 < room < least and event.window_edge > event.una:
+                silly = [s for s in event.responses if s.new and s.end == event.window_edge]
+                if silly and silly[0].payload < least:
+                    yield context.violated(
+                        f"a segment of {silly[0].payload} octets was sent into an opening of "
+                        f"{room}",
+                        silly[0],
+                        event,
+                        expected=f"nothing until {least} octets can be sent",
+                        actual=f"{silly[0].payload} octets at once",
+                    )
+                    return
+                small.append(event)
+        elif isinstance(event, Sent) and small and event.payload >= flow.segment:
+            yield context.holds(
+                f"{len(small)} small openings were left alone until a full segment fitted",
+                small[0],
+                event,
+            )
+            return

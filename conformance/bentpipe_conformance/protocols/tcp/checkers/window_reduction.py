@@ -1,0 +1,295 @@
+"""Checkers for how far recovery reduces the window (SNR-FR-009, SNR-REC-002, -005, -006).
+
+The congestion window is hidden; the data outstanding shows it while the sender is limited by it.
+So only episodes are judged whose flight was at its peak when they began and was not held down by
+the receiver's window.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
+
+AT_EXIT_RTTS = 0.25
+"""How long after an exit the window counts as not yet grown again."""
+
+SMALLEST_FLIGHT = 8
+"""Segments; below, a reduced flight and a whole one lie too close together."""
+
+ROUNDING_SEGMENTS = 3
+"""Segments conceded during recovery: two of limited transmit, one that rounding may add."""
+
+SMALLEST_FLIGHT_TO_GROW = 12
+"""Segments; below, a window reduced once and one reduced twice lie too close together."""
+
+
+def _share(context: Context) -> float | None:
+    """Share of the window that remains after a loss, None when it is not known."""
+    table = context.permitted("share", {})
+    declared = context.ics.get("congestion_control", "")
+    found: float | None = table.get(declared, table.get("other"))
+    return found
+
+
+def _in_network(sent: Sent) -> int:
+    """Octets outstanding with a segment that the receiver has not reported held."""
+    return sent.end - sent.una - sum(right - left for left, right in sent.sacked)
+
+
+class _Window:
+    """What the flight of one flow shows of the window."""
+
+    def __init__(self, flow: Flow, context: Context) -> None:
+        self.flow = flow
+        self.episodes = context.episodes
+        self.rtt = minimum_rtt(flow)
+        self._times = [sent.time for sent in flow.sent]
+
+    def sent(self, start: float, end: float) -> list[Sent]:
+        """Segments sent in [start, end]."""
+        return self.flow.sent[bisect_left(self._times, start) : bisect_right(self._times, end)]
+
+    def after(self, ack: Ack, end: float) -> list[Sent]:
+        """Segments sent after an acknowledgment, until a time."""
+        number = ack.packet.number
+        return [sent for sent in self.sent(ack.time, end) if sent.packet.number > number]
+
+    def first_new(self, episode: Episode) -> list[Sent]:
+        """The first new data after an episode whose end released none, if it came soon."""
+        assert episode.end is not None
+        deadline = min(episode.end.time + 1.5 * self.rtt, self.next_start(episode))
+        return [sent for sent in self.after(episode.end, deadline) if sent.new][:1]
+
+    def shows(self, episode: Episode) -> bool:
+        """Whether the flight at the beginning of an episode tells the window."""
+        segment = largest_segment(self.flow)
+        first, trigger = episode.first, episode.trigger
+        if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
+            return False
+        edge = trigger.window_edge if trigger is not None else first.window_edge
+        if edge - first.max < 2 * segment:
+            return False
+        since = max(
+            (e.end.time for e in self.episodes if e.end and e.end.time < first.time), default=0.0
+        )
+        peak = max((s.end - s.una for s in self.sent(since, first.time) if s.new), default=0)
+        return episode.flight >= 0.9 * peak
+
+    def complete(self, episode: Episode) -> bool:
+        """Whether an acknowledgment ended it and the sender cannot know it to be spurious."""
+        if episode.end is None or episode.interrupted is not None or self.rtt <= 0:
+            return False
+        if episode.first.timed or disturbed_at(episode) < math.inf:
+            return False
+        advance = next((ack for ack in episode.acks if ack.advance), episode.end)
+        early = advance.time - episode.first.time < ROUND_TRIP_SHARE * self.rtt
+        return not early and all(ack.dsack is None for ack in episode.acks)
+
+    def limit(self, episode: Episode, share: float) -> float:
+        """Most octets outstanding right after it, with room for rounding and early growth."""
+        segment = largest_segment(self.flow)
+        return max(share * episode.flight, 2 * segment) + 2 * segment + 0.1 * episode.flight
+
+    def next_start(self, episode: Episode) -> float:
+        """When the next episode begins."""
+        return min(
+            (e.first.time for e in self.episodes if e.first.time > episode.first.time),
+            default=math.inf,
+        )
+
+
+@checker("SNR-FR-009")
+def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by every complete fast recovery of a window-limited sender."""
+    share = _share(context)
+    if share is None:
+        return
+    window = _Window(flow, context)
+    for episode in context.episodes:
+        if not window.shows(episode) or not window.complete(episode) or episode.end is None:
+            continue
+        end = min(episode.end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
+        after = [sent for sent in window.after(episode.end, end) if sent.new]
+        after = after or window.first_new(episode)
+        if not after:
+            continue
+        largest = max(after, key=_in_network)
+        flight = _in_network(largest)
+        limit = window.limit(episode, share)
+        sentence = f"{episode.flight} octets outstanding became {flight}"
+        if flight > limit:
+            yield context.violated(
+                sentence,
+                largest,
+                episode.end,
+                episode.first,
+                expected=f"at most {limit:.0f} octets outstanding after the recovery",
+                actual=f"{flight} octets",
+            )
+        else:
+            yield context.holds(sentence, largest, episode.end, episode.first)
+
+
+@checker("SNR-REC-002")
+def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by recoveries of several losses, judged by how the flight grows afterwards."""
+    share = _share(context)
+    if share is None:
+        return
+    window = _Window(flow, context)
+    segment = largest_segment(flow)
+    for episode in context.episodes:
+        if not window.shows(episode) or not window.complete(episode) or episode.end is None:
+            continue
+        if len({sent.start for sent in episode.retransmissions}) < 2:
+            continue
+        # Two segments of limited transmit are no part of the flight that is reduced, and a window
+        # that is not a whole number of segments shows as one less.
+        floor = 0.9 * share * (episode.flight - 2 * segment) - segment
+        held = sum(right - left for left, right in episode.first.sacked)
+        if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment or held > 5 * segment:
+            # What was held before does not show the window in the network.
+            continue
+        start = episode.end.time
+        # Whatever the exit policy, it does not deflate the window below what is outstanding.
+        exit_flight = max(
+            (s.end - s.una for s in window.after(episode.end, start + AT_EXIT_RTTS * window.rtt)),
+            default=0,
+        )
+        exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
+        growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
+        deadline = max(
+            start + (1.5 + math.ceil(growth)) * window.rtt,
+            _after_growth(flow, episode.end, floor - exit_flight),
+        )
+        after = window.after(episode.end, deadline)
+        largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
+        if largest is None:
+            continue
+        flight = largest.end - largest.una
+        sentence = (
+            f"{len(episode.retransmissions)} retransmissions, then {flight} of {episode.flight} "
+            "octets outstanding"
+        )
+        if flight >= floor:
+            yield context.holds(sentence, largest, episode.end, episode.first)
+        elif _free_to_grow(flow, after, deadline, window.next_start(episode)):
+            yield context.violated(
+                sentence,
+                largest,
+                episode.end,
+                episode.first,
+                expected=f"at least {floor:.0f} octets outstanding "
+                f"{deadline - start:.1f} s after the recovery",
+                actual=f"{flight} octets at most",
+            )
+
+
+def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
+    """When acknowledgments have let slow start add so many octets, a segment each at most."""
+    first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
+    for ack in flow.acks[first:]:
+        octets -= min(ack.advance, flow.segment)
+        if octets <= 0:
+            return ack.time
+    return math.inf
+
+
+def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:
+    """Whether only the congestion window can have held the sender down."""
+    if next_loss <= deadline or flow.packets[-1].time < deadline:
+        return False
+    return never_short_of_data(flow, after) and all(
+        sent.payload >= largest_segment(flow)
+        and not sent.timed
+        and sent.window_edge - sent.end >= 2 * largest_segment(flow)
+        for sent in after
+    )
+
+
+@checker("SNR-REC-005")
+def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by the acknowledgment that ends a fast recovery."""
+    share = _share(context)
+    beyond = context.permitted("segments_beyond_flight")
+    window = _Window(flow, context)
+    for episode in context.episodes:
+        end = episode.end
+        if not episode.fast or episode.nested or not window.complete(episode) or end is None:
+            continue
+        new = [sent for sent in end.responses if sent.new]
+        # What the next loss has left in the receiver's buffer is not in the network.
+        held = sum(right - left for left, right in end.sacked)
+        before = end.max - end.ack - held
+        after = max((sent.end - end.ack - held for sent in new), default=before)
+        limits = []
+        if share is not None and window.shows(episode):
+            limits.append(window.limit(episode, share))
+        if beyond is not None:
+            limits.append(before + beyond * largest_segment(flow))
+        if not limits:
+            continue
+        limit = max(min(limits), before)
+        sentence = f"the end of recovery raised the flight from {before} to {after} octets"
+        if after > limit:
+            yield context.violated(
+                sentence,
+                new[-1],
+                end,
+                expected=f"at most {limit:.0f} octets outstanding",
+                actual=f"{after} octets",
+            )
+        else:
+            yield context.holds(sentence, end, *new)
+
+
+@checker("SNR-REC-006")
+def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Exercised by duplicates during a recovery without SACK, before anything is acknowledged."""
+    share = _share(context)
+    if share is None or flow.handshake.sack:
+        return
+    window = _Window(flow, context)
+    segment = largest_segment(flow)
+    for episode in context.episodes:
+        if not window.shows(episode):
+            continue
+        duplicates = 0
+        for ack in episode.acks:
+            if not ack.duplicate:
+                break
+            duplicates = ack.duplicates
+        if duplicates <= 3:
+            continue
+        worst: tuple[float, float, Sent] | None = None
+        for sent in episode.sent:
+            if not sent.new or sent.una != episode.first.una or sent.duplicates > duplicates:
+                continue
+            n = sent.duplicates
+            permitted = max(share * episode.flight, 2 * segment) + n * segment
+            if context.permitted("proportional"):
+                permitted = max(permitted, episode.flight + share * n * segment)
+            excess = sent.end - sent.una - permitted - ROUNDING_SEGMENTS * segment
+            if excess > 0 and (worst is None or excess > worst[0]):
+                worst = excess, permitted, sent
+        if worst is not None:
+            _, permitted, sent = worst
+            yield context.violated(
+                f"{sent.end - sent.una} octets were outstanding after {sent.duplicates} duplicates",
+                sent,
+                episode.first,
+                expected=f"new data up to {permitted:.0f} octets above the acknowledgment",
+                actual=f"{sent.end - sent.una} octets",
+            )
+        else:
+            yield context.holds(
+                f"new data during recovery kept to the window over {duplicates} duplicates",
+                episode.first,
+            )

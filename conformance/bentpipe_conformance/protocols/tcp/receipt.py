@@ -1,0 +1,158 @@
+"""Traces of an implementation that receives, told packet by packet.
+
+Offsets count octets of the tester's data from 0; times are seconds::
+
+    receipt = Receipt().data(0, 100).reply(100).data(200, 300, after=0.1).reply(100, (200, 300))
+    assert receipt.verdicts("SNR-RCV-007") == {Verdict.PASS}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp.crafting import append_options
+from bentpipe_conformance.protocols.tcp.peer import pattern
+
+IUT, TESTER = "10.77.0.2", "10.78.0.1"
+
+CLAIMS: Mapping[str, Any] = {
+    "sack": True,
+    "sack_receiver": True,
+    "dsack": True,
+    "timestamps": True,
+    "window_scale": True,
+}
+"""The conformance statement of the implementation in the traces."""
+
+TESTER_ISS, IUT_ISS = MODULUS - 1000, 4999
+"""The tester's numbers wrap soon after the handshake, so that every trace crosses zero."""
+
+
+@dataclass
+class Receipt:
+    """A connection on which the tester sends, as captured at the implementation's side.
+
+    Attributes:
+        sack: whether both sides negotiate SACK.
+        timestamps: whether both sides negotiate timestamps; the tester's start at 1000.
+        shift: window shift both sides negotiate, None for none.
+        mss: MSS option of the tester's SYN.
+        service: port of the implementation.
+        window: octets the implementation offers.
+        timing_error: seconds by which the times may be wrong.
+        at: time of the last packet, seconds.
+        packets: what has been told.
+    """
+
+    sack: bool = True
+    timestamps: bool = False
+    shift: int | None = None
+    mss: int | None = 1460
+    service: int = 9
+    window: int = 20000
+    timing_error: float = 1e-6
+    at: float = 0.0
+    packets: list[Captured] = field(default_factory=list)
+    _port: int = 4000
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    def open(self, *, options: bytes = b"", answer: int | None = SYN | ACK) -> Receipt:
+        """Another handshake, from the next port; ``answer`` None leaves the SYN unanswered."""
+        self._port += 1
+        self.syn(options=options)
+        if answer is not None:
+            self._put(True, answer, seq=-1, ack=0)
+        if answer == SYN | ACK:
+            self._put(False, ACK, seq=0, ack=0)
+        return self
+
+    def syn(self, *, options: bytes = b"", after: float = 0.0) -> Receipt:
+        """The tester's SYN, again if it was told before."""
+        self.at += after
+        self._put(False, SYN, seq=-1, ack=0, options=options)
+        return self
+
+    def _put(
+        self, outgoing: bool, flags: int, *, seq: int, ack: int, options: bytes = b"", **fields: Any
+    ) -> None:
+        ends = (IUT, TESTER, self.service, self._port)
+        if not outgoing:
+            ends = (TESTER, IUT, self._port, self.service)
+        own, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
+        field_of_window = self.window >> (0 if flags & SYN else self.shift or 0)
+        segment = Tcp(
+            *ends, (own + 1 + seq) % MODULUS, (other + 1 + ack) % MODULUS, flags,
+            min(field_of_window, 0xFFFF), b"",
+        )  # fmt: skip
+        if flags & SYN:
+            segment = replace(
+                segment, mss=self.mss, sack_permitted=self.sack, window_scale=self.shift
+            )
+        if self.timestamps:
+            segment = replace(segment, tsval=1000 if not outgoing else 7000, tsecr=1000)
+        packet = append_options(build(replace(segment, **fields)), options)
+        self.packets.append(Captured(self.at, "iut", outgoing, packet))
+
+    def data(
+        self,
+        start: int,
+        end: int,
+        *,
+        after: float = 0.0,
+        options: bytes = b"",
+        flags: int = ACK,
+        ack: int = 0,
+        **fields: Any,
+    ) -> Receipt:
+        """The tester's octets from ``start`` to ``end`` arrive; ``fields`` are a segment's."""
+        self.at += after
+        fields.setdefault("payload", pattern(start, end - start))
+        self._put(False, flags, seq=start, ack=ack, options=options, **fields)
+        return self
+
+    def reply(
+        self,
+        ack: int,
+        *blocks: tuple[int, int],
+        after: float = 0.0,
+        seq: int = 0,
+        flags: int = ACK,
+        **fields: Any,
+    ) -> Receipt:
+        """The implementation acknowledges and reports blocks; ``fields`` are a segment's."""
+        self.at += after
+        base = TESTER_ISS + 1
+        fields["sack"] = tuple(((base + a) % MODULUS, (base + b) % MODULUS) for a, b in blocks)
+        self._put(True, flags, seq=seq, ack=ack, **fields)
+        return self
+
+    def reset(self, seq: int, *, after: float = 0.0, **fields: Any) -> Receipt:
+        """The tester's RST arrives."""
+        self.at += after
+        self._put(False, RST | ACK, seq=seq, ack=0, **fields)
+        return self
+
+    def later(self, seconds: float = 5.0) -> Receipt:
+        """Nothing for a while, then the tester acknowledges once more."""
+        self.at += seconds
+        self._put(False, ACK, seq=0, ack=0)
+        return self
+
+    def verdicts(
+        self, requirement: str, profile: str = "rfc", claims: Mapping[str, Any] = CLAIMS
+    ) -> set[Verdict]:
+        """What the checker of a requirement finds."""
+        trace = read_trace(self.packets, self.timing_error)
+        return {finding.verdict for finding in judge(trace, profile, claims, [requirement])}
+
+
+__all__ = ["CLAIMS", "IUT", "TESTER", "Receipt"]

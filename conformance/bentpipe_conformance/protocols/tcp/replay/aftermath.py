@@ -1,0 +1,170 @@
+"""What a sender had in the network after a timeout, counted from the timeout on.
+
+A timeout declares lost all that was outstanding; from then on the sender's window is small and
+known, so that what it sends tells how the window grows. The account of one timeout ends with the
+next one, or as soon as an acknowledgment shows that the timeout may have been spurious: a sender
+that notices may take its earlier window back (RFC 5682, RFC 4015).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, read_expiries
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A segment sent after a timeout.
+
+    Attributes:
+        sent: the segment.
+        pipe: octets in the network after it: sent since the timeout, not reported delivered.
+        delivered: octets reported delivered since the timeout, generously counted.
+        acks: acknowledgments of new data since the timeout.
+    """
+
+    sent: Sent
+    pipe: int
+    delivered: int
+    acks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """An acknowledgment of new data after a timeout and what was in the network afterwards.
+
+    Attributes:
+        ack: the acknowledgment.
+        pipe: as in :class:`Step`, once everything it clocked out had left.
+        acks: acknowledgments of new data since the timeout, this one included.
+    """
+
+    ack: Ack
+    pipe: int
+    acks: int
+
+
+@dataclass(slots=True, eq=False)
+class Aftermath:
+    """The account of one timeout.
+
+    Attributes:
+        expiry: the timeout.
+        recover: highest offset sent before it.
+        steps: what was sent afterwards.
+        reactions: acknowledgments of new data afterwards.
+    """
+
+    expiry: Expiry
+    recover: int
+    steps: list[Step] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+class _Account:
+    def __init__(self, flow: Flow, expiry: Expiry) -> None:
+        sent = expiry.sent
+        self.aftermath = Aftermath(expiry, sent.max)
+        self._sack = flow.handshake.sack
+        self._segment = largest_segment(flow)
+        self._una = sent.una
+        self._since = RangeSet(((sent.start, sent.end),))
+        self._held = RangeSet(sent.sacked)
+        self._delivered = self._acks = self._duplicates = 0
+        self._open: Ack | None = None
+
+    def _pipe(self) -> int:
+        held = sum(self._since.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
+        return self._since.above(self._una) - held - self._duplicates * self._segment
+
+    def sent(self, item: Sent) -> None:
+        self._since.add(item.start, item.end)
+        self.aftermath.steps.append(Step(item, self._pipe(), self._delivered, self._acks))
+
+    def silent(self, item: Sent) -> bool:
+        """Whether the segment follows a silence longer than pacing makes."""
+        return item.since_arrival > self.aftermath.expiry.longest_rtt
+
+    def settle(self) -> None:
+        """Everything the last acknowledgment clocked out has left."""
+        if self._open is not None:
+            self.aftermath.reactions.append(Reaction(self._open, self._pipe(), self._acks))
+            self._open = None
+
+    def acknowledged(self, ack: Ack) -> bool:
+        """Take an acknowledgment; False when the account has to end."""
+        self.settle()
+        if ack.rejected and self._una < ack.ack <= ack.max:
+            # Behind a closed window some heed the acknowledgment of what they drop (RFC 9293
+            # section 3.10.7.4).
+            return False
+        if not ack.acceptable:
+            return True
+        if ack.dsack is not None or self._answers_earlier_copy(ack):
+            return False
+        repaired = self._una >= self.aftermath.recover
+        if repaired and (ack.duplicate or ack.blocks):
+            return False
+        missing = self._since.gaps(self._una, max(ack.ack, self._una))
+        if not all(self._held.covers(*gap) for gap in missing):
+            return False
+        news = ack.advance + ack.newly_sacked
+        # RFC 5681 section 3.1: up to a segment for each acknowledgment, however little it covers.
+        self._delivered += max(news, self._segment) if news else 0
+        for block in ack.blocks:
+            self._held.add(*block)
+        if ack.advance:
+            self._una = ack.ack
+            self._held.remove_below(ack.ack)
+            self._duplicates = 0
+            self._acks += 1
+            self._open = ack
+        elif ack.duplicate and not self._sack:
+            # Without SACK a duplicate reports one more segment received.
+            self._duplicates += 1
+            self._delivered += self._segment
+        return True
+
+    def _answers_earlier_copy(self, ack: Ack) -> bool:
+        """Whether the echoed timestamp is older than the retransmission (RFC 3522)."""
+        echoed = ack.packet.tcp.tsecr if ack.packet.tcp else None
+        stamped = self.aftermath.expiry.sent.packet.tcp
+        if not ack.advance or echoed is None or stamped is None or stamped.tsval is None:
+            return False
+        return (echoed - stamped.tsval) % MODULUS >= MODULUS >> 1
+
+
+@lru_cache(maxsize=2)
+def read_aftermaths(flow: Flow, at_once: bool) -> tuple[Aftermath, ...]:
+    """The accounts of all certain timeouts of a flow, in order.
+
+    ``at_once`` says that no pacing delays what an acknowledgment permits.
+    Remembered for the flow at hand, because several checkers ask one after the other.
+    """
+    timeouts = {id(item.sent): item for item in read_expiries(flow, at_once) if item.certain}
+    found: list[Aftermath] = []
+    account: _Account | None = None
+    for event in flow.events:
+        if isinstance(event, Sent):
+            if id(event) in timeouts:
+                if account is not None:
+                    account.settle()
+                account = _Account(flow, timeouts[id(event)])
+                found.append(account.aftermath)
+            elif account is not None and event.timed and (at_once or account.silent(event)):
+                account.settle()
+                account = None
+            elif account is not None:
+                account.sent(event)
+        elif isinstance(event, Ack) and account is not None and not account.acknowledged(event):
+            account = None
+    if account is not None:
+        account.settle()
+    return tuple(found)

@@ -1,0 +1,131 @@
+"""How an implementation answered a segment as a receiver, and how soon."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from bentpipe_conformance.protocols.tcp.codec import FIN
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Arrival, Flow, Reply
+
+LONGEST_DELAY_S = 0.5
+"""RFC 9293 section 3.8.6.3: an acknowledgment is never delayed longer."""
+
+_TIMED_S = 0.03
+"""A delay above this was timed: the shortest delayed-ACK timer in use is 40 ms (Linux)."""
+
+Timeliness = Literal["in time", "late", "unclear"]
+
+
+def replies_after(flow: Flow, arrival: Arrival) -> Iterator[Reply]:
+    """The IUT's acknowledgments captured after ``arrival``, in order."""
+    first = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
+    return islice(flow.replies, first, None)
+
+
+def first_reply(
+    flow: Flow,
+    arrival: Arrival,
+    match: Callable[[Reply], bool] = lambda _reply: True,
+    *,
+    within: float = float("inf"),
+) -> Reply | None:
+    """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
+    for reply in replies_after(flow, arrival):
+        if reply.time - arrival.time > within:
+            return None
+        if match(reply):
+            return reply
+    return None
+
+
+def acknowledging(end: int) -> Callable[[Reply], bool]:
+    """Whether an acknowledgment covers everything below offset ``end``."""
+    return lambda reply: reply.ack >= end
+
+
+def at_once(flow: Flow, arrival: Arrival, reply: Reply | None, error: float) -> Timeliness | None:
+    """Whether ``reply`` left immediately; None when the trace ends too early to tell.
+
+    ``error`` is the timing error in seconds.
+    """
+    delay = (reply.time if reply is not None else flow.horizon) - arrival.time
+    if reply is not None and delay <= REACTION_S + error:
+        return "in time"
+    if delay > _TIMED_S + 2 * error:
+        return "late"
+    return "unclear" if reply is not None else None
+
+
+def soon(
+    flow: Flow, arrival: Arrival, reply: Reply | None, limit: float, error: float
+) -> Timeliness | None:
+    """Whether ``reply`` left within ``limit`` seconds; None when the trace ends too early."""
+    delay = (reply.time if reply is not None else flow.horizon) - arrival.time
+    if reply is not None and delay <= limit:
+        return "in time"
+    if delay > limit + REACTION_S + error:
+        return "late"
+    return "unclear" if reply is not None else None
+
+
+def still_receiving(flow: Flow) -> list[Arrival]:
+    """The segments with data that arrived while the connection was open in both directions.
+
+    Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
+    receiver is in the state ESTABLISHED or CLOSE-WAIT.
+    """
+    closing = [sent.packet for sent in flow.sent if sent.packet.tcp and sent.packet.tcp.flags & FIN]
+    ends = [packet.number for packet in (*closing[:1], *flow.resets[:1])]
+    return [
+        arrival
+        for arrival in flow.arrivals
+        if arrival.payload and all(arrival.packet.number < end for end in ends)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What became of a segment that the IUT must not accept.
+
+    Attributes:
+        arrival: the segment.
+        reply: the acknowledgment that covers it, or the last one seen that does not.
+        accepted: whether ``reply`` covers any of its data.
+    """
+
+    arrival: Arrival
+    reply: Reply
+    accepted: bool
+
+
+def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal]:
+    """Follow each segment for which ``refused`` holds until its data arrives again.
+
+    Segments after which no acknowledgment left are not mentioned.
+    """
+    waiting: dict[Arrival, Reply | None] = {}
+    for event in flow.events:
+        if isinstance(event, Arrival):
+            for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
+                reply = waiting.pop(item)
+                if reply is not None:
+                    yield Refusal(item, reply, accepted=False)
+            if event.payload and refused(event):
+                waiting[event] = None
+        elif isinstance(event, Reply):
+            for item in list(waiting):
+                covered = event.ack > max(item.start, item.expected) or any(
+                    left < item.end and item.start < right for left, right in event.blocks
+                )
+                if covered:
+                    del waiting[item]
+                    yield Refusal(item, event, accepted=True)
+                else:
+                    waiting[item] = event
+    for item, reply in waiting.items():
+        if reply is not None:
+            yield Refusal(item, reply, accepted=False)

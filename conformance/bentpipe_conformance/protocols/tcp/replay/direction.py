@@ -1,0 +1,28 @@
+"""Unwrapping 32-bit sequence numbers into offsets."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
+
+
+class Direction:
+    """One direction's numbers as offsets that do not wrap; 0 is the first octet after the SYN."""
+
+    def __init__(self, initial: int) -> None:
+        self._base = initial + 1
+        self._last = 0
+
+    def offset(self, number: int) -> int:
+        """The offset nearest to the highest one seen."""
+        near = self._base + self._last
+        delta = (number - near + (MODULUS >> 1)) % MODULUS - (MODULUS >> 1)
+        return self._last + delta
+
+    def saw(self, offset: int) -> None:
+        """Move the reference for unwrapping."""
+        self._last = max(self._last, offset)
+
+
+def older(value: int, other: int) -> bool:
+    """Whether a 32-bit timestamp lies before another (RFC 7323 section 5.2, modular)."""
+    return (value - other) % MODULUS >= MODULUS >> 1

@@ -1,0 +1,246 @@
+"""Every acknowledgment of a flow together with what preceded it.
+
+Checkers of loss recovery ask the same questions of each acknowledgment: was the sender in recovery,
+how far does recover reach, could a timer explain what was sent next, has the path shown reordering.
+:func:`read_moments` answers them in one walk over the flow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+SOONEST_TIMEOUT_RTTS = 1.3
+"""Round trips below which the timers of common stacks do not expire, so that the unlikely is not
+even possible there."""
+
+SLUGGISH_S = 0.1
+"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
+
+EXACT_S = 0.001
+"""Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
+
+ROUND_TRIP_SHARE = 0.95
+"""Share of the smallest round trip that certainly has not passed when less has."""
+
+
+@dataclass(slots=True, eq=False)
+class Moment:
+    """An acknowledgment and the sender's situation when it arrived.
+
+    Attributes:
+        ack: the acknowledgment.
+        rtt: smallest round-trip time of the flow, in seconds; 0.0 when unknown.
+        episode: the recovery episode that was running, None outside recovery.
+        fast_recover: highest recover recorded by a fast retransmit so far; -1 when none was.
+        recover: the same, timeouts included.
+        progress: when the retransmission timer was last restarted for certain: by the last
+            acknowledgment of new data, or by data sent while nothing was outstanding. Of the
+            partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
+        last_advance: that acknowledgment, None before the first.
+        repeats: acknowledgments since then that advance nothing while data is outstanding, this
+            one included, duplicates or not.
+        reordered: the path or the tester has shown reordering or duplication of data before.
+        pure: every repeat since the last advance was a duplicate acknowledgment, and none reported
+            a duplicate segment, which shows no loss (RFC 2883 section 5).
+        informative: of these, how many reported newly held data in SACK blocks.
+        window_edge: highest right edge of the window offered so far, this one included.
+        shadow: below this offset another recovery may be under way that nothing has shown yet: the
+            highest retransmitted so far, or snd_max when the last episode ended, for a sender can
+            enter the next recovery at the end of one.
+        disturbed: a timer may have expired in the running episode although no timeout is seen.
+    """
+
+    ack: Ack
+    rtt: float
+    episode: Episode | None
+    fast_recover: int
+    recover: int
+    progress: float
+    last_advance: Ack | None
+    repeats: int
+    reordered: bool
+    pure: bool
+    informative: int
+    window_edge: int
+    shadow: int
+    disturbed: bool
+
+    @property
+    def open(self) -> bool:
+        """Whether the sender was outside recovery and above every earlier recover."""
+        above = self.ack.ack > self.recover and self.ack.ack >= self.shadow
+        return self.episode is None and above
+
+    @property
+    def retransmissions(self) -> list[Sent]:
+        """Retransmissions this acknowledgment surely caused: no timer can explain them."""
+        return [sent for sent in self.ack.responses if sent.retransmission and self.caused(sent)]
+
+    @property
+    def new_data(self) -> list[Sent]:
+        """New data this acknowledgment clocked out.
+
+        Left out are window probes of one octet, and what a tail loss probe may have sent: its timer
+        runs two round trips from the last transmission (RFC 8985 section 7.2).
+        """
+        return [
+            sent for sent in self.ack.responses
+            if sent.new and not sent.retransmission and sent.payload > 1
+            and (sent.since_arrival <= PROMPT_S or sent.since_sent < 1.5 * self.rtt)
+        ]  # fmt: skip
+
+    def caused(self, sent: Sent) -> bool:
+        """Whether a response is the acknowledgment's doing and not a timer's.
+
+        Retransmission timers and tail loss probes wait longer than a round trip from the last
+        progress (RFC 6298 section 2, RFC 8985 section 7.2).
+        """
+        waited = sent.time - self.progress
+        if waited < ROUND_TRIP_SHARE * self.rtt:
+            return True
+        return sent.since_arrival <= PROMPT_S and waited < SOONEST_TIMEOUT_RTTS * self.rtt
+
+
+Reaction = Literal["at once", "unclear", "late"]
+
+
+def acts_at_once(ics: Mapping[str, Any]) -> bool:
+    """Whether the implementer says that no pacing delays what an acknowledgment permits."""
+    return ics.get("pacing") is False
+
+
+def answer_window(rtt: float) -> float:
+    """Seconds after an acknowledgment within which to look for the answer to it."""
+    return max(SLUGGISH_S, ROUND_TRIP_SHARE * rtt)
+
+
+def reaction(m: Moment, answer: Sent | None, ics: Mapping[str, Any], error: float) -> Reaction:
+    """How soon ``answer``, None when there is none, followed an acknowledgment.
+
+    Args:
+        m: the acknowledgment.
+        answer: what was sent in answer to it.
+        ics: the conformance statement; with pacing, anything within a round trip is at once, and
+            when nothing is said of pacing, it is unclear.
+        error: seconds by which recorded times may be wrong.
+    """
+    if answer is None:
+        return "late"
+    delay = answer.time - m.ack.time
+    if delay <= REACTION_S + error:
+        return "at once"
+    if not acts_at_once(ics):
+        paced = bool(ics.get("pacing", False))
+        within = delay < answer_window(m.rtt)
+        return ("at once" if paced else "unclear") if within else "late"
+    return "late" if error <= EXACT_S or delay > SLUGGISH_S else "unclear"
+
+
+def disturbed_at(episode: Episode) -> float:
+    """When a timer may first have expired within an episode; infinity when none can have.
+
+    With SACK, a retransmission timeout soon after an arrival looks like RACK's reordering timer,
+    and one that coincides with an arrival looks as if that had caused it; either repeats what was
+    retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
+    new data goes on with an earlier one, of which a timeout hid the end, and one that begins with
+    another duplicate than the third, or with what reports nothing, may have begun with a timeout:
+    minus infinity.
+    """
+    trigger = episode.trigger
+    if trigger is not None and (
+        trigger.advance
+        or (trigger.duplicates != 3 and not trigger.sacked)
+        or not (trigger.duplicate or trigger.newly_sacked)
+    ):
+        return -math.inf
+    return timer_within(episode)
+
+
+def timer_within(episode: Episode) -> float:
+    """When a timer may first have expired after an episode's beginning; infinity when none can."""
+    repeated: set[int] = set()
+    for sent in episode.retransmissions:
+        if sent.start in repeated or (sent.timed and sent is not episode.first):
+            return sent.time
+        repeated.add(sent.start)
+    return math.inf
+
+
+@lru_cache(maxsize=2)
+def read_moments(flow: Flow, episodes: tuple[Episode, ...]) -> tuple[Moment, ...]:
+    """The moments of a flow, in order; ``episodes`` are its recovery episodes.
+
+    Remembered for the flow at hand, because several checkers ask one after the other.
+    """
+    return tuple(_walk(flow, episodes))
+
+
+def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
+    rtt = minimum_rtt(flow)
+    running = {id(ack): episode for episode in episodes for ack in episode.acks}
+    triggered = {id(episode.first): episode for episode in episodes}
+    disturbances = {id(episode): disturbed_at(episode) for episode in episodes}
+    fast_recover = recover = -1
+    progress = 0.0
+    last_advance: Ack | None = None
+    repeats = informative = 0
+    reordered, pure, retransmitted = False, True, False
+    first_repair: float | None = None
+    window_edge = shadow = 0
+    partially: set[int] = set()
+    reset = next((packet.number for packet in flow.resets if packet.outgoing), math.inf)
+    for event in flow.events:
+        if event.packet.number > reset:
+            # The implementation, or its user, has given the connection up.
+            return
+        if isinstance(event, Sent):
+            if not event.flight:
+                progress = event.time
+            if event.retransmission:
+                retransmitted = True
+                shadow = max(shadow, event.end)
+                first_repair = event.time if first_repair is None else first_repair
+            episode = triggered.get(id(event))
+            if episode is not None:
+                recover = max(recover, episode.recover)
+                if episode.fast:
+                    fast_recover = max(fast_recover, episode.recover)
+        elif isinstance(event, Ack):
+            advances = event.acceptable and event.advance > 0
+            if event.acceptable and not advances and event.flight:
+                repeats += 1
+                pure = pure and event.duplicate and event.dsack is None
+                informative += event.newly_sacked > 0
+            if event.acceptable:
+                window_edge = max(window_edge, event.window_edge)
+            episode = running.get(id(event))
+            yield Moment(
+                event, rtt, episode, fast_recover, recover, progress, last_advance,
+                repeats, reordered, pure, informative, window_edge, shadow,
+                event.time > disturbances.get(id(episode), math.inf),
+            )  # fmt: skip
+            if episode is not None and event is episode.end:
+                shadow = max(shadow, event.max)
+            if event.dsack is not None or event.duplicates * largest_segment(flow) > event.flight:
+                reordered = True
+            if advances:
+                late = repeats > 0 and not retransmitted
+                early_answer = (
+                    first_repair is not None and event.time - first_repair < ROUND_TRIP_SHARE * rtt
+                )
+                reordered = reordered or late or early_answer
+                last_advance = event
+                further = episode is not None and episode.fast and id(episode) in partially
+                if not further or (episode is not None and event is episode.end):
+                    progress = event.time
+                partially.add(id(episode))
+                repeats = informative = 0
+                pure, retransmitted, first_repair = True, False, None

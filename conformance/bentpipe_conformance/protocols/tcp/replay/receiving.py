@@ -1,0 +1,362 @@
+"""The receiver half of a replayed connection: what reached the implementation, what it answered.
+
+The observer sits beside the implementation under test (IUT), not in it, so two views are kept.
+*Certain*: ``expected`` and ``held``, what a receiver that keeps all acceptable data has.
+*Possible*: ``limit`` and ``arrived``, all that reached it; what lies outside, it cannot have.
+Where the IUT shows that it took more or kept less than the certain view, that view follows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bentpipe_reference.common.ranges import Range, RangeSet
+
+from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp
+from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A segment with data or FIN reaching the IUT, and the receiver's state just before it.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+        start, end: offsets in the tester's direction; a FIN occupies one.
+        payload: octets of data.
+        expected: next in-sequence offset (rcv_nxt) before it.
+        held: ranges above ``expected`` the IUT must be holding before it.
+        window_edge: highest right edge the IUT had offered, exclusive.
+        widest_window: widest window the IUT had offered, in octets.
+        paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
+        may_be_stale: its timestamp is older than one the IUT may have accepted.
+        lacks_timestamp: it carries no Timestamps option although they were negotiated.
+        acceptable: it surely passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
+        last_ack: highest acknowledgment number the IUT had sent.
+        replies: acknowledgments the IUT sent after it and before the next arrival.
+    """
+
+    packet: Packet
+    time: float
+    start: int
+    end: int
+    payload: int
+    expected: int
+    held: tuple[Range, ...]
+    window_edge: int
+    widest_window: int
+    paws_rejected: bool
+    may_be_stale: bool
+    lacks_timestamp: bool
+    acceptable: bool
+    last_ack: int
+    replies: list[Reply] = field(default_factory=list)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it starts at the next expected offset (or overlaps it) with something new."""
+        return self.acceptable and self.start <= self.expected < self.end
+
+    @property
+    def out_of_order(self) -> bool:
+        """Whether it leaves a hole below itself."""
+        return self.acceptable and self.start > self.expected
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether everything in it had been received in sequence."""
+        return self.end <= self.expected
+
+    @property
+    def held_duplicate(self) -> bool:
+        """Whether everything in it was held out of sequence already."""
+        return any(left <= self.start and self.end <= right for left, right in self.held)
+
+    @property
+    def fills_gap(self) -> bool:
+        """Whether it arrives in order while something above is held."""
+        return self.in_order and bool(self.held)
+
+
+@dataclass(slots=True, eq=False)
+class Reply:
+    """A segment with an acknowledgment leaving the IUT.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+        ack: acknowledgment number as an offset in the tester's direction.
+        window: offered window in octets, scaled.
+        window_edge: ack + window.
+        blocks: SACK blocks as offsets, in wire order.
+        payload: octets of data it carries besides.
+        expected: the offset a receiver that keeps everything acknowledges then.
+        held: ranges above ``expected`` such a receiver holds then.
+        limit: the highest offset the IUT can have received in sequence.
+        arrived: ranges above ``limit`` that reached it.
+        echoes: TSecr values that echo TS.Recent by RFC 7323 section 4.3; empty without timestamps.
+        last_arrival: the latest segment with data that reached the IUT before it.
+        dsack: the D-SACK block, if the first block is one (RFC 2883 section 4).
+    """
+
+    packet: Packet
+    time: float
+    ack: int
+    window: int
+    window_edge: int
+    blocks: tuple[Range, ...]
+    payload: int
+    expected: int
+    held: tuple[Range, ...]
+    limit: int
+    arrived: tuple[Range, ...]
+    echoes: frozenset[int]
+    last_arrival: Arrival | None
+    dsack: Range | None
+
+    @property
+    def sack(self) -> tuple[Range, ...]:
+        """The blocks that report data held out of sequence: all but a D-SACK block."""
+        return self.blocks[1:] if self.dsack is not None else self.blocks
+
+
+@dataclass(slots=True)
+class _Stamped:
+    """A timestamped segment the IUT may not have processed when its next segment left.
+
+    No acknowledgment beyond ``limit`` can have left before it was processed, none beyond ``reach``
+    without more.
+    """
+
+    time: float
+    start: int
+    end: int
+    tsval: int
+    before: frozenset[int]
+    updated: bool
+    limit: int
+    reach: int
+
+
+class Receiver:
+    """Replays the receiver half of one connection.
+
+    Attributes:
+        expected: next in-sequence offset.
+        edge: highest right edge offered.
+        shift: the IUT's window shift, once negotiated.
+        timestamps: whether timestamps were negotiated.
+        arrivals, replies: what was replayed.
+    """
+
+    def __init__(self, reaction: float) -> None:
+        self.expected = 0
+        self.edge = 0
+        self.shift = 0
+        self.timestamps = False
+        self.last_arrival: Arrival | None = None
+        self._reaction = reaction
+        self._into = Direction(0)
+        self._held = RangeSet()
+        self._limit = 0
+        self._arrived = RangeSet()
+        self._widest = 0
+        self._last_ack = 0
+        self._duplicates = RangeSet()
+        self._recent: frozenset[int] = frozenset()
+        self._stamped: list[_Stamped] = []
+        self._doubt = False
+
+    def opened(self, tcp: Tcp) -> None:
+        """The tester's SYN arrived."""
+        self._into = Direction(tcp.seq)
+        if tcp.tsval is not None:
+            self._recent = frozenset({tcp.tsval})
+        if tcp.payload:
+            self._arrive(0, len(tcp.payload))
+
+    def offers(self, window: int) -> None:
+        """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
+        self.edge = max(self.edge, window)
+        self._widest = max(self._widest, window)
+
+    def offset(self, sequence: int) -> int:
+        """A sequence number of the tester's direction as an offset."""
+        return self._into.offset(sequence)
+
+    # -- arriving
+
+    def rejects(self, tcp: Tcp) -> bool:
+        """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
+        return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
+
+    def may_heed(self, tcp: Tcp) -> bool:
+        """Whether the acknowledgment of a segment that a closed window keeps out may count.
+
+        RFC 9293 section 3.10.7.4 has a special allowance for it.
+        """
+        closed = self.edge <= self.expected == self.offset(tcp.seq)
+        return closed and not self._paws_rejects(tcp)
+
+    def _paws_rejects(self, tcp: Tcp) -> bool:
+        if not self.timestamps or tcp.tsval is None or not self._recent:
+            return False
+        return all(older(tcp.tsval, known) for known in self._recent)
+
+    def _may_be_stale(self, tcp: Tcp) -> bool:
+        if not self.timestamps or tcp.tsval is None:
+            return False
+        return any(older(tcp.tsval, known) for known in self._recent)
+
+    def _in_window(self, start: int, length: int) -> bool:
+        """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
+        if length == 0:
+            return self.expected <= start <= max(self.edge, self.expected)
+        return start < self.edge and start + length > self.expected
+
+    def arriving(self, packet: Packet, tcp: Tcp) -> Arrival | None:
+        """A segment reached the IUT; what it is when it carries data or FIN."""
+        start = self.offset(tcp.seq)
+        end = start + tcp.length
+        paws, stale = self._paws_rejects(tcp), self._may_be_stale(tcp)
+        inside = self._in_window(start, tcp.length)
+        bare = self.timestamps and tcp.tsval is None
+        sure = inside and not stale and not self._doubt
+        self._stamp(packet.time, tcp, start, end, usable=sure)
+        if not tcp.length:
+            return None
+        # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
+        acceptable = inside and not stale and not bare and tcp.options_ok
+        # What follows one that may have been dropped can be in sequence or not.
+        self._doubt = self._doubt or (stale and not paws and inside)
+        acceptable = acceptable and not self._doubt
+        arrival = Arrival(
+            packet, packet.time, start, end, len(tcp.payload), self.expected,
+            self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
+            self._last_ack,
+        )  # fmt: skip
+        self.last_arrival = arrival
+        for left, right in arrival.held:
+            self._duplicates.add(max(left, start), min(right, end))
+        self._arrive(start, end)
+        if self._stamped:
+            self._stamped[-1].reach = self._limit
+        if acceptable:
+            self._into.saw(min(end, self.edge))
+            self._held.add(max(start, self.expected), end)
+            self._advance()
+        return arrival
+
+    def _arrive(self, start: int, end: int) -> None:
+        self._arrived.add(start, end)
+        for left, right in self._arrived.snapshot():
+            if left > self._limit:
+                break
+            self._limit = max(self._limit, right)
+        self._arrived.remove_below(self._limit)
+
+    def _advance(self) -> None:
+        for left, right in self._held.snapshot():
+            if left > self.expected:
+                break
+            self.expected = max(self.expected, right)
+        self._held.remove_below(self.expected)
+
+    def _stamp(self, time: float, tcp: Tcp, start: int, end: int, *, usable: bool) -> None:
+        """RFC 7323 section 4.3 rule 2, keeping every value the IUT may be echoing."""
+        if tcp.tsval is None or not self._recent:
+            return
+        value, before = tcp.tsval, self._recent
+        newer = frozenset(known for known in before if older(value, known))
+        if start <= self._last_ack and newer != before:
+            # An unacceptable duplicate: section 5.3 drops it first, section 4.3 alone does not.
+            self._recent = newer | {value} if usable else before | {value}
+        self._stamped = [item for item in self._stamped if time - item.time <= self._reaction]
+        self._stamped.append(
+            _Stamped(
+                time, start, end, value, before, self._recent != before, self._limit, self._limit
+            )
+        )  # fmt: skip
+
+    # -- leaving
+
+    def replying(self, packet: Packet, tcp: Tcp) -> Reply | None:
+        """A segment left the IUT; what it is when it carries an acknowledgment."""
+        if not tcp.flags & ACK:
+            return None
+        ack = self.offset(tcp.ack)
+        last = self.last_arrival
+        if ack >= self._limit or (last and packet.time - last.time > self._reaction):
+            self._doubt = False
+        window = tcp.window << self.shift
+        blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
+        self._follow(ack, blocks)
+        reply = Reply(
+            packet, packet.time, ack, window, ack + window, blocks, len(tcp.payload),
+            self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
+            self._echoes(packet.time, ack), self.last_arrival, self._dsack(ack, blocks),
+        )  # fmt: skip
+        self._duplicates.clear()
+        if self.last_arrival is not None:
+            self.last_arrival.replies.append(reply)
+        self.edge = max(self.edge, reply.window_edge)
+        self._widest = max(self._widest, window)
+        if ack <= self._limit:
+            self._last_ack = max(self._last_ack, ack)
+        return reply
+
+    def _dsack(self, ack: int, blocks: tuple[Range, ...]) -> Range | None:
+        if not blocks:
+            return None
+        left, right = blocks[0]
+        # The block around it should be the second, but stacks put it anywhere or leave it out.
+        nested = any(a <= left and right <= b for a, b in blocks[1:])
+        return blocks[0] if right <= ack or nested or self._duplicates.covers(left, right) else None
+
+    def _follow(self, ack: int, blocks: tuple[Range, ...]) -> None:
+        """Let the certain view follow what the IUT shows of itself."""
+        last = self.last_arrival
+        if self.expected < ack <= self._limit:
+            self.expected = ack
+            self._advance()
+            self._into.saw(ack)
+        elif last is not None and last.in_order and last.end <= ack < self.expected:
+            # It has taken in the latest segment and acknowledges no further: what we thought it
+            # holds above was not kept. RFC 9293 section 3.10.7.4 asks for that only as a SHOULD.
+            self.expected = ack
+            self._held.clear()
+        for left, right in blocks:
+            above = max(left, self._limit)
+            inside = right <= self._limit or any(
+                a <= above and right <= b for a, b in self._arrived.snapshot()
+            )
+            if left > self.expected and inside:
+                self._held.add(left, right)
+
+    def _echoes(self, time: float, ack: int) -> frozenset[int]:
+        if not self.timestamps:
+            return frozenset()
+        possible = self._recent
+        # Segments are processed in order: all up to the one that let this number be acknowledged.
+        known = (i for i, item in enumerate(self._stamped, 1) if item.limit < ack <= item.reach)
+        for item in self._stamped[max(known, default=0) :]:
+            if time - item.time > self._reaction or ack >= item.end > item.start:
+                continue
+            if item.updated:
+                # The segment left before the IUT had looked at the one that moved TS.Recent ...
+                possible |= item.before
+            elif item.start <= ack and not all(older(item.tsval, known) for known in item.before):
+                # ... or looked at it after this segment, which moved Last.ACK.sent.
+                possible |= {item.tsval}
+                self._remember(item)
+        return possible
+
+    def _remember(self, item: _Stamped) -> None:
+        """Keep what the IUT may echo from now on, unless what it looks at next replaces it."""
+        at = self._stamped.index(item)
+        if not any(
+            later.updated and older(item.tsval, later.tsval) for later in self._stamped[at + 1 :]
+        ):
+            self._recent |= {item.tsval}

@@ -1,0 +1,348 @@
+"""What an implementation's scoreboard must and may have said at each retransmission.
+
+:func:`read_scoreboard` walks a flow once and notes, for every retransmission and every
+acknowledgment, what follows from the packets alone. It errs on the implementation's side: data is
+*held* only when a report reached the implementation long enough ago and nothing since gave leave to
+forget it; everything ever reported counts as *evidence* of a loss below it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+RACE_S = 0.001
+"""A segment may leave this long after a report arrived and still not know of it.
+
+A bed that is late by some time can delay the implementation as well, several times over; hence ten
+times its timing error is added.
+"""
+
+INITIAL_TIMEOUT_S = 1.0
+"""Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
+
+THRESHOLD_SEGMENTS = 3
+"""HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
+
+
+@dataclass(slots=True, eq=False)
+class Repeat:
+    """One retransmission and what was known when it left.
+
+    Attributes:
+        sent: the segment.
+        age: seconds since its first octet was last sent.
+        repeats: how often it had been retransmitted since the last possible timeout.
+        timer: whether a timeout or a probe may have sent it.
+        forgiven: a timeout or reneging may have made the sender forget since its last transmission.
+        going_back: the sender goes back after what was surely a timeout.
+        reported: something is surely known to be held.
+        held: the whole of it is surely known to be held.
+        missing: something has been reported held, but not the whole of it.
+        above: octets reported held above it.
+        runs: separate ranges reported held above it.
+        highest: highest offset reported held, exclusive; 0 when there is none.
+        delivered_later: data sent after its last transmission is known to have arrived.
+        duplicates: duplicate acknowledgments in a row, by RFC 5681 or by RFC 6675.
+        tail: it ends where the highest outstanding hole ends.
+        lower: start of a lower segment that is neither held nor retransmitted, None without one.
+        reordered: reordering or a needless retransmission has shown on this path.
+    """
+
+    sent: Sent
+    age: float
+    repeats: int
+    timer: bool
+    forgiven: bool
+    going_back: bool
+    reported: bool
+    held: bool
+    missing: bool
+    above: int
+    runs: int
+    highest: int
+    delivered_later: bool
+    duplicates: int
+    tail: bool
+    lower: int | None
+    reordered: bool
+
+
+@dataclass(slots=True, eq=False)
+class Report:
+    """An acknowledgment and what it leaves to repair.
+
+    Attributes:
+        ack: the acknowledgment.
+        eligible: starts of the segments HK99's rule 5 makes eligible by what is held, lowest first.
+        holes: how many segments below the highest held octet are not held.
+        above: octets reported held above the lowest outstanding segment.
+        una_end: end of the lowest outstanding segment; equal to una when nothing is outstanding.
+        una_repeats: how often the lowest outstanding segment has been retransmitted.
+        reordered: reordering or a needless retransmission has shown on this path.
+        forgiven: a timeout or reneging may be in progress.
+    """
+
+    ack: Ack
+    eligible: tuple[int, ...]
+    holes: int
+    above: int
+    una_end: int
+    una_repeats: int
+    reordered: bool
+    forgiven: bool
+
+
+@dataclass(slots=True, eq=False)
+class Scoreboard:
+    """All retransmissions and acknowledgments of a flow, each in time order."""
+
+    repeats: list[Repeat]
+    reports: list[Report]
+    rtt: float
+
+
+@dataclass(slots=True)
+class _Segment:
+    start: int
+    end: int
+    order: int
+    time: float
+    epoch: int
+    repeats: int = 0
+    total: int = 0
+
+
+class _Replay:
+    def __init__(self, flow: Flow, episodes: tuple[Episode, ...], timing_error: float) -> None:
+        self.flow = flow
+        self.race = RACE_S + 10 * timing_error
+        self.rtt = minimum_rtt(flow)
+        self.timeouts = {id(e.first) for e in episodes if e.cause is Cause.TIMEOUT}
+        self.starts: list[int] = []
+        self.segments: dict[int, _Segment] = {}
+        self.order = self.latest = -1
+        self.epoch = 0
+        self.forgive_until = self.back_until = -1
+        self.forgiven_order = -1
+        self.progress = 0.0
+        self.certain = RangeSet()
+        self.pending: deque[tuple[float, int, int]] = deque()
+        self.evidence = RangeSet()
+        self.una = 0
+        self.sack_duplicates = 0
+        self.reordered = False
+        self.repeats: list[Repeat] = []
+        self.reports: list[Report] = []
+
+    def run(self) -> Scoreboard:
+        for event in self.flow.events:
+            if isinstance(event, Sent):
+                self._sent(event)
+            elif isinstance(event, Ack):
+                self._ack(event)
+        return Scoreboard(self.repeats, self.reports, self.rtt)
+
+    # -- leaving
+
+    def _sent(self, sent: Sent) -> None:
+        self.order += 1
+        if sent.flight == 0:
+            self.progress = sent.time
+        if sent.retransmission and sent.end > sent.una:
+            self._repeat(sent)
+        elif sent.retransmission:
+            self._forgive(sent.max)  # a timeout crossed the acknowledgment that just arrived
+        self._record(sent)
+
+    def _repeat(self, sent: Sent) -> None:
+        while self.pending and self.pending[0][0] <= sent.time - self.race:
+            _, left, right = self.pending.popleft()
+            self.certain.add(left, right)
+        self.certain.remove_below(self.una)
+        at_una = sent.start <= sent.una < sent.end
+        known = self.segments.get(sent.start)
+        last_order = known.order if known else -1
+        definite = id(sent) in self.timeouts
+        timeout = definite or (at_una and self._may_be_timeout(sent, self.latest > last_order))
+        evidence = self.latest > last_order
+        timer = timeout or (sent.timed and (sent.end >= sent.max or (at_una and not evidence)))
+        missing = self.evidence.gaps(sent.una, sent.max)
+        snapshot = self.evidence.snapshot()
+        self.repeats.append(
+            Repeat(
+                sent,
+                sent.time - known.time if known else float("inf"),
+                known.repeats if known and known.epoch == self.epoch else 0,
+                timer,
+                last_order <= self.forgiven_order or self.una < self.forgive_until,
+                self.una < self.back_until,
+                bool(self.certain),
+                self.certain.covers(sent.start, sent.end),
+                bool(self.evidence) and not self.evidence.covers(sent.start, sent.end),
+                self.evidence.above(sent.end),
+                sum(left >= sent.end for left, _ in snapshot),
+                snapshot[-1][1] if snapshot else 0,
+                self.latest > last_order,
+                max(sent.duplicates, self.sack_duplicates),
+                not missing or sent.end >= missing[-1][1],
+                self._lower(sent.start),
+                self.reordered,
+            )
+        )
+        if timeout:
+            self._forgive(sent.max)
+            if definite:
+                self.back_until = sent.max
+        if timer and at_una:
+            self.certain.clear()
+            self.pending.clear()
+
+    def _may_be_timeout(self, sent: Sent, evidence: bool) -> bool:
+        """Whether a retransmission at una could be a timeout that met an arrival by chance."""
+        waited = sent.time - self.progress
+        if waited >= 2 * self.rtt + 0.5:
+            return True
+        unprompted = sent.timed or sent.transmission > 2 or not evidence
+        return unprompted and waited >= 0.98 * min(self.rtt, INITIAL_TIMEOUT_S)
+
+    def _forgive(self, until: int) -> None:
+        self.forgiven_order = self.order
+        self.forgive_until = max(self.forgive_until, until)
+        self.epoch += 1
+        self.certain.clear()
+        self.pending.clear()
+
+    def _lower(self, bound: int) -> int | None:
+        for start in self.starts[: bisect_left(self.starts, bound)]:
+            segment = self.segments[start]
+            if segment.start >= self.una and not segment.total and segment.end <= bound and (
+                not self.evidence.overlap(segment.start, segment.end)
+            ):  # fmt: skip
+                return start
+        return None
+
+    def _record(self, sent: Sent) -> None:
+        touched = self.starts[
+            bisect_left(self.starts, sent.start) : bisect_left(self.starts, sent.end)
+        ]
+        for start in touched:
+            segment = self.segments[start]
+            segment.order, segment.time = self.order, sent.time
+            if segment.epoch != self.epoch:
+                segment.epoch, segment.repeats = self.epoch, 0
+            segment.repeats += 1
+            segment.total += 1
+        if sent.start not in self.segments:
+            again = int(sent.retransmission)
+            self.segments[sent.start] = _Segment(
+                sent.start, sent.end, self.order, sent.time, self.epoch, again, again
+            )
+            insort(self.starts, sent.start)
+
+    # -- arriving
+
+    def _ack(self, ack: Ack) -> None:
+        if ack.beyond:
+            self._report(ack)
+            return
+        fresh = 0
+        for block in ack.blocks:
+            for left, right in self.evidence.gaps(*block):
+                fresh += right - left
+                self._delivered(left, right, ack.time)
+            self.evidence.add(*block)
+            if ack.acceptable:
+                self.pending.append((ack.time, *block))
+        if ack.dsack is not None:
+            self.reordered = True
+        if ack.advance:
+            self._advance(ack)
+        elif fresh:
+            self.sack_duplicates += 1
+        if ack.sacked and ack.sacked[0][0] <= self.una < ack.max:
+            self._forgive(ack.max)  # the receiver reneged: it holds what it does not acknowledge
+        self._report(ack)
+
+    def _advance(self, ack: Ack) -> None:
+        if ack.una < self.forgive_until <= ack.ack:
+            self.epoch += 1
+        for left, right in self.evidence.gaps(ack.una, ack.ack):
+            self._delivered(left, right, ack.time)
+        self.una = ack.ack
+        self.progress = ack.time
+        self.sack_duplicates = 0
+        self.evidence.remove_below(ack.ack)
+        done = bisect_left(self.starts, ack.ack)
+        for start in self.starts[:done]:
+            if self.segments[start].end <= ack.ack:
+                del self.segments[start]
+        kept = [start for start in self.starts[:done] if start in self.segments]
+        self.starts[:done] = kept
+
+    def _delivered(self, left: int, right: int, now: float) -> None:
+        highest = self.evidence.snapshot()[-1][1] if self.evidence else 0
+        first = max(0, bisect_left(self.starts, left) - 1)
+        for start in self.starts[first : bisect_left(self.starts, right)]:
+            segment = self.segments[start]
+            if segment.end <= left:
+                continue
+            self.latest = max(self.latest, segment.order)
+            # A retransmission cannot be acknowledged within a round trip: the original arrived.
+            if segment.total:
+                self.reordered |= now - segment.time < 0.9 * self.rtt
+            else:
+                self.reordered |= segment.end <= highest
+
+    def _report(self, ack: Ack) -> None:
+        lowest = self.segments[self.starts[0]] if self.starts else None
+        eligible: list[int] = []
+        holes = above = 0
+        if self.evidence and lowest is not None:
+            highest = self.evidence.snapshot()[-1][1]
+            reach = THRESHOLD_SEGMENTS * largest_segment(self.flow)
+            for start in self.starts:
+                segment = self.segments[start]
+                if start >= highest:
+                    break
+                if self.evidence.overlap(segment.start, segment.end):
+                    continue
+                holes += 1
+                repeated = segment.repeats if segment.epoch == self.epoch else 0
+                if not repeated and highest > start + reach:
+                    eligible.append(start)
+            above = self.evidence.above(lowest.end)
+        self.reports.append(
+            Report(
+                ack,
+                tuple(eligible),
+                holes,
+                above,
+                lowest.end if lowest else self.una,
+                lowest.total if lowest else 0,
+                self.reordered,
+                self.una < self.forgive_until,
+            )
+        )
+
+
+@lru_cache(maxsize=4)
+def read_scoreboard(
+    flow: Flow, episodes: tuple[Episode, ...], timing_error: float = 0.0
+) -> Scoreboard:
+    """Replay a flow's scoreboard; the last few results are remembered for the next checker.
+
+    Args:
+        flow: the connection.
+        episodes: its loss-recovery episodes.
+        timing_error: seconds by which recorded times may be wrong.
+    """
+    return _Replay(flow, episodes, timing_error).run()

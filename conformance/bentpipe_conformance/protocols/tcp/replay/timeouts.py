@@ -1,0 +1,227 @@
+"""What the retransmission timer did, as far as an observer can be sure of it.
+
+An *expiry* is a retransmission that no arrival explains. Not every one is a timeout: a tail loss
+probe repeats the last segment (RFC 8985 section 7), and RACK's reordering timer repeats what SACK
+blocks have shown lost (RFC 8985 section 6.2). Both need SACK; an expiry that could be either is not
+*certain*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Arrival, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.recovery import first_stamped
+
+INITIAL_TIMEOUT_S = 3.0
+"""Longest timeout before any measurement (RFC 1122 section 4.2.3.1, RFC 6298 rule 5.7)."""
+
+TIMEOUT_RTTS = 5.0
+"""SRTT + 4 * RTTVAR, with neither above the largest sample (RFC 6298 section 2)."""
+
+
+@dataclass(slots=True)
+class Mark:
+    """A packet that is no event of the flow: a SYN-ACK, a window probe, a RST.
+
+    Attributes:
+        packet: the packet.
+        time: seconds since the trace began.
+    """
+
+    packet: Packet
+    time: float
+
+
+class RoundTrips:
+    """The round-trip times an implementation could measure so far (Karn's rule, RFC 6298 3).
+
+    Attributes:
+        samples: how many there were.
+        smallest, largest: seconds; 0.0 before the first.
+        echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
+            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self.samples = 0
+        self.smallest = self.largest = self.echoed = 0.0
+        self._stamped = first_stamped(flow)
+        self._sent: dict[int, float] = {}
+        self._spoiled: set[int] = set()
+        opened = [
+            packet.time
+            for packet in flow.packets
+            if packet.outgoing and packet.tcp is not None and packet.tcp.flags & SYN
+        ]
+        established = flow.handshake.established
+        # A repeated SYN or SYN-ACK does not tell which copy was answered.
+        if len(opened) == 1 and established is not None:
+            self._take(established - opened[0])
+
+    def _take(self, sample: float) -> None:
+        self.smallest = min(self.smallest, sample) if self.samples else sample
+        self.largest = max(self.largest, sample)
+        self.samples += 1
+
+    def sent(self, item: Sent) -> None:
+        """Note a transmission."""
+        if item.retransmission:
+            self._spoiled.add(item.end)
+        else:
+            self._sent[item.end] = item.time
+
+    def acknowledged(self, ack: Ack) -> None:
+        """Note an acknowledgment of new data."""
+        sent_at = self._sent.get(ack.ack)
+        if sent_at is not None and ack.ack not in self._spoiled:
+            self._take(ack.time - sent_at)
+        tcp = ack.packet.tcp
+        if tcp is None or tcp.tsecr is None or tcp.tsecr not in self._stamped:
+            return
+        age = ack.time - self._stamped[tcp.tsecr]
+        self.echoed = max(self.echoed, age)
+        if self.samples:
+            self.smallest = min(self.smallest, age)
+
+    @property
+    def longest_timeout(self) -> float:
+        """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
+        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
+
+
+@dataclass(slots=True, eq=False)
+class Expiry:
+    """A retransmission that a timer sent.
+
+    Attributes:
+        sent: the retransmission.
+        certain: it can only be the retransmission timer's.
+        head: it repeats the earliest outstanding data.
+        rank: how many expiries in a row for this data since the last progress, from 1.
+        interval: seconds since the certain expiry before it in that row; None for the first.
+        since_transmission: seconds since its data was last sent.
+        since_progress: seconds since data was newly acknowledged, or first became outstanding.
+        progress: the acknowledgment of that progress, None when there was none.
+        since_arrival: seconds since anything reached the implementation.
+        flight: octets outstanding when the first of the row expired.
+        samples, rtt, longest_rtt: number, smallest and largest of the round trips measured before.
+        window_edge: the right edge in force (it may have moved left).
+        max: highest offset sent.
+    """
+
+    sent: Sent
+    certain: bool
+    head: bool
+    rank: int
+    interval: float | None
+    since_transmission: float
+    since_progress: float
+    progress: Ack | None
+    since_arrival: float
+    flight: int
+    samples: int
+    rtt: float
+    longest_rtt: float
+    window_edge: int
+    max: int
+
+
+@dataclass(slots=True)
+class _Walk:
+    edge: int = 0
+    progress: Ack | None = None
+    progressed: float = 0.0
+    arrived: float = 0.0
+    transmitted: dict[int, float] = field(default_factory=dict)
+    row: list[Expiry] = field(default_factory=list)
+
+
+@lru_cache(maxsize=2)
+def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
+    """The expiries of one flow, in order; probes of a closed window are left out.
+
+    ``at_once`` says that no pacing delays what an acknowledgment permits; else what follows an
+    arrival within a round trip is not certain to be a timeout.
+
+    Remembered for the flow at hand, because a dozen checkers ask one after the other.
+    """
+    trips = RoundTrips(flow)
+    found: list[Expiry] = []
+    walk = _Walk()
+    for event in flow.events:
+        if isinstance(event, Ack):
+            walk.arrived = event.time
+            if event.acceptable:
+                walk.edge = event.window_edge
+            if event.acceptable and event.advance:
+                trips.acknowledged(event)
+                walk.progress, walk.progressed = event, event.time
+                walk.row = []
+        elif isinstance(event, Arrival):
+            walk.arrived = event.time
+        elif isinstance(event, Sent):
+            if event.max == event.una:
+                walk.progress, walk.progressed = None, event.time
+                walk.row = []
+            if event.retransmission and event.timed and walk.edge > event.una:
+                found.append(_expiry(event, walk, trips, flow.handshake.sack, at_once))
+            elif event.start == event.una and event.retransmission:
+                walk.row = []
+            trips.sent(event)
+            walk.transmitted[event.start] = event.time
+    return tuple(found)
+
+
+def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool, at_once: bool) -> Expiry:
+    head = sent.start == sent.una
+    row = [item for item in walk.row if item.sent.start == sent.start]
+    since_arrival = sent.time - walk.arrived
+    tail = sent.end >= sent.max
+    probe = sack and tail and not row
+    # RACK's timer is no longer than its reordering window, at most a smoothed round trip.
+    reordering = bool(sent.sacked or sent.duplicates) and since_arrival <= 1.5 * trips.largest
+    paced = not at_once and since_arrival <= trips.largest
+    certain = head and not probe and not reordering and not paced
+    before = row[-1] if row and row[-1].certain else None
+    item = Expiry(
+        sent=sent,
+        certain=certain,
+        head=head,
+        rank=len(row) + 1,
+        interval=sent.time - before.sent.time if before else None,
+        since_transmission=sent.time - walk.transmitted.get(sent.start, walk.progressed),
+        since_progress=sent.time - walk.progressed,
+        progress=walk.progress,
+        since_arrival=since_arrival,
+        flight=row[0].flight if row else sent.flight,
+        samples=trips.samples,
+        rtt=trips.smallest,
+        longest_rtt=trips.largest,
+        window_edge=walk.edge,
+        max=sent.max,
+    )
+    walk.row.append(item)
+    return item
+
+
+def timed_syn_acks(flow: Flow) -> list[Mark]:
+    """The SYN-ACK and its repetitions, up to one that answers a repeated SYN.
+
+    Empty when the implementation opened the connection itself.
+    """
+    found: list[Mark] = []
+    for packet in flow.packets:
+        tcp = packet.tcp
+        if tcp is None or not tcp.flags & SYN:
+            continue
+        if packet.outgoing:
+            if not tcp.flags & ACK:
+                return []
+            found.append(Mark(packet, packet.time))
+        elif found:
+            break
+    return found

@@ -1,0 +1,85 @@
+"""What the user of a connection may do, which the packets show like the protocol's own doing.
+
+The suite knows what its services do: chargen always has more to send, and none ever aborts. Any
+other user sends and aborts when it likes, and every implementation that calls has such a user.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+
+
+def is_own_reset(flow: Flow, reset: Packet) -> bool:
+    """Whether a RST of the IUT is surely its own decision to give a connection up.
+
+    Not so where its user may have aborted (RFC 9293 section 3.10.5), nor where the connection was
+    over, so that whatever still arrived had to be answered by a RST (section 3.10.7.1).
+    """
+    if reset is not flow.resets[0]:
+        return False
+    if flow.handshake.iut_opens or flow.iut[1] not in STANDARD_SERVICES.values():
+        return False
+    arrived = [p.number for p in flow.packets if not p.outgoing and p.number < reset.number][-1:]
+    own = next((s.end for s in flow.sent if s.end - s.start > s.payload), None)
+    other = next((a.packet.number for a in flow.arrivals if a.end - a.start > a.payload), None)
+    if not arrived or own is None or other is None or other >= arrived[0]:
+        return True
+    return not any(
+        a.packet.number < arrived[0] and a.acceptable and a.ack >= own for a in flow.acks
+    )
+
+
+def always_sends(flow: Flow) -> bool:
+    """Whether the IUT's user surely has data to send at any time."""
+    return not flow.handshake.iut_opens and flow.iut[1] == STANDARD_SERVICES["chargen"]
+
+
+def more_waited(flow: Flow, sent: Sent) -> bool:
+    """Whether the user surely had more to send when a segment left.
+
+    The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it.
+    """
+    tcp = sent.packet.tcp
+    return always_sends(flow) or (tcp is not None and not tcp.flags & PSH)
+
+
+@lru_cache(maxsize=4)
+def largest_segment(flow: Flow) -> int:
+    """Octets that the IUT's segments may have at most: SMSS of RFC 5681 is no larger.
+
+    A user that writes little makes segments that show nothing; one that filled its segment and had
+    more behind it shows SMSS.
+    """
+    full = any(
+        sent.payload == flow.segment and more_waited(flow, sent) and sent.end < sent.window_edge
+        for sent in flow.sent
+        if not sent.retransmission
+    )
+    return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
+
+
+def data_waited(flow: Flow, ack: Ack) -> bool:
+    """Whether the user surely had more to send than had left when an acknowledgment arrived."""
+    number = ack.packet.number
+    before = flow.sent[: bisect_left(flow.sent, number, key=lambda item: item.packet.number)]
+    last = next((item for item in reversed(before) if item.new), None)
+    return always_sends(flow) or (last is not None and more_waited(flow, last))
+
+
+def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:
+    """Whether the user surely had more to send each time the sender paused after one of these.
+
+    A pause is where the next of them is not the same arrival's doing.
+    """
+    new = [item for item in sent if item.new]
+    last = new[-1:]
+    before = [a for a, b in pairwise(new) if b.cause is not a.cause or b.timed]
+    return all(more_waited(flow, item) for item in (*before, *last))

@@ -1,0 +1,165 @@
+"""Reporting TCP: what a ladder says of a segment, and the time-sequence plot of octets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from bentpipe_conformance.engine.suite import Reporting
+from bentpipe_conformance.engine.trace import Packet, Trace
+from bentpipe_conformance.protocols.tcp.replay.flow import (
+    Ack,
+    Arrival,
+    Flow,
+    Reply,
+    Sent,
+    read_flows,
+)
+from bentpipe_conformance.report.ladder import span, thousands
+from bentpipe_conformance.report.scene import Mark, Scene, choose_scene
+
+LEGEND = (
+    ("new", "new data"),
+    ("again", "retransmission"),
+    ("ack", "acknowledged, duplicates ticked"),
+    ("sack", "SACK blocks"),
+    ("window", "window edge"),
+    ("lost", "lost on the link"),
+    ("mark", "evidence"),
+)
+
+
+def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
+    """What can be said of a packet outside any connection, or not seen at the IUT's side."""
+    if packet.tcp is None:
+        return f"not TCP over IPv4, {len(packet.data)} octets", ()
+    tcp = packet.tcp
+    names = {"S": "SYN", "F": "FIN", "R": "RST", "A": "ack"}
+    flags = "+".join(names[letter] for letter in tcp.flag_names if letter in names)
+    size = f" · {len(tcp.payload)} octets of data" if tcp.payload else ""
+    return f"{flags or 'no flags'}{size}", () if tcp.checksum_ok else ("wrong checksum",)
+
+
+def _describe(trace: Trace) -> dict[int, tuple[str, tuple[str, ...]]]:
+    what: dict[int, list[str]] = {}
+    notes: dict[int, list[str]] = {}
+    for flow in read_flows(trace):
+        for packet in flow.packets:
+            what[packet.number] = _opening(packet)
+            notes[packet.number] = []
+        for event in flow.events:
+            number = event.packet.number
+            texts, remarks = _event(event)
+            what[number] += texts
+            notes[number] += remarks
+    return {
+        number: (" · ".join(texts) or "no flags", tuple(notes[number]))
+        for number, texts in what.items()
+    }
+
+
+def _opening(packet: Packet) -> list[str]:
+    tcp = packet.tcp
+    assert tcp is not None
+    special = [name for name in ("SYN", "FIN", "RST") if name[0] in tcp.flag_names]
+    texts = ["+".join(special)] if special else []
+    if "S" in tcp.flag_names:
+        options = {
+            f"MSS {tcp.mss}": tcp.mss is not None,
+            "SACK permitted": tcp.sack_permitted,
+            f"window scale {tcp.window_scale}": tcp.window_scale is not None,
+            "timestamps": tcp.tsval is not None,
+            f"window {thousands(tcp.window)}": True,
+        }
+        texts += [text for text, there in options.items() if there]
+    return texts
+
+
+def _event(event: Sent | Ack | Arrival | Reply) -> tuple[list[str], list[str]]:
+    match event:
+        case Sent():
+            again = event.retransmission
+            notes = [f"transmission {event.transmission}"] if again else []
+            return _data(event), notes
+        case Arrival():
+            notes = ["out of order"] if event.out_of_order else []
+            notes += ["duplicate data"] if event.duplicate else []
+            notes += [] if event.acceptable else ["not acceptable"]
+            return _data(event), notes
+        case Ack():
+            notes = [f"duplicate {event.duplicates}"] if event.duplicate else []
+            notes += ["ancient"] if event.ancient else []
+            notes += ["acknowledges what was not sent"] if event.beyond else []
+            notes += ["D-SACK"] if event.dsack else []
+            notes += ["invalid SACK block"] if event.invalid_blocks else []
+            blocks = (*((event.dsack,) if event.dsack else ()), *event.blocks)
+            return _ack(event.ack, event.window, (*blocks, *event.invalid_blocks)), notes
+        case Reply():
+            return ([] if event.payload else _ack(event.ack, event.window, event.blocks)), []
+
+
+def _data(event: Sent | Arrival) -> list[str]:
+    tcp = event.packet.tcp
+    return [f"data {span(event.start, event.end)}"] if tcp and tcp.payload else []
+
+
+def _ack(ack: int, window: int, blocks: Sequence[tuple[int, int]]) -> list[str]:
+    texts = [f"ack {thousands(ack)}"]
+    if blocks:
+        texts.append("SACK " + ", ".join(span(*block) for block in blocks))
+    return [*texts, f"window {thousands(window)}"]
+
+
+def _scene(trace: Trace, wanted: Collection[int]) -> Scene | None:
+    return choose_scene(read_flows(trace), wanted, make_scene)
+
+
+def make_scene(flow: Flow) -> Scene:
+    """Draw the direction of ``flow`` that carries more data."""
+    others = tuple(
+        (packet.number, packet.time, letters)
+        for packet in flow.packets
+        if packet.tcp and (letters := "".join(c for c in packet.tcp.flag_names if c in "SFR"))
+    )
+    sent = sum(item.payload for item in flow.sent)
+    arrived = sum(item.end - item.start for item in flow.arrivals)
+    if sent >= arrived:
+        data = [
+            Mark(item.packet.number, item.time, item.start, item.end, item.retransmission)
+            for item in flow.sent
+        ]
+        acks = [
+            Mark(
+                item.packet.number, item.time, item.ack, item.ack, duplicate=item.duplicate,
+                blocks=item.blocks + item.invalid_blocks + ((item.dsack,) if item.dsack else ()),
+                edge=item.window_edge,
+            )
+            for item in flow.acks
+        ]  # fmt: skip
+        return Scene(True, tuple(data), tuple(acks), others)
+    highest = 0
+    data = []
+    for arrival in flow.arrivals:
+        number = arrival.packet.number
+        again = arrival.start < highest
+        data.append(Mark(number, arrival.time, arrival.start, arrival.end, again))
+        highest = max(highest, arrival.end)
+    acks = []
+    for reply in flow.replies:
+        repeated = bool(acks) and not reply.payload and acks[-1].end == reply.ack
+        acks.append(
+            Mark(
+                reply.packet.number, reply.time, reply.ack, reply.ack, duplicate=repeated,
+                blocks=reply.blocks, edge=reply.window_edge,
+            )
+        )  # fmt: skip
+    return Scene(False, tuple(data), tuple(acks), others)
+
+
+REPORTING = Reporting(
+    describe=_describe,
+    plain=_plain,
+    scene=_scene,
+    legend=LEGEND,
+    unit="octet offset",
+    counting="offsets count octets of data in one direction from 0",
+)

@@ -1,0 +1,146 @@
+"""Traces told packet by packet, to ask a checker about exactly one situation.
+
+Segments are counted from 0 and have :data:`SIZE` octets; times are seconds::
+
+    story = Story(sack=False).send(*range(10)).ack(2, after=RTT)
+    story.ack(2, after=0.01).ack(2, after=0.01).ack(2, after=0.01).send(2)
+    assert story.verdicts("SNR-FR-002") == {Verdict.PASS}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build
+
+IUT, TESTER = "10.77.0.2", "10.78.0.1"
+
+SIZE = 1000
+"""Payload of a segment, octets."""
+
+RTT = 0.6
+"""Round-trip time the handshake shows, seconds."""
+
+CLAIMS: Mapping[str, Any] = {
+    "sack": True,
+    "sack_sender": True,
+    "fast_retransmit": True,
+    "newreno": True,
+    "limited_transmit": True,
+    "congestion_control": "reno",
+    "pacing": False,
+    "initial_window_segments": 10,
+}
+"""The conformance statement of the implementation in the stories."""
+
+
+@dataclass
+class Story:
+    """A connection told packet by packet, as captured at the implementation's side.
+
+    Attributes:
+        sack: whether both sides negotiate SACK.
+        window: octets the tester offers, unscaled.
+        service: port of the implementation; at 19, chargen, it always has more to send.
+        calls: whether the implementation opens the connection; its SYNs are the ``syn_acks``.
+        syn_acks: times of the SYN-ACK and its repetitions.
+        at: time of the last packet, seconds.
+        packets: what has been told.
+    """
+
+    sack: bool = True
+    window: int = 60000
+    syn_acks: tuple[float, ...] = (0.001,)
+    service: int = 19
+    calls: bool = False
+    at: float = 0.0
+    packets: list[Captured] = field(default_factory=list)
+    _said: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.calls:
+            self._put(False, flags=SYN, seq=99)
+        for time in self.syn_acks:
+            self.at = time
+            self._put(True, flags=SYN if self.calls else SYN | ACK, seq=499)
+        self.at += RTT - 0.001
+        if self.calls:
+            self._put(False, flags=SYN | ACK, seq=99)
+        else:
+            self.ack(0)
+
+    def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: object) -> None:
+        ends = (IUT, TESTER, self.service, 4000)
+        if not outgoing:
+            ends = (TESTER, IUT, 4000, self.service)
+        segment = Tcp(*ends, seq, 0, flags, self.window, b"")
+        if flags & SYN:
+            segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
+        segment = replace(segment, ack=100 + self._said if outgoing else 500)
+        packet = build(replace(segment, **fields))  # type: ignore[arg-type]
+        self.packets.append(Captured(self.at, "iut", outgoing, packet))
+
+    def send(self, *segments: int, after: float = 0.0, push: bool = False) -> Story:
+        """The implementation sends segments; with ``push``, nothing waits behind the last."""
+        self.at += after
+        for index in segments:
+            payload = bytes((index % 251,)) * SIZE
+            flags = ACK | (PSH if push and index == segments[-1] else 0)
+            self._put(True, flags=flags, seq=500 + index * SIZE, payload=payload)
+        return self
+
+    def send_octets(
+        self, start: int, octets: int, after: float = 0.0, *, push: bool = False, fin: bool = False
+    ) -> Story:
+        """The implementation sends any octets of its stream, and FIN behind them."""
+        self.at += after
+        flags = ACK | (PSH if push else 0) | (FIN if fin else 0)
+        self._put(True, flags=flags, seq=500 + start, payload=bytes(octets))
+        return self
+
+    def reset(self, after: float = 0.0, *, outgoing: bool = True) -> Story:
+        """The implementation (or else the tester) resets the connection."""
+        self.at += after
+        self._put(outgoing, flags=RST | ACK, seq=500 if outgoing else 100 + self._said)
+        return self
+
+    def ack(
+        self,
+        segment: float,
+        *held: tuple[float, float],
+        after: float = 0.0,
+        window: int | None = None,
+        seq: int | None = None,
+        data: bytes = b"",
+        fin: bool = False,
+    ) -> Story:
+        """The tester acknowledges up to a segment, reports ranges held, may send data or FIN."""
+        self.at += after
+        blocks = tuple((500 + int(a * SIZE), 500 + int(b * SIZE)) for a, b in held)
+        kept = self.window if window is None else window
+        number = 500 + int(segment * SIZE)
+        start = 100 + self._said if seq is None else seq
+        flags = ACK | (FIN if fin else 0)
+        self._put(False, flags=flags, seq=start, ack=number, sack=blocks, window=kept, payload=data)
+        self._said += len(data) + fin
+        return self
+
+    def verdicts(
+        self,
+        requirement: str,
+        profile: str = "rfc",
+        claims: Mapping[str, Any] = CLAIMS,
+        timing_error: float = 1e-6,
+    ) -> set[Verdict]:
+        """What the checker of a requirement finds, with times wrong by ``timing_error`` seconds."""
+        trace = read_trace(self.packets, timing_error)
+        return {finding.verdict for finding in judge(trace, profile, claims, [requirement])}
+
+
+__all__ = ["CLAIMS", "IUT", "RTT", "SIZE", "TESTER", "Story"]

@@ -1,0 +1,112 @@
+"""The checkers for option use on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+
+PASS, FAIL, UNCLEAR, NOTHING = (
+    {Verdict.PASS},
+    {Verdict.FAIL},
+    {Verdict.INCONCLUSIVE},
+    set[Verdict](),
+)
+
+UNKNOWN = bytes((200, 4, 1, 2))
+BROKEN = bytes((200, 0))
+
+
+def test_option_in_answer_to_nothing() -> None:
+    receipt = Receipt(sack=False)
+    assert receipt.verdicts("SNR-OPT-001") == PASS
+    receipt.reply(0, flags=SYN | ACK, seq=-1, sack_permitted=True)
+    assert receipt.verdicts("SNR-OPT-001") == FAIL
+    assert receipt.reply(0).verdicts("SNR-OPT-006") == PASS
+
+
+def test_window_scale_of_zero_is_an_offer() -> None:
+    assert Receipt(shift=0).verdicts("SNR-OPT-002") == NOTHING
+    assert Receipt(shift=0).verdicts("SNR-OPT-007") == PASS
+
+
+def test_handshake_option_later() -> None:
+    assert Receipt().reply(0, mss=1460).verdicts("SNR-OPT-006") >= FAIL
+
+
+def test_segment_without_its_timestamp() -> None:
+    receipt = Receipt(timestamps=True).reply(0)
+    assert receipt.verdicts("SNR-OPT-004") == PASS
+    assert receipt.reply(0, flags=RST, tsval=None).verdicts("SNR-OPT-004") == PASS
+    assert receipt.reply(0, tsval=None).verdicts("SNR-OPT-004") == FAIL
+
+
+def test_blocks_without_negotiation() -> None:
+    receipt = Receipt(sack=False).data(100, 200).reply(0).data(300, 400, after=0.1)
+    assert receipt.reply(0, (300, 400)).verdicts("SNR-OPT-005") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("mss", "octets", "stamped", "expected"),
+    [
+        (500, 500, False, PASS), (500, 501, False, FAIL), (500, 500, True, FAIL),
+        (500, 488, True, PASS), (20, 48, False, PASS), (20, 49, False, FAIL),
+    ],
+)  # fmt: skip
+def test_segment_against_the_mss(
+    mss: int, octets: int, stamped: bool, expected: set[Verdict]
+) -> None:
+    receipt = Receipt(mss=mss, timestamps=stamped).reply(0, payload=b"x" * octets)
+    assert receipt.verdicts("SNR-OPT-009") == expected
+
+
+def test_segment_before_segmentation_offload_proves_nothing() -> None:
+    receipt = Receipt(mss=1460, service=19).reply(0, payload=b"x" * 2920)
+    assert receipt.verdicts("SNR-OPT-009") == UNCLEAR
+
+
+def test_segment_to_a_peer_without_mss() -> None:
+    assert Receipt(mss=None).reply(0, payload=b"x" * 536).verdicts("SNR-OPT-010") == PASS
+    assert Receipt(mss=None).reply(0, payload=b"x" * 600).verdicts("SNR-OPT-010") == FAIL
+
+
+def test_odd_syn_refused_where_others_are_accepted() -> None:
+    receipt = Receipt().open(options=UNKNOWN, answer=RST | ACK).open()
+    assert receipt.verdicts("SNR-OPT-012") == FAIL
+    assert Receipt().open(options=UNKNOWN).verdicts("SNR-OPT-012") == PASS
+
+
+def test_odd_syn_refused_by_a_closed_port_is_right() -> None:
+    receipt = Receipt()
+    receipt.service = 47
+    receipt.open(options=UNKNOWN, answer=RST | ACK)
+    assert receipt.verdicts("SNR-OPT-012") == NOTHING
+
+
+def test_odd_syn_unanswered_though_repeated() -> None:
+    receipt = Receipt().open(options=UNKNOWN, answer=None)
+    assert receipt.verdicts("SNR-OPT-012") == NOTHING
+    assert receipt.syn(options=UNKNOWN, after=3).verdicts("SNR-OPT-012") == FAIL
+
+
+def test_data_with_unknown_options_dropped() -> None:
+    receipt = Receipt().data(0, 100, options=UNKNOWN)
+    assert receipt.later().verdicts("SNR-OPT-013") == FAIL
+    assert Receipt().data(0, 100, options=UNKNOWN).reply(100).verdicts("SNR-OPT-013") == PASS
+
+
+def test_silence_after_a_broken_option_list() -> None:
+    receipt = Receipt().data(0, 100, options=BROKEN).data(0, 100, after=1)
+    assert receipt.verdicts("SNR-OPT-014") == NOTHING
+    assert receipt.data(0, 100, after=2).verdicts("SNR-OPT-014") == FAIL
+    assert receipt.verdicts("SNR-RCV-003") == FAIL
+    assert receipt.reply(100).verdicts("SNR-OPT-014") == PASS
+
+
+def test_broken_options_excuse_an_answer_without_any() -> None:
+    receipt = Receipt()
+    receipt.open(options=BROKEN, answer=None).reply(
+        0, flags=SYN | ACK, seq=-1, sack_permitted=False
+    )
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-007")

@@ -1,0 +1,144 @@
+"""The checkers for acknowledging received data on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.peer import pattern
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+
+PASS, FAIL, UNCLEAR, NOTHING = (
+    {Verdict.PASS},
+    {Verdict.FAIL},
+    {Verdict.INCONCLUSIVE},
+    set[Verdict](),
+)
+
+
+def _gap() -> Receipt:
+    return Receipt().data(0, 100).reply(100).data(200, 300, after=0.1)
+
+
+# -- when
+
+
+@pytest.mark.parametrize(
+    ("delay", "error", "expected"),
+    [(0.001, 1e-6, PASS), (0.2, 1e-6, FAIL), (0.025, 1e-6, UNCLEAR), (0.2, 0.1, UNCLEAR)],
+)
+def test_gap_answered_after_a_while(delay: float, error: float, expected: set[Verdict]) -> None:
+    receipt = _gap().reply(100, (200, 300), after=delay).later()
+    receipt.timing_error = error
+    assert receipt.verdicts("SNR-RCV-001") == expected
+
+
+def test_gap_never_answered() -> None:
+    assert _gap().later().verdicts("SNR-RCV-001") == FAIL
+
+
+def test_gap_at_the_end_of_the_trace_proves_nothing() -> None:
+    assert _gap().verdicts("SNR-RCV-001") == NOTHING
+
+
+def test_filled_gap_answered_at_once_or_later() -> None:
+    filled = _gap().reply(100, (200, 300)).data(100, 200, after=0.1)
+    assert filled.reply(300, after=0.2).later().verdicts("SNR-RCV-002") == FAIL
+    filled = _gap().reply(100, (200, 300)).data(100, 200, after=0.1)
+    assert filled.reply(300).later().verdicts("SNR-RCV-002") == PASS
+
+
+def test_filled_gap_above_which_nothing_was_kept_is_ordinary_data() -> None:
+    receipt = _gap().reply(100).data(100, 200, after=0.1).reply(200, after=0.2).later()
+    assert receipt.verdicts("SNR-RCV-002") == NOTHING
+    assert receipt.verdicts("SNR-RCV-003") == PASS
+
+
+@pytest.mark.parametrize(("delay", "expected"), [(0.45, PASS), (0.51, UNCLEAR), (0.6, FAIL)])
+def test_lone_segment_acknowledged_after_a_while(delay: float, expected: set[Verdict]) -> None:
+    receipt = Receipt().data(0, 100).reply(100, after=delay).later()
+    assert receipt.verdicts("SNR-RCV-003") == expected
+
+
+def test_lone_segment_beyond_the_window_need_not_be_acknowledged() -> None:
+    receipt = Receipt(window=100).data(0, 100).reply(100, window=0).data(100, 200, after=0.1)
+    assert receipt.reply(100, window=0).later().verdicts("SNR-RCV-003") == PASS
+
+
+def test_two_full_segments_answered_by_a_delayed_acknowledgment() -> None:
+    receipt = Receipt().data(0, 1460).data(1460, 2920, after=0.05).reply(2920, after=0.1).later()
+    assert receipt.verdicts("SNR-RCV-004") == FAIL
+
+
+def test_two_full_segments_acknowledged_with_the_second_or_one_by_one() -> None:
+    together = Receipt().data(0, 1460).data(1460, 2920, after=0.05).reply(2920)
+    apart = Receipt().data(0, 1460).reply(1460).data(1460, 2920, after=0.05)
+    assert together.later().verdicts("SNR-RCV-004") == PASS
+    assert apart.reply(2920, after=0.1).later().verdicts("SNR-RCV-004") == PASS
+
+
+def test_small_segments_are_not_counted() -> None:
+    receipt = Receipt().data(0, 500).data(500, 1000, after=0.05).reply(1000, after=0.1).later()
+    assert receipt.verdicts("SNR-RCV-004") == NOTHING
+
+
+# -- what
+
+
+def test_acknowledgment_that_goes_back() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(100, 200, after=0.1)
+    assert receipt.reply(200).verdicts("SNR-RCV-005") == PASS
+    assert receipt.reply(100, after=0.1).verdicts("SNR-RCV-005") >= FAIL
+
+
+def test_acknowledgment_over_a_gap() -> None:
+    assert _gap().reply(300).verdicts("SNR-RCV-006") >= FAIL
+    assert _gap().reply(100).verdicts("SNR-RCV-006") == PASS
+
+
+def test_duplicate_answered_or_not() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(0, 100, after=1)
+    assert receipt.later().verdicts("SNR-RCV-013") == FAIL
+    receipt = Receipt().data(0, 100).reply(100).data(0, 100, after=1)
+    assert receipt.reply(100, (0, 100), after=0.3).later().verdicts("SNR-RCV-013") == PASS
+
+
+def test_data_far_beyond_the_window_kept_or_refused() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(90000, 90100, after=1)
+    assert receipt.verdicts("SNR-RCV-015") == NOTHING
+    receipt.reply(100, after=0.1).data(100, 200, after=1).reply(200)
+    assert receipt.verdicts("SNR-RCV-015") == PASS
+    assert receipt.verdicts("SNR-RCV-016") == PASS
+    receipt.data(300, 400, after=1).reply(200, (300, 400), (90000, 90100))
+    assert receipt.verdicts("SNR-RCV-016") == FAIL
+
+
+def test_data_a_little_beyond_the_window_may_be_kept() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(20500, 20600, after=1)
+    receipt.reply(100, (20500, 20600), after=0.1)
+    assert receipt.verdicts("SNR-RCV-016") == NOTHING
+
+
+def test_right_edge_moves_back_by_less_or_more_than_a_unit() -> None:
+    receipt = Receipt(shift=7, window=64000).data(0, 100).reply(100)
+    receipt.data(100, 150, after=1).reply(150, window=63900 >> 7)
+    assert receipt.verdicts("SNR-RCV-017") == PASS
+    assert receipt.reply(100, window=490, after=1).verdicts("SNR-RCV-017") >= FAIL
+
+
+def test_echo_with_other_octets() -> None:
+    receipt = Receipt(service=7).data(100, 200).reply(0, (100, 200)).data(0, 100, after=0.1)
+    assert receipt.verdicts("SNR-RCV-018") == NOTHING
+    assert receipt.reply(200, payload=pattern(0, 150)).verdicts("SNR-RCV-018") == PASS
+    receipt.reply(200, seq=150, payload=pattern(151, 50))
+    assert receipt.verdicts("SNR-RCV-018") == FAIL
+
+
+def test_echo_of_octets_that_were_sent_in_two_versions_is_left_alone() -> None:
+    receipt = Receipt(service=7).data(100, 200).reply(0, (100, 200))
+    receipt.data(0, 200, after=0.1, payload=b"?" * 200).reply(200, payload=b"?" * 200)
+    assert receipt.verdicts("SNR-RCV-018") == NOTHING
+
+
+def test_second_segment_that_repeats_half_of_the_first_may_wait() -> None:
+    receipt = Receipt().data(0, 1460).data(730, 2190, after=0.01).reply(2190, after=0.2)
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-004")

@@ -1,0 +1,163 @@
+"""The checkers for a receiver's SACK blocks on traces written by hand."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+
+PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+
+
+def _holes(*starts: int) -> Receipt:
+    """Data from 0 to 100, then 100 octets at each start, each answered as RFC 2018 has it."""
+    receipt = Receipt().data(0, 100).reply(100)
+    held: list[tuple[int, int]] = []
+    for start in starts:
+        held.insert(0, (start, start + 100))
+        receipt.data(start, start + 100, after=0.1).reply(100, *held[:4])
+    return receipt
+
+
+def test_first_block_holds_the_latest_segment_or_another() -> None:
+    receipt = _holes(200).data(400, 500, after=0.1)
+    assert receipt.reply(100, (400, 500), (200, 300)).verdicts("SNR-RCV-007") == PASS
+    receipt = _holes(200).data(400, 500, after=0.1)
+    assert receipt.reply(100, (200, 300), (400, 500)).verdicts("SNR-RCV-007") >= FAIL
+
+
+def test_first_block_in_data_that_the_acknowledgment_released() -> None:
+    def released(*, followed: bool) -> Receipt:
+        receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 300), payload=bytes(50))
+        return receipt.reply(100, (200, 400), seq=50) if followed else receipt
+
+    assert Verdict.FAIL not in released(followed=True).verdicts("SNR-RCV-007")
+    assert released(followed=False).verdicts("SNR-RCV-007") >= FAIL
+    aborted = released(followed=False).reply(100, seq=50, flags=RST)
+    assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
+
+
+def test_first_block_in_a_fin_of_the_user() -> None:
+    receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 300), flags=ACK | FIN)
+    receipt.reply(100, (200, 400), seq=1)
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-007")
+
+
+def test_first_block_after_a_bare_fin_above_a_gap() -> None:
+    receipt = _holes(200).data(400, 400, flags=ACK | FIN, after=0.1)
+    assert Verdict.FAIL not in receipt.reply(100, (200, 300)).verdicts("SNR-RCV-007")
+
+
+def test_first_block_may_speak_of_the_earlier_of_two_segments() -> None:
+    receipt = _holes().data(400, 500, after=0.1).data(200, 300, after=0.001)
+    assert receipt.reply(100, (400, 500)).verdicts("SNR-RCV-007") == PASS
+
+
+def test_first_block_after_a_duplicate_and_new_data_is_left_alone() -> None:
+    receipt = _holes(200, 400).data(200, 300, after=0.1).data(600, 700, after=0.001)
+    receipt.reply(100, (200, 300), (400, 500))
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-007")
+
+
+def test_silence_about_held_data_shows_when_the_gap_is_filled() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(200, 300, after=0.1).reply(100)
+    receipt.data(400, 500, after=0.1).reply(100)
+    assert receipt.verdicts("SNR-RCV-008") == NOTHING
+    assert receipt.data(100, 200, after=0.1).reply(300).verdicts("SNR-RCV-008") == FAIL
+
+
+def test_silence_about_a_bare_fin_above_a_gap() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(200, 200, flags=ACK | FIN, after=0.1)
+    receipt.reply(100).reply(100, after=0.1).data(100, 200, after=0.1).reply(201)
+    assert receipt.verdicts("SNR-RCV-008") == NOTHING
+
+
+def test_silence_about_data_that_was_not_kept_is_no_fault() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(200, 300, after=0.1).reply(100)
+    receipt.data(400, 500, after=0.1).reply(100)
+    assert receipt.data(100, 200, after=0.1).reply(200).verdicts("SNR-RCV-008") == NOTHING
+
+
+def test_block_with_octets_that_did_not_arrive() -> None:
+    receipt = _holes().data(200, 300, after=0.1)
+    assert receipt.reply(100, (200, 301)).verdicts("SNR-RCV-009") == FAIL
+    assert _holes(200).verdicts("SNR-RCV-009") == PASS
+
+
+def test_blocks_that_touch_stop_short_or_lie_too_low() -> None:
+    for blocks in [((300, 400), (200, 300)), ((300, 400),), ((100, 400),)]:
+        receipt = _holes(200).data(300, 400, after=0.1).reply(100, *blocks)
+        assert receipt.verdicts("SNR-RCV-010") >= FAIL, blocks
+
+
+def test_block_without_a_segment_that_came_just_before() -> None:
+    receipt = _holes(200).data(300, 400, after=0.1).reply(100, (200, 400), after=0.05)
+    receipt.data(400, 500, after=0.1).data(700, 800, after=0.001).reply(100, (200, 400))
+    assert receipt.verdicts("SNR-RCV-010") == PASS
+
+
+def test_crowded_receiver_is_judged_for_truth_only() -> None:
+    receipt = _holes(200, 400, 600, 800, 1000).data(300, 400, after=0.1)
+    receipt.reply(100, (300, 400), (1000, 1100))
+    for name in ("SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012"):
+        assert Verdict.FAIL not in receipt.verdicts(name)
+    assert receipt.reply(100, (1300, 1400)).verdicts("SNR-RCV-009") >= FAIL
+
+
+def test_fewer_blocks_than_fit() -> None:
+    receipt = _holes(200, 400).data(600, 700, after=0.1)
+    assert receipt.reply(100, (600, 700), (400, 500)).verdicts("SNR-RCV-011") >= FAIL
+    assert _holes(200, 400, 600).verdicts("SNR-RCV-011") == PASS
+
+
+def test_duplicate_of_a_segment_held_alone_answered_without_dsack() -> None:
+    receipt = _holes(200, 400).data(400, 500, after=0.1).reply(100, (400, 500), (200, 300))
+    assert receipt.verdicts("SNR-RCV-011") == PASS
+
+
+def test_further_blocks_out_of_their_order() -> None:
+    receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
+    receipt.reply(100, (800, 900), (200, 300), (400, 500), (600, 700))
+    assert receipt.verdicts("SNR-RCV-012") >= FAIL
+    assert _holes(200, 400, 600, 800).verdicts("SNR-RCV-012") == PASS
+
+
+def test_order_after_two_segments_before_one_reply_is_left_alone() -> None:
+    receipt = _holes(200).data(400, 500, after=0.1).data(600, 700, after=0.001)
+    receipt.reply(100, (600, 700), (200, 300), (400, 500))
+    receipt.data(800, 900, after=0.1).reply(100, (800, 900), (600, 700), (400, 500), (200, 300))
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-012")
+
+
+def test_duplicate_below_the_acknowledgment_reported_or_not() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(0, 100, after=1)
+    assert receipt.reply(100, (0, 100)).verdicts("SNR-RCV-014") == PASS
+    receipt = Receipt().data(0, 100).reply(100).data(0, 100, after=1)
+    assert receipt.reply(100).verdicts("SNR-RCV-014") == FAIL
+    assert receipt.verdicts("SNR-RCV-014", "hk99") == NOTHING
+
+
+def test_duplicate_with_a_timestamp_older_than_the_last_acknowledged_goes_unreported() -> None:
+    receipt = Receipt(timestamps=True).data(0, 100, tsval=1100).reply(100, tsecr=1100)
+    receipt.data(200, 200, after=1, tsval=1200).data(100, 200, after=0.005, tsval=1300)
+    receipt.reply(200, tsecr=1300).data(0, 100, after=0.1, tsval=1250).reply(200, tsecr=1300)
+    assert receipt.verdicts("SNR-RCV-014") == NOTHING
+
+
+def test_duplicate_reported_in_a_segment_with_data_and_not_again() -> None:
+    receipt = _holes().data(100, 200, after=0.1).reply(200).data(0, 100, after=0.1)
+    receipt.reply(200, (0, 100), payload=b"x").reply(200, seq=1)
+    assert receipt.verdicts("SNR-RCV-014") == PASS
+
+
+def test_duplicate_of_held_data_may_go_unreported() -> None:
+    receipt = _holes(200).data(200, 300, after=1)
+    assert receipt.reply(100, (200, 300)).verdicts("SNR-RCV-014") == PASS
+    receipt = _holes(200, 300).data(200, 300, after=1).reply(100, (200, 400))
+    assert receipt.verdicts("SNR-RCV-014") == NOTHING
+
+
+def test_reported_block_kept_or_dropped() -> None:
+    receipt = _holes(200).data(100, 200, after=0.1)
+    assert receipt.reply(200).verdicts("SNR-RCV-019") == FAIL
+    assert _holes(200).data(100, 200, after=0.1).reply(300).verdicts("SNR-RCV-019") == PASS

@@ -1,0 +1,153 @@
+"""The checkers of slow start and congestion avoidance on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+
+
+@pytest.mark.parametrize(
+    ("segments", "rfc", "hk99"),
+    [(1, PASS, PASS), (4, PASS, PASS), (10, PASS, FAIL), (11, FAIL, FAIL)],
+)
+def test_first_flight(segments: int, rfc: set[Verdict], hk99: set[Verdict]) -> None:
+    story = Story().send(*range(segments))
+    assert story.verdicts("SNR-SS-001") == rfc
+    assert story.verdicts("SNR-SS-001", "hk99") == hk99
+
+
+def test_first_flight_and_a_tail_loss_probe() -> None:
+    assert Story().send(*range(10)).send(10, after=1.2).verdicts("SNR-SS-001") == PASS
+    without = Story(sack=False).send(*range(10)).send(10, after=1.2)
+    assert without.verdicts("SNR-SS-001") == FAIL
+
+
+def test_growth_by_acknowledgments_and_by_octets() -> None:
+    story = Story().send(*range(4)).ack(2, after=RTT).send(4, 5, 6, 7)
+    story.ack(4, after=0.01).send(8, 9, 10, 11)
+    assert story.verdicts("SNR-SS-002") == PASS
+    assert story.verdicts("SNR-SS-002", "hk99") == FAIL
+
+
+def test_growth_beyond_what_was_acknowledged() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).send(*range(10, 14))
+    assert story.verdicts("SNR-SS-002") == PASS
+    assert story.send(14, 15).verdicts("SNR-SS-002") == FAIL
+
+
+def _rounds(per_round: int, *, service: int = 19, push: bool = False) -> Story:
+    """Four windows, each acknowledged segment by segment."""
+    story = Story(service=service).send(0, 1, push=push)
+    sent = 2
+    for index in range(1, 8):
+        story.ack(index, after=RTT / 2).send(*range(sent, sent + per_round), push=push)
+        sent += per_round
+    return story
+
+
+def test_window_that_opens_and_one_that_does_not() -> None:
+    assert _rounds(2).verdicts("SNR-SS-003") == PASS
+    assert _rounds(1).verdicts("SNR-SS-003") == FAIL
+
+
+def test_window_that_does_not_open_while_the_user_writes_little() -> None:
+    assert _rounds(1, push=True).verdicts("SNR-SS-003") == FAIL
+    assert _rounds(1, service=4321, push=True).verdicts("SNR-SS-003") == set()
+    assert _rounds(1, service=4321).verdicts("SNR-SS-003") == FAIL
+
+
+def test_window_that_stays_shut_is_the_algorithms_business() -> None:
+    claims = {**CLAIMS, "congestion_control": "vegas"}
+    assert _rounds(1).verdicts("SNR-SS-003", claims=claims) == set()
+
+
+def _idle(seconds: float, burst: int) -> Story:
+    story = Story(window=60000).send(*range(20)).ack(20, after=RTT)
+    return story.send(*range(20, 20 + burst), after=seconds).ack(20 + burst, after=RTT)
+
+
+def test_burst_after_idleness() -> None:
+    assert _idle(30, 18).send(38).verdicts("SNR-SS-004") == FAIL
+    assert _idle(30, 10).send(30).verdicts("SNR-SS-004") == PASS
+    assert _idle(3, 18).send(38).verdicts("SNR-SS-004") == set()
+
+
+def _recovered(growth: tuple[int, ...]) -> Story:
+    """A loss in a flight of ten, its repair, then rounds of the given flights."""
+    story = Story(sack=False).send(*range(10)).ack(0, after=RTT)
+    for _ in range(3):
+        story.ack(0, after=0.001)
+    story.send(0).ack(10, after=RTT)
+    una = sent = 10
+    for flight in growth:
+        story.send(*range(sent, una + flight))
+        una, sent = una + flight, una + flight
+        story.ack(una, after=RTT)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("growth", "expected"),
+    [
+        ((5, 6, 7, 8, 9), PASS),
+        ((2, 4, 5, 6, 7), PASS),
+        ((5, 10, 20), FAIL),
+        ((5, 8, 11, 14, 17), FAIL),
+        ((5, 6), set()),
+    ],
+)
+def test_growth_after_recovery(growth: tuple[int, ...], expected: set[Verdict]) -> None:
+    assert _recovered(growth).verdicts("SNR-CA-001") == expected
+
+
+def test_growth_after_a_recovery_that_a_timeout_may_have_cut_short() -> None:
+    story = Story().send(*range(10)).ack(0, (1, 2), after=RTT).ack(0, (1, 3), after=0.001)
+    story.ack(0, (1, 4), after=0.001).send(0).ack(0, (1, 10), after=0.1).send(*range(10, 30))
+    story.ack(0, (1, 30), after=RTT).send(0, after=0.05).ack(30, after=RTT)
+    una = sent = 30
+    for flight in (5, 10, 20):
+        story.send(*range(sent, una + flight))
+        una = sent = una + flight
+        story.ack(una, after=RTT)
+    assert story.verdicts("SNR-CA-001") == set()
+
+
+def test_growth_after_a_recovery_that_leaves_nothing_outstanding() -> None:
+    story = Story().send(*range(10)).ack(0, (1, 2), after=RTT).ack(0, (1, 3), after=0.001)
+    story.ack(0, (1, 4), after=0.001).send(0).ack(10, after=RTT).send(*range(10, 14))
+    story.ack(10, (8, 9), after=0.01, window=50000).ack(11, after=RTT).send(*range(14, 20))
+    assert story.verdicts("SNR-CA-001") == set()
+
+
+def test_growth_after_recovery_as_cubic_may() -> None:
+    claims = {**CLAIMS, "congestion_control": "cubic"}
+    assert _recovered((7, 10, 14, 20, 28)).verdicts("SNR-CA-001", claims=claims) == PASS
+    assert _recovered((7, 14, 28)).verdicts("SNR-CA-001", claims=claims) == FAIL
+
+
+def _slow_start_after_timeout(limit: int, timeouts: int = 1) -> Story:
+    """Twelve segments lost; slow start up to ``limit`` segments, then a constant window."""
+    story = Story(sack=False).send(*range(12))
+    for _ in range(timeouts):
+        story.send(0, after=2)
+    sent = window = 1
+    for una in range(1, 81):
+        story.ack(una, after=RTT / max(window, 1))
+        window = min(window + 1, limit)
+        story.send(*range(sent, una + window))
+        sent = max(sent, una + window)
+    return story
+
+
+def test_slow_start_after_a_timeout_ends_or_not() -> None:
+    assert _slow_start_after_timeout(6).verdicts("SNR-CA-002") == PASS
+    assert _slow_start_after_timeout(30).verdicts("SNR-CA-002") == FAIL
+
+
+def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:
+    assert _slow_start_after_timeout(6, timeouts=2).verdicts("SNR-CA-003") == PASS
+    assert _slow_start_after_timeout(2, timeouts=2).verdicts("SNR-CA-003") == FAIL
+    assert _slow_start_after_timeout(2, timeouts=1).verdicts("SNR-CA-003") == set()

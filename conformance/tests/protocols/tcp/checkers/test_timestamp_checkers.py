@@ -1,0 +1,144 @@
+"""The checkers for timestamps and PAWS on traces written by hand."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+
+PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+
+
+def _stamped() -> Receipt:
+    """Data from 0 to 100 at tick 1100, acknowledged."""
+    receipt = Receipt(timestamps=True).data(0, 100, after=0.1, tsval=1100)
+    return receipt.reply(100, tsval=7100, tsecr=1100)
+
+
+# -- what is echoed
+
+
+def test_delayed_acknowledgment_echoes_first_or_last() -> None:
+    for echo, expected in ((1200, PASS), (1250, FAIL)):
+        receipt = _stamped().data(100, 200, after=0.1, tsval=1200)
+        receipt.data(200, 300, after=0.05, tsval=1250)
+        assert expected <= receipt.reply(300, tsval=7300, tsecr=echo).verdicts("SNR-TS-001")
+
+
+def test_out_of_order_data_echoes_the_left_edge() -> None:
+    for echo, expected in ((1100, PASS), (1200, FAIL)):
+        receipt = _stamped().data(200, 300, after=0.1, tsval=1200)
+        receipt.reply(100, (200, 300), tsval=7200, tsecr=echo)
+        assert expected <= receipt.verdicts("SNR-TS-001")
+
+
+def test_filled_gap_echoes_what_filled_it() -> None:
+    for echo, expected in ((1300, PASS), (1100, FAIL), (1200, FAIL)):
+        receipt = _stamped().data(200, 300, after=0.1, tsval=1200)
+        receipt.reply(100, (200, 300), tsval=7200, tsecr=1100)
+        receipt.data(100, 200, after=0.1, tsval=1300).reply(300, tsval=7300, tsecr=echo)
+        assert expected <= receipt.verdicts("SNR-TS-001")
+
+
+def test_reply_that_crossed_the_latest_segment_may_echo_the_one_before() -> None:
+    receipt = _stamped().data(100, 200, after=0.1, tsval=1200)
+    receipt.reply(100, tsval=7200, tsecr=1100, after=0.001).reply(200, tsval=7200, tsecr=1200)
+    assert receipt.verdicts("SNR-TS-001") == PASS
+
+
+def test_unacceptable_duplicate_may_move_the_echo_or_not() -> None:
+    for echo in (1100, 1500):
+        receipt = _stamped().data(0, 100, after=0.4, tsval=1500)
+        receipt.reply(100, (0, 100), tsval=7500, tsecr=echo)
+        assert receipt.verdicts("SNR-TS-001") == PASS
+
+
+# -- the clock
+
+
+def test_clock_goes_back_even_across_zero() -> None:
+    assert _stamped().reply(100, tsval=7099, after=1).verdicts("SNR-TS-002") >= FAIL
+    receipt = Receipt(timestamps=True).reply(0, tsval=MODULUS - 1).reply(0, tsval=3, after=1)
+    assert Verdict.FAIL in receipt.verdicts("SNR-TS-002")  # the SYN-ACK had 7000
+    assert _stamped().reply(100, tsval=7100, after=1).verdicts("SNR-TS-002") == PASS
+
+
+def test_clock_too_fast_too_slow_or_right() -> None:
+    for ticks, expected in ((3000, PASS), (3, PASS), (300_000, FAIL), (0, FAIL)):
+        receipt = Receipt(timestamps=True).reply(0, tsval=7000 + ticks, after=3)
+        assert receipt.verdicts("SNR-TS-003") == expected, ticks
+
+
+def test_clock_over_a_moment_proves_nothing() -> None:
+    assert _stamped().verdicts("SNR-TS-003") == NOTHING
+
+
+# -- old segments
+
+
+def test_old_segment_taken_or_dropped() -> None:
+    for ack, expected in ((100, PASS), (200, FAIL)):
+        receipt = _stamped().data(100, 200, after=0.1, tsval=500)
+        receipt.reply(ack, tsval=7200, tsecr=1100)
+        assert receipt.verdicts("SNR-TS-004") == expected
+
+
+def test_old_segment_that_came_again_properly_is_accepted() -> None:
+    receipt = _stamped().data(100, 200, after=0.1, tsval=500).reply(100, tsval=7200, tsecr=1100)
+    receipt.data(100, 200, after=1, tsval=2200).reply(200, tsval=8200, tsecr=2200)
+    assert receipt.verdicts("SNR-TS-004") == PASS
+
+
+def test_old_segment_held_already_is_reported_still() -> None:
+    receipt = _stamped().data(200, 300, after=0.1, tsval=2000)
+    receipt.reply(100, (200, 300), tsval=7100, tsecr=1100).data(200, 300, after=0.1, tsval=500)
+    receipt.reply(100, (200, 300), tsval=7200, tsecr=1100)
+    assert receipt.verdicts("SNR-TS-004") == NOTHING
+
+
+def test_timestamp_of_a_segment_followed_by_a_newer_one_is_forgotten() -> None:
+    receipt = _stamped().data(100, 100, after=0.1, tsval=1100).data(100, 100, tsval=1101)
+    receipt.reply(100, payload=b"x", tsval=7100, tsecr=1101).data(100, 200, after=1, tsval=1100)
+    assert receipt.reply(200, seq=1, tsval=7200, tsecr=1101).verdicts("SNR-TS-004") == FAIL
+
+
+def test_old_segment_unanswered() -> None:
+    assert _stamped().data(100, 200, after=0.1, tsval=500).later().verdicts("SNR-TS-005") == FAIL
+
+
+def test_old_reset_obeyed_or_ignored() -> None:
+    receipt = _stamped().reset(100, after=1, tsval=500).data(100, 200, after=1, tsval=3000)
+    obeyed = receipt.reply(0, flags=RST, tsval=0, tsecr=0)
+    assert obeyed.verdicts("SNR-TS-006") == PASS
+    receipt = _stamped().reset(100, after=1, tsval=500).data(100, 200, after=1, tsval=3000)
+    assert receipt.reply(200, tsval=9000, tsecr=3000).verdicts("SNR-TS-006") == FAIL
+
+
+def test_reset_elsewhere_in_the_window_proves_nothing() -> None:
+    receipt = _stamped().reset(150, after=1, tsval=500).reply(100, tsval=8000, tsecr=1100, after=1)
+    assert receipt.verdicts("SNR-TS-006") == NOTHING
+
+
+def test_data_after_the_wrap_taken_or_dropped() -> None:
+    for answer, expected in ((True, PASS), (False, FAIL)):
+        receipt = Receipt(timestamps=True).data(0, 100, tsval=1 << 31)
+        receipt.reply(100, tsecr=1 << 31).data(100, 200, after=0.1, tsval=MODULUS - 5)
+        receipt.reply(200, tsecr=MODULUS - 5).data(200, 300, after=0.1, tsval=5)
+        if answer:
+            receipt.reply(300, tsecr=5)
+        assert receipt.later().verdicts("SNR-TS-007") == expected
+
+
+# -- missing timestamps
+
+
+def test_bare_segment_taken_dropped_or_fatal() -> None:
+    receipt = _stamped().data(100, 200, after=0.1, tsval=None)
+    receipt.reply(200, tsval=7300, tsecr=1100, after=0.1)
+    assert receipt.verdicts("SNR-TS-009") == FAIL
+    assert receipt.verdicts("SNR-TS-008") == PASS
+    receipt = _stamped().data(100, 200, after=0.1, tsval=None).data(200, 300, after=1, tsval=2200)
+    receipt.reply(100, (200, 300), tsval=8200, tsecr=1100)
+    assert receipt.verdicts("SNR-TS-009") == PASS
+    receipt = _stamped().data(100, 200, after=0.1, tsval=None).reply(0, flags=RST | ACK, tsval=0)
+    assert receipt.verdicts("SNR-TS-008") == FAIL

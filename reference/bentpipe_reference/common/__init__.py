@@ -1,0 +1,1 @@
+"""What every protocol of the reference stands on."""
