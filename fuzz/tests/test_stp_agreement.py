@@ -18,7 +18,7 @@ import warnings
 from typing import Any
 
 import pytest
-from bentpipe_conformance.stp import wire
+from bentpipe_conformance.protocols.stp import codec as wire
 from bentpipe_fuzz.stp_strategies import BATCH, hostile_packets, packets, quick_batches
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.encapsulation import (
@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from bentpipe_conformance.scapy_layers import stp as layers
+    from bentpipe_conformance.protocols.stp import scapy_layer as layers
     from scapy.layers.inet import IP, UDP
     from scapy.layers.inet6 import IPv6
     from scapy.packet import Raw

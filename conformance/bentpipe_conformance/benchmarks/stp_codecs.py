@@ -11,14 +11,14 @@ from bentpipe_reference.stp.packets import Poll, Sd, Sdp, Stat
 
 from bentpipe_conformance.benchmarks.codecs import compare
 from bentpipe_conformance.benchmarks.model import Report
-from bentpipe_conformance.stp import wire
+from bentpipe_conformance.protocols.stp import codec as wire
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from scapy.layers.inet import IP
     from scapy.packet import Raw
 
-    from bentpipe_conformance.scapy_layers import stp as layers
+    from bentpipe_conformance.protocols.stp import scapy_layer as layers
 
 PACKETS = 200
 DATA = 1400

@@ -4,7 +4,7 @@ Everything that runs, judges, stores and reports cases asks the suite's record f
 the protocol. A record is cheap; the modules it names are imported when they are first used, so
 that a worker inside User-Mode Linux loads one protocol only and no report.
 
-A suite's package (``bentpipe_conformance.protocols.tcp``, ``bentpipe_conformance.stp``) has three modules:
+A suite's package (``bentpipe_conformance.protocols.tcp``, ``bentpipe_conformance.protocols.stp``) has three modules:
 
 ``driving``
     ``DRIVING``, a :class:`Driving`: the scripted peer and the nonsense probe;
@@ -205,8 +205,8 @@ STP = Suite(
     protocol="STP",
     profiles=("stp1",),
     proforma="stp.toml",
-    package="bentpipe_conformance.stp",
-    checkers="bentpipe_conformance.stp.checkers",
+    package="bentpipe_conformance.protocols.stp",
+    checkers="bentpipe_conformance.protocols.stp.checkers",
 )
 SUITES: Mapping[str, Suite] = {item.name: item for item in (SNR, STP)}
 """Every suite by name."""

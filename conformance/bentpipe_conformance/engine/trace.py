@@ -14,8 +14,8 @@ from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.engine.suite import SNR, Suite
 
 if TYPE_CHECKING:
+    from bentpipe_conformance.protocols.stp.codec import Stp
     from bentpipe_conformance.protocols.tcp.codec import Tcp
-    from bentpipe_conformance.stp.wire import Stp
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def test_worker_of_one_suite_loads_no_other_protocol_and_no_report() -> None:
     tcp = imported_by(WORKER + "s = SUITES['snr']; s.driving; s.judging")
     assert not {name for name in tcp if ".stp" in name or ".report" in name}
     stp = imported_by(WORKER + "s = SUITES['stp']; s.driving; s.judging")
-    assert "bentpipe_conformance.stp.analysis.flow" in stp
+    assert "bentpipe_conformance.protocols.stp.replay.flow" in stp
     unwanted = {
         "bentpipe_conformance.protocols.tcp.peer",
         "bentpipe_conformance.protocols.tcp.replay.flow",

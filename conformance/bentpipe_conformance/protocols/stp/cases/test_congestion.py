@@ -1,0 +1,120 @@
+"""STP-CG: congestion control and pacing (sections 7.3 and 7.4)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.peer import Peer
+
+AMPLE = 2048
+"""SDs of credit that no window of these cases reaches."""
+
+SILENT_S = 14.0
+"""Seconds in which two silences pass on any path of these tests."""
+
+DIALOGUE, TURN_OCTETS = 30, 1000
+"""Turns in which one SD goes each way, and its octets."""
+
+MUCH, LITTLE = 60, 24
+"""SDs to echo at once, and how few of them a window that had grown could still swallow."""
+
+
+@case("STP-CG-001", "STP-CG-002", "STP-CG-003", "STP-CG-008")
+def test_ready_stream_begins(peer: Peer) -> None:
+    """A stream begins with a small window, and grows by what arrives, spread over time."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(120, credit=AMPLE)
+    connection.abort()
+
+
+@case("STP-CG-002", "STP-CG-005", "STP-CG-006")
+def test_ready_one_loss_in_a_large_window(peer: Peer) -> None:
+    """One loss halves the window; the lost SD is sent at once all the same."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(280, lose=[70], credit=AMPLE)
+    connection.abort()
+
+
+@case("STP-CG-005")
+def test_ready_several_losses_in_a_window(peer: Peer) -> None:
+    """Losses of one round trip halve the window once, losses of the next once more."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(220, lose=[60, 64, 70, 110, 111], credit=AMPLE)
+    connection.abort()
+
+
+@case("STP-CG-004")
+def test_ready_long_after_a_loss(peer: Peer) -> None:
+    """After a loss the window grows by an SMSS in a round trip."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(260, lose=[24], credit=AMPLE)
+    connection.abort()
+
+
+@case("STP-CG-009")
+def test_ready_stream_at_a_maximum_rate(peer: Peer) -> None:
+    """A stream that its window would let go faster, with losses on the way."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(240, lose=[150, 190, 191], credit=AMPLE)
+    connection.abort()
+
+
+@case("STP-CG-010")
+def test_ready_much_to_send_after_a_long_dialogue(peer: Peer) -> None:
+    """What went one SD at a time has not widened the window when there is much to send."""
+    connection = peer.connect("echo", credit=2)
+    reception = connection.reception
+    for turn in range(1, DIALOGUE + 1):
+        connection.sd(bytes(TURN_OCTETS), poll=True)
+        _take_in(connection, turn * TURN_OCTETS)
+    connection.deliver()
+    last = min(connection.vt_ms, connection.vt_s + MUCH)
+    if last < connection.vt_s + LITTLE:
+        raise NotReached(f"a credit of {last - connection.vt_s} SDs is too little to show a window")
+    while connection.vt_s < last:
+        connection.sds(min(4, last - connection.vt_s), octets=TURN_OCTETS)
+        peer.wait(0.05)
+    connection.deliver()
+    reception.vr_mr += AMPLE
+    connection.stat()
+    connection.collect(2 * peer.rtt + 1.0)
+    connection.abort()
+
+
+def _take_in(connection: Connection, octets: int) -> None:
+    connection.serve(lambda: len(connection.reception.stream) >= octets, credit=2)
+
+
+@case("STP-CG-007")
+def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> None:
+    """With nothing in flight any more, one SD goes again, and no more before it is reported."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(40, credit=AMPLE)
+    deadline = peer.now() + SILENT_S
+    while (arrival := connection.next(deadline - peer.now())) is not None:
+        if arrival.polls:
+            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0
+    missing = connection.reception.vr_r, connection.highest
+    connection.stat(elements=missing, n_mr=connection.highest + AMPLE)
+    connection.collect(peer.rtt + 0.5)
+    connection.abort()
+
+
+@case("STP-CG-007")
+def test_ready_stats_return_after_two_silences(peer: Peer) -> None:
+    """After two silences a STAT for one SD permits next to nothing."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(20, credit=AMPLE)
+    known = connection.reception.vr_r
+    started = peer.now()
+    while peer.now() < started + 12.0:
+        for arrival in connection.collect(1.0):
+            if arrival.has_data:
+                connection.hold(arrival)
+    first = connection.highest
+    connection.stat(n_r=min(known + 1, first), elements=(), n_mr=first + AMPLE)
+    connection.collect(2 * peer.rtt + 1.0)
+    connection.stat(n_mr=first + AMPLE)
+    connection.collect(peer.rtt + 0.5)
+    connection.abort()

@@ -1,0 +1,413 @@
+"""STP-CC: calling, being called, and peers that have restarted (sections 5.1 to 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    END,
+    POLL,
+    SD,
+    SDP,
+    A,
+    C,
+    R,
+)
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, tag_of
+from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.ports import UNUSED_PORT
+from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, go_on
+
+NEARLY_HALF = CSN_MODULUS // 2 - 100
+"""What is known of an address cannot be newer than both of two CSNs so far apart."""
+
+
+def confirmed(peer: Peer, csn: int | None = None) -> Connection:
+    """A connection that has been confirmed and aborted, so that the IUT knows its CSN."""
+    connection = peer.connect("discard", csn=csn)
+    connection.confirm()
+    connection.ask()
+    connection.abort()
+    peer.wait(PAUSE_S)
+    return connection
+
+
+@case("STP-CC-001")
+def test_ready_packets_with_a_wrong_tag(peer: Peer) -> None:
+    """SDs and POLLs with any tag but the present one leave no trace."""
+    connection = peer.connect("discard")
+    connection.sd(b"before")
+    connection.ask()
+    for wrong in (connection.csn + 1, connection.csn ^ 0x8000, 0):
+        tag = wrong & 0xFFFF
+        connection.send(SD, data=b"never to be taken in", tag=tag)
+        peer.wait(PAUSE_S)
+        connection.send(POLL, n_ps=connection.vt_ps + 1, tag=tag)
+        peer.wait(PAUSE_S)
+    connection.sd(b"after", number=connection.vt_s + 1)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-001")
+def test_ready_packets_of_the_connection_before(peer: Peer) -> None:
+    """An SD and a POLL that were under way when their connection ended meet the next one."""
+    old = confirmed(peer)
+    connection = peer.prepare("discard", source_port=old.source_port)
+    connection.begin()
+    connection.expect(BGAK)
+    connection.confirm()
+    connection.ask()
+    tag = old.csn & 0xFFFF
+    connection.send(SD, data=b"old", tag=tag)
+    peer.wait(PAUSE_S)
+    connection.send(POLL, n_ps=connection.vt_ps + 1, tag=tag)
+    peer.wait(PAUSE_S)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-003", "STP-CC-012", "STP-CC-015", "STP-CC-029")
+def test_pending_data_of_a_stranger_waits(peer: Peer) -> None:
+    """The data of a BEGIN and early SDs are echoed after the confirmation, not before."""
+    connection = peer.begin("echo", data=b"first ")
+    for data in (b"second ", b"third ", b"fourth"):
+        connection.sd(data)
+    peer.wait(PAUSE_S)
+    connection.begin(b"first ")
+    peer.wait(PAUSE_S)
+    connection.poll()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    connection.confirm()
+    connection.serve(lambda: len(connection.reception.stream) >= 25)
+    connection.abort()
+
+
+@case("STP-CC-003")
+def test_pending_confirmation_of_what_was_not_sent(peer: Peer) -> None:
+    """A BGAK with both CSNs whose N(R) is not ISS confirms nothing."""
+    connection = peer.connect("echo", data=b"held", confirm=False)
+    for by in (1, -1):
+        connection.send(BGAK, n_r=((connection.peer_iss or 0) + by) % MODULUS)
+        peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.serve(lambda: len(connection.reception.stream) >= 4)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-003", "STP-CC-012")
+def test_idle_begin_older_than_a_confirmed_one(peer: Peer) -> None:
+    """The BEGIN of an earlier call comes late: its data must wait for a confirmation."""
+    first = confirmed(peer)
+    late = peer.begin("echo", data=b"late", csn=(first.csn - 5) % CSN_MODULUS)
+    late.expect(BGAK)
+    peer.wait(PAUSE_S)
+
+
+@case("STP-CC-010", "STP-CC-012", "STP-CC-013", "STP-CC-003")
+def test_idle_begin_of_a_known_peer(peer: Peer) -> None:
+    """After two calls that leave no other CSN to be remembered, a newer one is taken at once."""
+    first = confirmed(peer)
+    second = confirmed(peer, (first.csn + NEARLY_HALF) % CSN_MODULUS)
+    known = peer.begin("echo", data=b"at once", csn=(second.csn + 1) % CSN_MODULUS)
+    if known.expect(BGAK).packet.flags & C:
+        known.confirm()
+    known.serve(lambda: len(known.reception.stream) >= 7)
+    known.abort()
+    peer.wait(PAUSE_S)
+    empty = peer.connect("discard", csn=(second.csn + 2) % CSN_MODULUS)
+    empty.ask()
+    empty.abort()
+
+
+@case("STP-CC-010", "STP-CC-011")
+def test_idle_many_calls(peer: Peer) -> None:
+    """The numbers that the IUT chooses for twelve calls, one after the other."""
+    for _ in range(12):
+        peer.begin("discard")
+        peer.wait(PAUSE_S)
+    peer.wait(2 * peer.rtt)
+
+
+@case("STP-CC-012", "STP-CC-010")
+def test_pending_newer_begin_on_the_same_ports(peer: Peer) -> None:
+    """A caller that gave up and calls again from the same port is answered at once."""
+    first = peer.connect("discard", confirm=False)
+    again = peer.prepare("discard", source_port=first.source_port)
+    again.begin()
+    again.expect(BGAK)
+    again.confirm()
+    again.ask()
+    again.abort()
+
+
+@case("STP-CC-033", "STP-CC-003", "STP-CC-012")
+def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
+    """Three BEGINs with other CSNs, one of them with the same tag, end no call that waits."""
+    connection = peer.connect("echo", data=b"held ", confirm=False)
+    for by in (5, -3, 1 << 16):
+        csn = (connection.csn + by) % CSN_MODULUS
+        connection.send(BEGIN, csn=csn, seq=peer.random.getrandbits(24), data=b"forged")
+        peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.sd(b"back", poll=True)
+    connection.serve(lambda: len(connection.reception.stream) >= 9)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-033")
+def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
+    """It opens; the call that waited longer is forgotten, and its confirmation comes too late."""
+    first = peer.connect("discard", data=b"forgotten", confirm=False)
+    again = peer.prepare("discard", source_port=first.source_port)
+    again.begin()
+    again.expect(BGAK)
+    again.confirm()
+    again.ask()
+    first.confirm()
+    peer.wait(PAUSE_S)
+    first.poll()
+    peer.wait(PAUSE_S)
+    again.ask()
+    again.abort()
+    peer.wait(peer.rtt + PAUSE_S)
+    first.confirm()
+    first.poll()
+    peer.wait(peer.rtt + PAUSE_S)
+
+
+@case("STP-CC-033", "STP-CC-012")
+def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
+    """A BEGIN that would be accepted at once elsewhere is asked beside a call that waits."""
+    known = confirmed(peer)
+    older = (known.csn - 5) % CSN_MODULUS
+    connection = peer.connect("echo", data=b"held", csn=older, confirm=False)
+    connection.send(BEGIN, csn=(known.csn + 5) % CSN_MODULUS, data=b"forged")
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    connection.poll()
+    connection.serve(lambda: len(connection.reception.stream) >= 4)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-015", "STP-CC-029")
+def test_ready_begin_repeated(peer: Peer) -> None:
+    """A late repetition of the BEGIN is answered, and changes nothing."""
+    connection = peer.connect("discard", data=b"only once")
+    connection.sds(3)
+    connection.deliver()
+    for _ in range(2):
+        connection.begin(b"only once")
+        peer.wait(PAUSE_S)
+    connection.sd()
+    connection.deliver()
+    connection.abort()
+
+
+@case("STP-CC-017")
+def test_ready_question_arrives(peer: Peer) -> None:
+    """A BGAK with C flag draws one without, as often as it comes."""
+    connection = peer.connect("discard")
+    for _ in range(2):
+        connection.confirm(challenge=True)
+        peer.wait(PAUSE_S)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-018")
+def test_ready_begin_of_another_connection(peer: Peer) -> None:
+    """Somebody calls from the ports of a connection; it is asked, once a second, and goes on."""
+    connection = peer.connect("discard")
+    connection.ask()
+    peer.wait(PAUSE_S)
+    for after in (1.5, PAUSE_S, PAUSE_S, 1.5):
+        connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+        peer.wait(after)
+    connection.send(BEGIN, csn=(connection.csn - 9) % CSN_MODULUS)
+    peer.wait(PAUSE_S)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-018", "STP-CC-021")
+def test_ready_begin_and_hint_within_a_second(peer: Peer) -> None:
+    """What calls for a challenge in two ways draws one in a second."""
+    connection = peer.connect("discard")
+    connection.ask()
+    tag = tag_of(connection.peer_csn or 0)
+    for first, second in ((BEGIN, END), (END, BEGIN)):
+        peer.wait(1.5)
+        for kind in (first, second):
+            if kind == BEGIN:
+                connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+            else:
+                connection.send(END, flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag)
+            peer.wait(PAUSE_S)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-CC-018")
+def test_ready_peer_that_restarted_calls_again(peer: Peer) -> None:
+    """The challenge finds nobody, the old connection ends, and the next BEGIN is accepted."""
+    old = peer.connect("discard")
+    old.ask()
+    old.polite = False
+    peer.wait(PAUSE_S)
+    new = peer.prepare("discard", source_port=old.source_port)
+    new.begin()
+    question = new.expect(BGAK)
+    new.send(
+        END, flags=A | R, reason=2, seq=0, csn=question.packet.peer_csn or 0,
+        peer_csn=question.packet.csn or 0, tag=(question.packet.peer_csn or 0) & 0xFFFF,
+    )  # fmt: skip
+    peer.wait(2 * peer.rtt)
+    again = peer.prepare("discard", source_port=old.source_port, csn=new.csn, iss=new.iss)
+    again.begin()
+    again.expect(BGAK)
+    again.confirm()
+    again.ask()
+    again.abort()
+
+
+@case("STP-CC-007")
+def test_ready_bgak_with_a_newer_number(peer: Peer) -> None:
+    """Another incarnation of the peer answers: the connection ends with reason 2."""
+    connection = peer.connect("discard")
+    connection.ask()
+    connection.polite = False
+    connection.send(BGAK, csn=(connection.csn + 7) % CSN_MODULUS)
+    peer.wait(1.5)
+    connection.poll()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@case("STP-CC-019")
+def test_idle_begin_to_a_port_where_nobody_listens(peer: Peer) -> None:
+    """It is refused with reason 3."""
+    peer.begin(UNUSED_PORT)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@case("STP-CC-019")
+def test_idle_begin_of_other_versions(peer: Peer) -> None:
+    """They are refused with reason 4."""
+    for version in (0, 2, 15):
+        peer.prepare("discard").begin(version=version)
+        peer.wait(PAUSE_S)
+    peer.wait(2 * peer.rtt)
+
+
+@case("STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-029", needs=("active_open",))
+def test_calling_nobody_answers(peer: Peer) -> None:
+    """The BEGIN is repeated four times as it was, and no more than four SDs leave."""
+    peer.summon("send")
+    peer.wait(35.0)
+
+
+@case("STP-CC-010", needs=("active_open",))
+def test_calling_twice(peer: Peer) -> None:
+    """The second call has the newer CSN."""
+    for _ in range(2):
+        connection = peer.summon("send")
+        connection.confirm()
+        connection.receive(2)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+@case("STP-CC-030", "STP-CC-017", needs=("active_open",))
+def test_calling_asked_for_confirmation(peer: Peer) -> None:
+    """A caller that was asked polls until it is heard, though it has nothing to send."""
+    connection = peer.summon("receive")
+    connection.confirm(challenge=True)
+    seen = [connection.expect((POLL, SDP), within=10.0) for _ in range(2)]
+    connection.answer(seen[-1])
+    connection.collect(1.0)
+    connection.abort()
+
+
+@case("STP-CC-016", needs=("active_open",))
+def test_calling_answered(peer: Peer) -> None:
+    """A BEGIN that has been answered is not sent again."""
+    connection = peer.summon("receive")
+    connection.confirm()
+    go_on(connection, 4.0)
+    connection.abort()
+
+
+def _answer_polls(connection: Connection, until: Callable[[], bool], within: float) -> None:
+    """Answer POLLs, and nothing else, until then or for so many seconds."""
+    deadline = connection.peer.now() + within
+    while not until() and not connection.closed:
+        arrival = connection.next(deadline - connection.peer.now())
+        if arrival is None:
+            return
+        if arrival.polls:
+            connection.answer(arrival)
+
+
+def _hear_questions(connection: Connection, wanted: int) -> None:
+    """Answer POLLs until so many more BGAKs with C flag have come."""
+    until = connection.questions + wanted
+    _answer_polls(connection, lambda: connection.questions >= until, 15.0 * wanted)
+
+
+@case("STP-CC-032", needs=("active_open",))
+def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
+    """A caller that was not asked for confirmation asks itself, until it is answered."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    _hear_questions(connection, 2)
+    connection.stat()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-CC-032", needs=("active_open",))
+def test_calling_answer_comes_twice(peer: Peer) -> None:
+    """A copy of the BGAK that opened the connection answers no question that comes later."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    peer.wait(PAUSE_S)
+    connection.confirm()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-CC-032", needs=("active_open",))
+def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
+    """The BGAK for the second BEGIN comes late: it answers no question."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.expect(BEGIN)
+    connection.confirm()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _hear_questions(connection, 1)
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
+    connection.abort()
+
+
+@case("STP-PL-008", "STP-CC-032", needs=("active_open",))
+def test_calling_accepted_at_once_peer_falls_silent(peer: Peer) -> None:
+    """A caller with nothing to send, whose questions nobody answers, gives up after a minute."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    _answer_polls(connection, lambda: False, 75.0 + 4 * peer.rtt)

@@ -1,0 +1,86 @@
+"""STP-PL: polling (sections 7.1 and 7.2)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.peer import Peer, withholding
+
+LARGE = 320
+"""SDs after which the window of a stream over the GEO link has long been large."""
+
+ALL_FROM_HERE = range(6, 10_000)
+"""POLLs that a silent peer leaves unanswered."""
+
+GIVEN_UP_S = 75.0
+"""Seconds after which a silent peer must have been given up."""
+
+
+@case("STP-PL-001", "STP-PL-002", "STP-PL-005", "STP-PL-006")
+def test_ready_long_stream(peer: Peer) -> None:
+    """In a large window POLLs leave three times in a round trip, and ride on SDs."""
+    connection = peer.connect("chargen", credit=1024)
+    connection.receive(LARGE, credit=1024)
+    connection.abort()
+
+
+@case("STP-PL-003", "STP-PL-006")
+def test_ready_first_bursts_of_a_stream(peer: Peer) -> None:
+    """In a small window the last SD of every burst asks for a STAT."""
+    connection = peer.connect("chargen", credit=256)
+    connection.receive(10)
+    connection.abort()
+
+
+@case("STP-PL-003")
+def test_ready_losses_have_made_the_window_small(peer: Peer) -> None:
+    """Once losses have halved the window several times, each burst ends with a POLL again."""
+    connection = peer.connect("chargen", credit=256)
+    connection.receive(84, lose=[14, 46, 60])
+    connection.abort()
+
+
+@case("STP-PL-003", "STP-PL-006")
+def test_ready_small_credit(peer: Peer) -> None:
+    """Where the credit ends a burst, its last SD asks for a STAT."""
+    connection = peer.connect("chargen", credit=6)
+    connection.receive(18, credit=6)
+    connection.abort()
+
+
+@case("STP-PL-004")
+def test_ready_echo_ends(peer: Peer) -> None:
+    """The SD with the FIN flag asks for a STAT."""
+    connection = peer.connect("echo")
+    connection.sds(3, octets=400)
+    connection.release()
+
+
+@case("STP-PL-006")
+def test_ready_polls_among_retransmissions(peer: Peer) -> None:
+    """Retransmissions are no SDPs, and POLLs beside them still name VT(S)."""
+    connection = peer.connect("chargen", credit=64)
+    connection.receive(60, lose={8: 2, 20: 1, 21: 1}, credit=64)
+    connection.abort()
+
+
+@case("STP-PL-007", "STP-PL-008")
+def test_ready_peer_falls_silent(peer: Peer) -> None:
+    """A peer that answers no more is polled more and more rarely, and given up after a minute."""
+    connection = peer.connect("chargen", credit=64)
+    connection.serve(
+        lambda: bool(connection.closed),
+        answer=withholding(ALL_FROM_HERE), report_gaps=False, credit=64,
+        within=GIVEN_UP_S + 10 * peer.rtt,
+    )  # fmt: skip
+
+
+@case("STP-PL-010")
+def test_ready_nothing_to_do(peer: Peer) -> None:
+    """Once everything is acknowledged, no POLL leaves."""
+    connection = peer.connect("echo")
+    connection.sds(3, octets=200)
+    connection.deliver()
+    connection.serve(lambda: len(connection.reception.stream) >= 600)
+    connection.stat()
+    connection.collect(2 * peer.rtt + 12.0)
+    connection.abort()

@@ -1,0 +1,192 @@
+"""STP-CC: half-close, release, and ENDs out of the blue (sections 5.4 to 5.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    A,
+    R,
+)
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
+
+OCTETS = 2000
+"""In the stream of a caller."""
+
+
+def half_released(peer: Peer) -> Connection:
+    """A connection that the IUT has ended, and whose END nobody answers."""
+    connection = peer.connect("discard")
+    connection.polite = False
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed))
+    return connection
+
+
+@case("STP-CC-004", "STP-CC-023", "STP-CC-024")
+def test_ready_fin_before_its_data(peer: Peer) -> None:
+    """The FIN overtakes lost data; the service closes when all of it has arrived."""
+    connection = peer.connect("echo")
+    connection.sds(3, skip=[1])
+    connection.sd(b"the end", fin=True, poll=True)
+    peer.wait(2 * peer.rtt + 1.0)
+    connection.sd(number=1)
+    connection.release()
+    peer.wait(PAUSE_S)
+
+
+@case("STP-CC-023", "STP-CC-024")
+def test_ready_fin_while_much_is_to_be_returned(peer: Peer) -> None:
+    """After the peer's FIN an echo goes on until everything has been returned and acknowledged."""
+    connection = peer.connect("echo", credit=8)
+    for _ in range(3):
+        connection.sds(10, octets=400)
+        connection.ask()
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: connection.reception.vr_r >= 12, lose=[9], credit=8)
+    connection.release()
+    peer.wait(PAUSE_S)
+
+
+@case("STP-CC-025", "STP-CC-026", "STP-CC-028", "STP-CC-031")
+def test_releasing_nobody_answers(peer: Peer) -> None:
+    """The IUT releases when its caller does not; its END is sent five times, and nothing else."""
+    half_released(peer)
+    peer.wait(34.0)
+
+
+@case("STP-CC-028", "STP-CC-022")
+def test_releasing_packets_arrive(peer: Peer) -> None:
+    """While ENDAK is awaited, data, POLLs and reports are discarded; an END is acknowledged."""
+    connection = half_released(peer)
+    for kind in (SD, SDP, POLL, STAT, USTAT, BGAK, BGREJ):
+        raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
+        connection.send(kind, **raw)
+        peer.wait(0.37)
+    connection.end()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@case("STP-CC-027", "STP-CC-022")
+def test_ready_end_before_everything_is_acknowledged(peer: Peer) -> None:
+    """An END without A flag in the midst of a transfer is acknowledged, and all is over."""
+    connection = peer.connect("chargen")
+    connection.receive(6)
+    connection.end()
+    connection.closed = "the tester ended it"
+    connection.expect(ENDAK)
+    peer.wait(3.0)
+
+
+@case("STP-CC-027", "STP-CC-022")
+def test_ready_end_before_any_fin(peer: Peer) -> None:
+    """An END on an idle connection that neither side has closed is an abort."""
+    connection = peer.connect("discard")
+    connection.ask()
+    connection.end()
+    connection.closed = "the tester ended it"
+    connection.expect(ENDAK)
+    connection.end()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@case("STP-CC-021", "STP-CC-022")
+def test_ready_ends_that_do_not_know_the_connection(peer: Peer) -> None:
+    """ENDs with wrong CSNs are discarded, those that name the tag only draw a challenge."""
+    connection = peer.connect("discard")
+    connection.ask()
+    own, other = connection.csn, connection.peer_csn or 0
+    for flags, csn, peer_csn in (
+        (A, own, (other + 1) % CSN_MODULUS),
+        (A, (own + 1) % CSN_MODULUS, other),
+        (A, own, 0),
+        (A | R, own, (other + 1) % CSN_MODULUS),
+        (A | R, (own + 1) % CSN_MODULUS, other),
+        (A | R, 0, (other + 1) & 0xFFFF),
+        (0, 0, other & 0xFFFF),
+    ):
+        connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0)
+        peer.wait(PAUSE_S)
+    for after in (PAUSE_S, PAUSE_S, 1.2, PAUSE_S):
+        connection.end(flags=A | R, reason=2, csn=0, peer_csn=other & 0xFFFF, seq=0, tag=0)
+        peer.wait(after)
+    connection.ask()
+    connection.abort()
+    peer.wait(PAUSE_S)
+
+
+@case("STP-CC-020", "STP-CC-022")
+def test_idle_packets_out_of_the_blue(peer: Peer) -> None:
+    """Packets of no connection draw an END, an END an ENDAK, and the others nothing."""
+    connection = peer.prepare("discard")
+    connection.peer_csn = peer.random.getrandbits(32)
+    for kind in (BGAK, SD, SDP, POLL, END, ENDAK, BGREJ, STAT, USTAT):
+        raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
+        connection.send(kind, **raw)
+        peer.wait(PAUSE_S)
+    connection.end(flags=A | R, reason=2)
+    peer.wait(2 * peer.rtt + 1.0)
+
+
+@case("STP-CC-020")
+def test_idle_packets_after_the_end(peer: Peer) -> None:
+    """A connection that has ended is gone: its late packets draw an END."""
+    connection = peer.connect("discard")
+    connection.sd(b"x")
+    connection.deliver()
+    connection.release()
+    peer.wait(PAUSE_S)
+    for kind in (SD, POLL, BGAK, STAT):
+        connection.send(kind)
+        peer.wait(PAUSE_S)
+    peer.wait(2 * peer.rtt + 1.0)
+
+
+@case("STP-CC-031")
+def test_ready_complete_and_called(peer: Peer) -> None:
+    """The caller's END comes a while after all is acknowledged; until then the IUT is there."""
+    connection = peer.connect("discard")
+    connection.sd(b"the end", fin=True, poll=True)
+    reception = connection.reception
+    connection.serve(
+        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
+    )
+    connection.collect(0.25)
+    connection.poll()
+    connection.collect(0.25)
+    connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+    connection.collect(0.25)
+    connection.end()
+    connection.collect(2 * peer.rtt + 4.0)
+
+
+@case("STP-CC-025", "STP-CC-026", needs=("active_open",))
+def test_ready_complete_and_calling(peer: Peer) -> None:
+    """The IUT calls, both streams end, and the IUT releases."""
+    connection = peer.summon("receive", octets=OCTETS)
+    connection.confirm()
+    connection.sds(4, OCTETS // 4)
+    connection.sd(b"", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed))
+    connection.collect(2 * peer.rtt + 4.0)
+
+
+@case("STP-CC-026")
+def test_releasing_answered(peer: Peer) -> None:
+    """An END that has been acknowledged is not sent again."""
+    half_released(peer).send(ENDAK)
+    peer.wait(2 * peer.rtt + 4.0)

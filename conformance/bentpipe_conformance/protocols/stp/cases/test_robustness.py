@@ -1,0 +1,160 @@
+"""STP-SEC: robustness (section 10)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.checkers.robustness import LEAST_PENDING
+from bentpipe_conformance.protocols.stp.codec import (
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    A,
+    build_datagram,
+)
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, tag_of
+from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.replay.flow import CONFIRMATION_S
+from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
+
+
+@case("STP-SEC-001")
+def test_idle_begin_of_a_known_peer_that_stays_silent(peer: Peer) -> None:
+    """A caller that is known, but shows no sign of receiving anything, gets next to nothing."""
+    first = peer.connect("discard", data=b"first")
+    first.deliver()
+    first.release()
+    silent = peer.begin("chargen", data=b"again")
+    silent.polite = False
+    peer.wait(2 * peer.rtt + 5.0)
+
+
+@case("STP-SEC-001")
+def test_idle_begin_of_a_stranger_that_repeats_itself(peer: Peer) -> None:
+    """Repeated BEGINs and POLLs of an unconfirmed caller draw no more than three times as much."""
+    stranger = peer.begin("chargen")
+    stranger.polite = False
+    for _ in range(4):
+        peer.wait(PAUSE_S)
+        stranger.begin()
+        peer.wait(PAUSE_S)
+        stranger.poll()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@case("STP-SEC-002")
+def test_pending_as_many_as_must_be_held(peer: Peer) -> None:
+    """Sixteen calls wait for confirmation at once, and each opens when it is confirmed."""
+    waiting = [peer.begin("discard", data=b"held") for _ in range(LEAST_PENDING)]
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    for connection in waiting:
+        connection.confirm()
+        connection.ask()
+        connection.abort()
+
+
+@case("STP-SEC-002")
+def test_pending_confirmation_too_late(peer: Peer) -> None:
+    """A call that is confirmed after 32 s finds no connection."""
+    connection = peer.connect("discard", confirm=False)
+    peer.wait(CONFIRMATION_S + 1.0)
+    connection.confirm()
+    connection.poll()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@case("STP-SEC-003")
+def test_ready_random_octets_arrive(peer: Peer) -> None:
+    """Octets without sense, with right checksums and without, leave the connection as it was."""
+    connection = peer.connect("discard")
+    connection.sd(b"before")
+    connection.ask()
+    for length in (0, 1, 4, 5, 11, 12, 13, 19, 24, 60, 400, 1400):
+        octets = peer.random.randbytes(length)
+        like = connection.compose(SD)
+        peer.send(build_datagram(like, octets))
+        peer.send(build_datagram(like, octets, rechecked=True))
+        peer.wait(0.05)
+    _random_fields(connection)
+    for _ in range(2):
+        peer.wait(PAUSE_S)
+        connection.poll()
+    peer.wait(PAUSE_S)
+    connection.sd(b"after")
+    connection.ask()
+    connection.abort()
+
+
+def _random_fields(connection: Connection) -> None:
+    """Every type with fields drawn at random and the wrong tag or CSNs."""
+    draw = connection.peer.random
+    for kind in (BGAK, BGREJ, END, ENDAK, SD, SDP, POLL, STAT, USTAT):
+        for _ in range(4):
+            raw = {
+                "tag": tag_of(connection.csn) ^ 1 + draw.getrandbits(8),
+                "seq": draw.getrandbits(24),
+            }
+            if kind in (BGAK, END):
+                raw |= {"csn": draw.getrandbits(32), "peer_csn": draw.getrandbits(32)}
+            connection.send(kind, **raw)
+            connection.peer.wait(0.02)
+
+
+@case("STP-SEC-003", "STP-SEC-005")
+def test_ready_reports_that_name_half_of_all_numbers(peer: Peer) -> None:
+    """STATs and USTATs with runs of millions of numbers are discarded, and data goes on."""
+    connection = peer.connect("chargen", credit=64)
+    connection.ask()
+    connection.receive(12)
+    connection.stat(elements=(connection.highest + 5, connection.highest + (1 << 22)))
+    peer.wait(PAUSE_S)
+    connection.ustat(connection.highest + 1, connection.highest + (1 << 22))
+    peer.wait(PAUSE_S)
+    connection.stat(n_r=connection.highest + 1000)
+    connection.receive(40)
+    connection.poll()
+    connection.collect(2 * peer.rtt + PAUSE_S)
+    connection.abort()
+
+
+@case("STP-SEC-005")
+def test_ready_forged_packets_arrive(peer: Peer) -> None:
+    """Packets with a wrong tag or wrong CSNs neither end nor change a connection."""
+    connection = peer.connect("discard")
+    connection.sd(b"x" * 100)
+    connection.ask()
+    wrong = (connection.csn + 1) % CSN_MODULUS
+    other = ((connection.peer_csn or 0) + 1) % CSN_MODULUS
+    connection.polite = False
+    for kind, raw in (
+        (END, {"flags": A, "reason": 1, "peer_csn": other}),
+        (END, {"flags": A, "reason": 1, "csn": wrong}),
+        (END, {"flags": A, "reason": 1, "peer_csn": 0}),
+        (END, {"flags": A, "reason": 1, "peer_csn": (connection.peer_csn or 0) & 0xFFFF}),
+        (ENDAK, {}),
+        (BGREJ, {"reason": 3}),
+        (SD, {"tag": wrong & 0xFFFF}),
+        (STAT, {"tag": wrong & 0xFFFF}),
+    ):
+        connection.send(kind, **raw)
+        peer.wait(PAUSE_S)
+    connection.sd(b"y" * 100)
+    connection.ask()
+    connection.abort()
+
+
+@case("STP-SEC-005")
+def test_ready_stat_ahead_of_everything_sent(peer: Peer) -> None:
+    """A STAT that acknowledges what was never sent is discarded; the sender goes on."""
+    connection = peer.connect("chargen", credit=64)
+    connection.receive(8)
+    connection.stat(n_r=connection.highest + 200, n_mr=connection.highest + 400)
+    peer.wait(PAUSE_S)
+    connection.receive(40)
+    connection.abort()

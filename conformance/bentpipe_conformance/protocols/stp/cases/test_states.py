@@ -1,0 +1,334 @@
+"""STP-CC: every packet in every state, row by row of the state table (section 9).
+
+Valid, invalid and inopportune behaviour, as ITU's suites have it. The cases follow the rows of
+``stp-states.toml``; a row has a stimulus in :data:`STIMULI` or a reason in :data:`OUT_OF_REACH`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+from bentpipe_spec.document import Row, state_table
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    A,
+    C,
+    R,
+)
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.ports import UNUSED_PORT
+
+PAUSE_S = 0.37
+"""Seconds between two stimuli, so that an answer has one cause only; no part of Timer_CC."""
+
+IDLE = "idle"
+CALLING = "outgoing connection pending"
+CALLED = "incoming connection pending"
+READY = "data transfer ready"
+RELEASING = "outgoing disconnection pending"
+
+Stimulus = Callable[[Connection], None]
+"""Sends what a row is about on a connection that the IUT has in the row's state."""
+
+
+def _sends(kind: int, **raw: Any) -> Stimulus:
+    return lambda connection: _ignore(connection.send(kind, **raw))
+
+
+def _ignore(_: object) -> None:
+    """Stimuli return nothing."""
+
+
+def _other(csn: int | None, by: int) -> int:
+    return ((csn or 0) + by) % CSN_MODULUS
+
+
+def _begin(by: int = 0, **raw: Any) -> Stimulus:
+    """A BEGIN whose CSN is so much newer than the connection's."""
+    return lambda connection: _ignore(connection.send(BEGIN, csn=_other(connection.csn, by), **raw))
+
+
+def _bgak(mine: int = 0, theirs: int = 0, flags: int = 0) -> Stimulus:
+    """A BGAK whose CSNs differ by so much from the right ones."""
+    return lambda connection: _ignore(
+        connection.send(
+            BGAK,
+            flags=flags,
+            csn=_other(connection.csn, mine),
+            peer_csn=_other(connection.peer_csn, theirs),
+        )
+    )
+
+
+def _end(theirs: int = 0, flags: int = 0) -> Stimulus:
+    """An END whose CSN of the recipient differs by so much from the right one."""
+    return lambda connection: _ignore(
+        connection.send(
+            END,
+            flags=flags,
+            reason=1 if flags == A else 2 if flags else 0,
+            peer_csn=_other(connection.peer_csn, theirs),
+        )
+    )
+
+
+def _hint(connection: Connection) -> None:
+    tag = (connection.peer_csn or 0) & 0xFFFF
+    connection.send(END, flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag)
+
+
+def _with_peer(kind: int, theirs: int, **raw: Any) -> Stimulus:
+    """A BGREJ or ENDAK whose CSN differs by so much from the IUT's."""
+    return lambda connection: _ignore(
+        connection.send(kind, peer_csn=_other(connection.peer_csn, theirs), **raw)
+    )
+
+
+def _known_caller(connection: Connection) -> None:
+    """A call of an address of which an older CSN has just been confirmed."""
+    first = connection.peer.connect("discard")
+    first.confirm()
+    first.ask()
+    first.abort()
+    again = connection.peer.begin("discard", data=b"of a known caller")
+    again.expect(BGAK)
+    again.abort()
+
+
+def _nobody_listens(connection: Connection) -> None:
+    connection.peer.begin(UNUSED_PORT)
+
+
+def _completing_end(connection: Connection) -> None:
+    """Both streams end, and only the END acknowledges the IUT's FIN."""
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: connection.reception.ended, answer=lambda _poll, _nth: ())
+    connection.end()
+
+
+def _later_call(connection: Connection) -> None:
+    """The peer calls again from the same ports."""
+    again = connection.peer.prepare("discard", source_port=connection.source_port)
+    again.begin()
+    again.expect(BGAK)
+    again.abort()
+
+
+_DATA: Mapping[str, Stimulus] = {
+    "SD": _sends(SD, data=b"data"),
+    "SDP": _sends(SDP, data=b"data", n_ps=1),
+    "POLL": _sends(POLL, n_ps=1),
+    "STAT": _sends(STAT),
+    "USTAT": _sends(USTAT, elements=(1, 2)),
+}
+
+STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
+    **{
+        (state, packet, ""): stimulus
+        for state in (IDLE, CALLING, CALLED, READY, RELEASING)
+        for packet, stimulus in _DATA.items()
+    },
+    **{
+        (state, "BEGIN", "version other than 1"): _begin(11, version=2)
+        for state in (IDLE, CALLING, CALLED, READY, RELEASING)
+    },
+    (IDLE, "BEGIN", "nobody listens"): _nobody_listens,
+    (IDLE, "BEGIN", "peer known and CSN newer"): _known_caller,
+    (IDLE, "BEGIN", ""): _begin(),
+    (IDLE, "BGAK", ""): _bgak(),
+    (IDLE, "BGREJ", ""): _with_peer(BGREJ, 0),
+    (IDLE, "END", "R flag"): _end(flags=A | R),
+    (IDLE, "END", ""): _end(),
+    (IDLE, "ENDAK", ""): _with_peer(ENDAK, 0),
+    (CALLING, "BEGIN", ""): _begin(),
+    (CALLING, "BGAK", "own CSN as recipient, C flag"): _bgak(flags=C),
+    (CALLING, "BGAK", "own CSN as recipient"): _bgak(),
+    (CALLING, "BGAK", ""): _bgak(theirs=1),
+    (CALLING, "BGREJ", "own CSN as recipient"): _with_peer(BGREJ, 0),
+    (CALLING, "BGREJ", ""): _with_peer(BGREJ, 1),
+    (CALLING, "END", "valid (section 5.6), no R flag"): _end(flags=A),
+    (CALLING, "END", ""): _end(1),
+    (CALLING, "ENDAK", ""): _with_peer(ENDAK, 0),
+    (CALLED, "BEGIN", "peer's CSN"): _begin(),
+    (CALLED, "BEGIN", ""): _begin(-5),
+    (CALLED, "BGAK", "both CSNs right"): _bgak(flags=C),
+    (CALLED, "BGAK", ""): _bgak(theirs=1),
+    (CALLED, "BGREJ", ""): _with_peer(BGREJ, 0),
+    (CALLED, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
+    (CALLED, "END", "valid (section 5.6)"): _end(flags=A),
+    (CALLED, "END", ""): _end(1),
+    (CALLED, "ENDAK", ""): _with_peer(ENDAK, 0),
+    (READY, "BEGIN", "peer's CSN"): _begin(),
+    (READY, "BEGIN", ""): _begin(-9),
+    (READY, "BGAK", "both CSNs right, C flag"): _bgak(flags=C),
+    (READY, "BGAK", "own CSN as recipient, newer CSN of the sender"): _bgak(mine=3),
+    (READY, "BGAK", ""): _bgak(theirs=1),
+    (READY, "BGREJ", ""): _with_peer(BGREJ, 0),
+    (READY, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
+    (READY, "END", "R flag, only the tag known"): _hint,
+    (READY, "END", "valid, A flag"): _end(flags=A),
+    (READY, "END", "valid, own FIN below N(R), peer's FIN delivered"): _completing_end,
+    (READY, "END", "valid"): _end(),
+    (READY, "END", ""): _end(1),
+    (READY, "ENDAK", ""): _with_peer(ENDAK, 0),
+    (RELEASING, "BEGIN", "newer CSN than the peer's"): _later_call,
+    (RELEASING, "BEGIN", ""): _begin(-5),
+    (RELEASING, "BGAK", ""): _bgak(flags=C),
+    (RELEASING, "BGREJ", ""): _with_peer(BGREJ, 0),
+    (RELEASING, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
+    (RELEASING, "END", "valid (section 5.6)"): _end(),
+    (RELEASING, "END", ""): _end(1),
+    (RELEASING, "ENDAK", "own CSN as recipient"): _with_peer(ENDAK, 0),
+    (RELEASING, "ENDAK", ""): _with_peer(ENDAK, 1),
+}  # fmt: skip
+"""By state, packet and condition of a row."""
+
+OUT_OF_REACH: Mapping[tuple[str, str, str], str] = {
+    (RELEASING, "BGAK", "own CSN as recipient, peer's CSN not known"): (
+        "the tester cannot make a caller abort before it is answered"
+    ),
+    (IDLE, "BEGIN", "no resources"): "what an implementation can hold is its own business",
+}
+"""Rows that no script can bring an implementation to, and why."""
+
+
+def _is_driven(row: Row) -> bool:
+    return (row.state, row.packet, row.when) not in OUT_OF_REACH
+
+
+def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
+    """Send what every row of a state is about, bringing the IUT into the state as often as needed.
+
+    Args:
+        peer: the tester.
+        state: name of the state.
+        bring: makes a connection that the IUT has in that state.
+    """
+    connection: Connection | None = None
+    for row in state_table("stp"):
+        if row.state != state or not _is_driven(row):
+            continue
+        if connection is None:
+            connection = bring(peer)
+            peer.wait(PAUSE_S)
+        STIMULI[row.state, row.packet, row.when](connection)
+        peer.wait(PAUSE_S)
+        if row.next != state or state == IDLE:
+            _show(connection, row)
+            _leave(connection, state)
+            connection = None
+    if connection is not None:
+        _leave(connection, state)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+def _show(connection: Connection, row: Row) -> None:
+    """Have the IUT show the state that a row has led to: by its answer to a POLL, or by a timer."""
+    wait = connection.peer.wait
+    if row.next == IDLE and row.state != IDLE:
+        connection.poll()
+        # Nothing is repeated any more.
+        wait({CALLING: 4.5, RELEASING: 2.2}.get(row.state, PAUSE_S))
+    elif row.state == CALLING:
+        wait(1.5)
+
+
+def _leave(connection: Connection, state: str) -> None:
+    """End what a row has left open; in state idle that is more than needed."""
+    if state != IDLE:
+        connection.end(flags=A, reason=1)
+        connection.closed = connection.closed or "the tester aborted it"
+        connection.peer.wait(PAUSE_S)
+
+
+def _impolite(connection: Connection) -> Connection:
+    connection.polite = False
+    return connection
+
+
+def _unused(peer: Peer) -> Connection:
+    connection = _impolite(peer.prepare("discard"))
+    connection.peer_csn = peer.random.getrandbits(32)
+    return connection
+
+
+def _summoned(peer: Peer) -> Connection:
+    return _impolite(peer.summon("receive"))
+
+
+def _unconfirmed() -> Callable[[Peer], Connection]:
+    """Each call is older than the one before, so that it is asked whoever has been confirmed."""
+    back = count(0, -1000)
+
+    def bring(peer: Peer) -> Connection:
+        csn = _other(peer.next_csn(), next(back))
+        return _impolite(peer.connect("discard", data=b"held", confirm=False, csn=csn))
+
+    return bring
+
+
+def _open(peer: Peer) -> Connection:
+    connection = _impolite(peer.connect("discard"))
+    connection.ask()
+    return connection
+
+
+def _ended(peer: Peer) -> Connection:
+    connection = _impolite(peer.connect("discard"))
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed))
+    return connection
+
+
+@case("STP-CC-012", "STP-CC-019", "STP-CC-020", "STP-CC-022")
+def test_idle_every_packet(peer: Peer) -> None:
+    """Calls are answered or refused, strays are told so, and everything else is discarded."""
+    drive(peer, IDLE, _unused)
+
+
+@case(
+    "STP-CC-001", "STP-CC-012", "STP-CC-017", "STP-CC-019", "STP-CC-020", "STP-CC-021",
+    "STP-CC-022", needs=("active_open",),
+)  # fmt: skip
+def test_calling_every_packet(peer: Peer) -> None:
+    """A caller that waits for its BGAK minds only what answers its BEGIN."""
+    drive(peer, CALLING, _summoned)
+
+
+@case(
+    "STP-CC-003", "STP-CC-012", "STP-CC-015", "STP-CC-017", "STP-CC-019", "STP-CC-021",
+    "STP-CC-022",
+)  # fmt: skip
+def test_pending_every_packet(peer: Peer) -> None:
+    """A call that waits for its confirmation holds early data, asks again, and minds no reports."""
+    drive(peer, CALLED, _unconfirmed())
+
+
+@case(
+    "STP-CC-007", "STP-CC-015", "STP-CC-017", "STP-CC-018", "STP-CC-019", "STP-CC-021",
+    "STP-CC-022", "STP-CC-027",
+)  # fmt: skip
+def test_ready_every_packet(peer: Peer) -> None:
+    """An open connection ends for valid ENDs and newer numbers only."""
+    drive(peer, READY, _open)
+
+
+@case("STP-CC-012", "STP-CC-019", "STP-CC-021", "STP-CC-022", "STP-CC-028")
+def test_releasing_every_packet(peer: Peer) -> None:
+    """Who waits for its ENDAK minds only that, ENDs, and a newer call."""
+    drive(peer, RELEASING, _ended)

@@ -1,0 +1,352 @@
+"""One connection of the tester with the implementation under test (IUT).
+
+Scripts count SDs of either direction from 0, the one numbered ISS; a raw number can be put on the
+wire by composing a packet and changing it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    NAMES,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    C,
+    R,
+    Stp,
+)
+from bentpipe_conformance.protocols.stp.numbers import near
+from bentpipe_conformance.protocols.stp.speaking import Speaker, pattern
+
+if TYPE_CHECKING:
+    from bentpipe_conformance.protocols.stp.peer import Peer
+
+Kinds = int | Iterable[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A packet of the IUT as it reached the tester.
+
+    Attributes:
+        time: seconds on the lane's clock.
+        packet: the packet, well-formed or not.
+        number: count of an SD or SDP, or N(S) of a POLL; N(R) of END, STAT and USTAT; else 0.
+        elements: list of a STAT or USTAT as counts of the tester's SDs.
+    """
+
+    time: float
+    packet: Stp
+    number: int = 0
+    elements: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> int:
+        """The packet's type."""
+        return self.packet.type
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it is an SD or SDP."""
+        return self.packet.type in (SD, SDP)
+
+    @property
+    def polls(self) -> bool:
+        """Whether it asks for a STAT."""
+        return self.packet.type in (POLL, SDP)
+
+
+Lose = Callable[[Arrival, int], bool]
+"""Given an SD and how often it arrived before (0, 1, ...), whether to lose it."""
+
+Answer = Callable[[Arrival, int], Iterable[float]]
+"""Given a POLL or SDP and how many came before it (0, 1, ...), after how many seconds each of the
+STATs in answer is sent: ``()`` none, ``(0.0,)`` at once, ``(0.0, 0.1)`` twice."""
+
+
+def lose_nothing(_sd: Arrival, _before: int) -> bool:
+    """The rule of a path without loss."""
+    return False
+
+
+def at_once(_poll: Arrival, _before: int) -> Iterable[float]:
+    """The rule of a receiver that answers every POLL at once."""
+    return (0.0,)
+
+
+def losing(times: Mapping[int, int] | Iterable[int]) -> Lose:
+    """Lose SDs by count: each once, or as often as a mapping says."""
+    wanted = dict(times) if isinstance(times, Mapping) else dict.fromkeys(times, 1)
+    return lambda sd, before: before < wanted.get(sd.number, 0)
+
+
+def withholding(polls: Iterable[int]) -> Answer:
+    """Answer every POLL at once but these, counted from 0."""
+    wanted = set(polls)
+    return lambda _poll, before: () if before in wanted else (0.0,)
+
+
+class Connection(Speaker):
+    """One connection of the tester with the IUT; see :class:`Speaker` for what can be sent.
+
+    Attributes:
+        opening: the IUT's first BGAK (or its BEGIN, when it opens).
+        highest: one past the highest SD of the IUT that has arrived, lost or not.
+        polls: POLLs and SDPs of the IUT that have arrived.
+        questions: BGAKs with C flag that have arrived.
+        polite: answer ENDs with ENDAK and challenges with BGAK without being told.
+        inbox: arrivals that no one has looked at.
+    """
+
+    def __init__(self, peer: Peer, port: int, source_port: int, **own: Any) -> None:
+        """See :meth:`Peer.connect`."""
+        super().__init__(peer, port, source_port, **own)
+        self.opening: Arrival | None = None
+        self.highest = 0
+        self.polls = 0
+        self.questions = 0
+        self.polite = True
+        self.inbox: deque[Arrival] = deque()
+
+    # -- arrivals
+
+    def accept(self, time: float, packet: Stp) -> None:
+        """Take a packet off the link into the inbox (the peer calls this)."""
+        if not packet.wellformed:
+            self.inbox.append(Arrival(time, packet))
+            return
+        arrival = self._learn(time, packet)
+        self.inbox.append(arrival)
+        if packet.type == BGREJ and packet.peer_csn == self.csn:
+            self.closed = f"the IUT refused it, reason {packet.reason}"
+        elif packet.type == END:
+            if packet.flags & R:
+                self.closed = "the IUT knows no such connection"
+            elif packet.csn == self.peer_csn and packet.peer_csn in (self.csn, 0):
+                self.closed = f"the IUT ended it, reason {packet.reason}"
+                if self.polite:
+                    self.send(ENDAK)
+        elif self.polite and self.confirmed and _asks(packet, self.csn):
+            self.confirm()
+
+    def _learn(self, time: float, packet: Stp) -> Arrival:
+        """What a well-formed packet says about the IUT."""
+        kind = packet.type
+        if kind == BGAK and packet.peer_csn != self.csn:
+            return Arrival(time, packet)
+        if kind in (BGAK, BEGIN) and self.opening is None:
+            self.peer_csn, self.peer_iss = packet.csn, packet.seq
+            self.peer_max_sd = packet.max_sd
+            assert packet.n_mr is not None
+            if kind == BEGIN:
+                self.vt_ms = packet.n_mr
+                self.opening = Arrival(time, packet)
+                if packet.data or packet.flags & FIN:
+                    self.highest = 1
+                    self.reception.take(0, packet.data, bool(packet.flags & FIN))
+                return self.opening
+            self.opening = Arrival(time, packet, near(packet.n_r or 0, self.iss, self.vt_a))
+        if self.peer_iss is None:
+            return Arrival(time, packet)
+        self.questions += kind == BGAK and bool(packet.flags & C)
+        if kind in (BGAK, STAT, USTAT, END):
+            n_r = near((packet.n_r if kind == BGAK else packet.seq) or 0, self.iss, self.vt_a)
+            if kind != END:
+                self.vt_a = max(self.vt_a, n_r)
+                self.vt_ms = max(self.vt_ms, near(packet.n_mr or 0, self.iss, self.vt_ms))
+            listed = tuple(near(element, self.iss, n_r) for element in packet.elements)
+            return Arrival(time, packet, n_r, listed)
+        if kind in (SD, SDP, POLL):
+            number = near(packet.seq, self.peer_iss, self.highest)
+            if kind != POLL:
+                self.highest = max(self.highest, number + 1)
+            if kind != SD:
+                self.polls += 1
+            return Arrival(time, packet, number)
+        return Arrival(time, packet)
+
+    def next(self, within: float) -> Arrival | None:
+        """The next packet of this connection, or None after ``within`` seconds.
+
+        Nothing is done about it; see :meth:`hold` and :meth:`answer`.
+        """
+        deadline = self.peer.now() + within
+        while not self.inbox:
+            if not self.peer.pump(deadline):
+                return None
+        return self.inbox.popleft()
+
+    def expect(
+        self,
+        kinds: Kinds,
+        match: Callable[[Arrival], bool] = lambda _arrival: True,
+        *,
+        within: float | None = None,
+        what: str = "",
+    ) -> Arrival:
+        """The next packet of these types that matches; others are passed over.
+
+        Raises:
+            NotReached: none came in time (two round trips and 5 s by default).
+        """
+        wanted = (kinds,) if isinstance(kinds, int) else tuple(kinds)
+        patience = 2 * self.peer.rtt + PATIENCE_S if within is None else within
+        deadline = self.peer.now() + patience
+        while (arrival := self.next(deadline - self.peer.now())) is not None:
+            if arrival.kind in wanted and match(arrival):
+                return arrival
+        because = f" ({self.closed})" if self.closed else ""
+        raise NotReached(f"{patience:.1f} s passed without {what or _names(wanted)}{because}")
+
+    def collect(self, for_: float) -> list[Arrival]:
+        """Whatever arrives during ``for_`` seconds; nothing is done about it."""
+        found = []
+        deadline = self.peer.now() + for_
+        while (arrival := self.next(deadline - self.peer.now())) is not None:
+            found.append(arrival)
+        return found
+
+    def hold(self, sd: Arrival) -> tuple[int, int] | None:
+        """Count an SD as received; return the gap that a USTAT has to report, if any."""
+        fin = bool(sd.packet.flags & FIN)
+        return self.reception.take(sd.number, sd.packet.data, fin)
+
+    def answer(self, poll: Arrival, *, after: float = 0.0, **fields: Any) -> None:
+        """Answer a POLL or SDP by the right STAT; see :meth:`stat`."""
+        n_s = poll.number + (1 if poll.kind == SDP else 0)
+        self.reception.polled(n_s)
+        self.last_poll = poll.packet.n_ps or 0, poll.packet.timestamp or 0
+        self.stat(after=after, **fields)
+
+    # -- ordinary behaviour
+
+    def serve(
+        self,
+        until: Callable[[], bool],
+        *,
+        lose: Lose | Mapping[int, int] | Iterable[int] = lose_nothing,
+        answer: Answer = at_once,
+        report_gaps: bool = True,
+        credit: int | None = 256,
+        within: float | None = None,
+    ) -> None:
+        """Be an ordinary receiver, but for what is said here, until ``until()``.
+
+        Args:
+            until: asked after every arrival.
+            lose: SDs to lose: a rule, or counts, each lost once or as often as a mapping says.
+            answer: when to answer which POLL.
+            report_gaps: send USTATs.
+            credit: SDs permitted beyond VR(R); None leaves the credit as it is.
+            within: seconds; a minute and twenty round trips by default.
+
+        Raises:
+            NotReached: ``until()`` was still false then, or the connection ended before.
+        """
+        rule = lose if callable(lose) else losing(lose)
+        patience = 60 + 20 * self.peer.rtt if within is None else within
+        deadline = self.peer.now() + patience
+        while not until():
+            arrival = self.next(deadline - self.peer.now())
+            if arrival is None or (self.closed and not self.inbox and not until()):
+                reason = self.closed or f"{patience:.0f} s passed"
+                raise NotReached(f"{reason}, with {self.reception.vr_r} SDs delivered")
+            if arrival.has_data:
+                if rule(arrival, self.reception.note(arrival.number)):
+                    continue
+                gap = self.hold(arrival)
+                if credit is not None:
+                    self.reception.vr_mr = max(self.reception.vr_mr, self.reception.vr_r + credit)
+                if gap is not None and report_gaps:
+                    self.ustat(*gap)
+            if arrival.polls:
+                for delay in answer(arrival, self.polls - 1):
+                    self.answer(arrival, after=delay)
+
+    def receive(
+        self,
+        sds: int,
+        *,
+        lose: Lose | Mapping[int, int] | Iterable[int] = lose_nothing,
+        answer: Answer = at_once,
+        report_gaps: bool = True,
+        credit: int | None = 256,
+        within: float | None = None,
+    ) -> None:
+        """Be an ordinary receiver until ``sds`` SDs are delivered; see :meth:`serve`."""
+        self.serve(
+            lambda: self.reception.vr_r >= sds,
+            lose=lose, answer=answer, report_gaps=report_gaps, credit=credit, within=within,
+        )  # fmt: skip
+
+    def ask(self, *, within: float | None = None, **fields: Any) -> Arrival:
+        """Send a POLL and wait for a STAT in answer to it; other packets are passed over.
+
+        Raises:
+            NotReached: it did not come in time.
+        """
+        n_ps = self.poll(**fields).n_ps
+        return self.expect(
+            STAT, lambda stat: stat.packet.n_ps == n_ps, within=within, what="a STAT in answer"
+        )
+
+    def deliver(self, within: float | None = None) -> None:
+        """Be an ordinary sender until everything that was sent has been acknowledged.
+
+        Raises:
+            NotReached: it was not, in ten rounds of POLL and retransmission.
+        """
+        for _ in range(10):
+            stat = self.ask(within=within)
+            if self.vt_a >= self.vt_s:
+                return
+            listed = stat.elements
+            for first, second in zip(listed[::2], listed[1::2], strict=False):
+                for number in range(first, second):
+                    self.sd(number=number)
+        raise NotReached(f"the IUT has not acknowledged SD {self.vt_a} in ten rounds")
+
+    def release(self, within: float | None = None) -> None:
+        """Close in order, as a caller does: FIN, take the IUT's FIN, then END and ENDAK.
+
+        Raises:
+            NotReached: the IUT does not close, or does not acknowledge.
+        """
+        if not any(fin for _, fin in self.sent.values()):
+            self.sd(b"", fin=True, poll=True)
+        self.serve(lambda: bool(self.closed) or self.reception.ended, within=within)
+        if not self.closed and self.vt_a < self.vt_s:
+            self.deliver(within)
+        if not self.closed:
+            self.end()
+            self.expect((ENDAK, END), within=within, what="an ENDAK")
+            self.closed = self.closed or "it was released"
+
+
+def _asks(packet: Stp, csn: int) -> bool:
+    """Whether it asks the tester's connection with a CSN for a BGAK."""
+    return packet.type == BGAK and bool(packet.flags & C) and packet.peer_csn == csn
+
+
+def _names(kinds: Iterable[int]) -> str:
+    return " or ".join(NAMES.get(kind, f"type {kind}") for kind in kinds)
+
+
+__all__ = [
+    "Answer", "Arrival", "Connection", "Lose", "at_once", "lose_nothing", "losing", "pattern",
+    "withholding",
+]  # fmt: skip

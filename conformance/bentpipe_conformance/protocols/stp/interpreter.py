@@ -1,0 +1,49 @@
+"""Judging STP: packets and connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from bentpipe_conformance.engine.checking import Context
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import Judging
+from bentpipe_conformance.protocols.stp.codec import MalformedPacket, Stp, dissect
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
+
+
+def _dissected(octets: bytes) -> Stp | None:
+    try:
+        return dissect(octets)
+    except MalformedPacket:
+        return None
+
+
+def _trusting(packet: Stp) -> Stp:
+    return replace(packet, checksum_ok=True, udp_checksum_ok=True)
+
+
+def _refused(_flow: Flow, _context: Context) -> Finding | None:
+    """No item of the statement is negotiated in STP's handshake."""
+    return None
+
+
+def _observed(flows: Sequence[Flow]) -> dict[str, Any]:
+    return {"active_open": any(flow.iut_calls for flow in flows), "fifo": True}
+
+
+def _payload(packet: Stp) -> tuple[str, int]:
+    return packet.src, len(packet.data) if packet.wellformed else 0
+
+
+JUDGING = Judging(
+    dissect=_dissected,
+    trusting=_trusting,
+    read_flows=read_flows,
+    prepare=Prepared,
+    refused=_refused,
+    observed=_observed,
+    payload=_payload,
+)

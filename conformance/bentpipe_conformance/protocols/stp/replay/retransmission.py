@@ -1,0 +1,164 @@
+"""What the IUT as a sender did not send again though it had to, and sent again though it must not.
+
+A retransmission has no deadline of its own: the window and the pacing may hold it back. But once
+nothing is in flight no window does, so that a sender which is then silent neglects what it was
+told. What it sends again without having been told is held against the reports that named the SD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.protocols.stp.codec import BEGIN
+from bentpipe_conformance.protocols.stp.replay.events import UNREAD_S, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.round_trip import round_trips
+
+PATIENCE_S, PATIENCE_RTTS = 2.0, 3.0
+"""A silence longer than both together is no pacing: at one SMSS it asks for 0.8 of a round trip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neglect:
+    """An SD that awaited retransmission while nothing was in flight and nothing left.
+
+    Attributes:
+        number: its count.
+        report: what made it await retransmission.
+        since: from when on nothing was in flight, seconds.
+        until: when an SD left at last, or the end of what was seen.
+        transmissions: how often it had been sent.
+    """
+
+    number: int
+    report: ReportHeard
+    since: float
+    until: float
+    transmissions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """A retransmission of an SD that no report made await it.
+
+    Attributes:
+        sd: the retransmission.
+        named: the reports, faulty ones too, that named it missing since it was last sent.
+        arrived: when it was reported as arrived, seconds; None when it was not.
+    """
+
+    sd: SdSent
+    named: tuple[ReportHeard, ...]
+    arrived: float | None = None
+
+
+@dataclass
+class Retransmissions:
+    """Of one connection.
+
+    Attributes:
+        neglected: what should have been sent again.
+        unasked: what should not.
+        never: counts that awaited retransmission until the end.
+    """
+
+    neglected: list[Neglect] = field(default_factory=list)
+    unasked: list[Unasked] = field(default_factory=list)
+    never: frozenset[int] = frozenset()
+
+
+@dataclass
+class _Walk:
+    patience: float
+    race: float
+    found: Retransmissions
+    last: dict[int, SdSent] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+    under_way: set[int] = field(default_factory=set)
+    arrived: dict[int, float] = field(default_factory=dict)
+    waiting: dict[int, ReportHeard] = field(default_factory=dict)
+    reports: list[ReportHeard] = field(default_factory=list)
+    empty_since: float | None = None
+
+    def sends(self, sd: SdSent) -> None:
+        self.stop_waiting(sd.time)
+        number = sd.number
+        if not sd.new and number not in self.waiting:
+            self._unasked(sd, self.arrived.get(number))
+        self.waiting.pop(number, None)
+        if number not in self.arrived:
+            self.under_way.add(number)
+        self.last[number] = sd
+        self.times[number] = self.times.get(number, 0) + 1
+
+    def _unasked(self, sd: SdSent, arrived: float | None) -> None:
+        if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
+            return
+        before = self.last[sd.number].packet.number if sd.number in self.last else 0
+        named = tuple(
+            report
+            for report in self.reports
+            if report.packet.number > before and names_missing(report, sd.number)
+        )
+        self.found.unasked.append(Unasked(sd, named, arrived))
+
+    def hears(self, report: ReportHeard, proven: bool) -> None:
+        self.reports.append(report)
+        if report.fault:
+            return
+        for number in report.arrived:
+            self.arrived.setdefault(number, report.time)
+            self.under_way.discard(number)
+            self.waiting.pop(number, None)
+        for number in report.wanted:
+            self.under_way.discard(number)
+            self.waiting[number] = report
+        if proven and self.waiting and not self.under_way:
+            self.empty_since = self.empty_since or report.time
+
+    def stop_waiting(self, now: float) -> None:
+        since, self.empty_since = self.empty_since, None
+        if since is None or now - since <= self.patience:
+            return
+        for number, report in self.waiting.items():
+            self.found.neglected.append(
+                Neglect(number, report, since, now, self.times.get(number, 0))
+            )
+
+
+def names_missing(report: ReportHeard, number: int) -> bool:
+    """Whether a report's list, valid or not, shows a number as missing."""
+    listed = report.elements
+    return any(a <= number < b for a, b in zip(listed[::2], listed[1::2], strict=False))
+
+
+def retransmissions(flow: Flow, path_class: str = "geo") -> Retransmissions:
+    """What was neglected, and what was sent unasked, on a connection."""
+    found = Retransmissions()
+    bounds = round_trips(flow, path_class).bounds(flow.until)
+    rtt = bounds[1] if bounds else 0.0
+    patience = PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error
+    walk = _Walk(patience, UNREAD_S + flow.timing_error, found)
+    end = flow.until if flow.ended is None else flow.ended
+    proven = flow.iut_calls
+    confirmed = min((p.number for p in flow.bgaks if not p.outgoing), default=None)
+    for event in _before(flow, end):
+        if isinstance(event, SdSent):
+            walk.sends(event)
+            continue
+        # STP-SEC-001 may hold an SD back until then.
+        proven = proven or (event.is_stat and not event.fault)
+        proven = proven or (confirmed is not None and event.packet.number > confirmed)
+        walk.hears(event, proven)
+    walk.stop_waiting(end)
+    found.never = frozenset(walk.waiting)
+    return found
+
+
+def _before(flow: Flow, end: float) -> Iterator[SdSent | ReportHeard]:
+    for event in flow.events:
+        if event.time > end:
+            return
+        if isinstance(event, SdSent | ReportHeard):
+            yield event

@@ -1,0 +1,176 @@
+"""Replaying the IUT as a sender (STP/1, sections 6.1, 6.4 and 6.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from bentpipe_reference.common.ranges import Range
+
+from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.protocols.stp.codec import BGAK, FIN, STAT, Stp
+from bentpipe_conformance.protocols.stp.numbers import near
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
+
+
+@dataclass(slots=True)
+class _Sd:
+    """One SD that was sent."""
+
+    octets: int
+    transmissions: int = 0
+    stamp: int = 0
+    arrived: bool = False
+    awaited: ReportHeard | None = None
+
+
+@dataclass
+class Sender:
+    """The IUT's variables as the packets at its side of the link have them.
+
+    Attributes:
+        iss: of the IUT.
+        vt_s, vt_a, vt_ms, vt_ps, vt_pa: the sender's variables.
+        sent: every SD transmission in order.
+        polls: every POLL and SDP in order.
+        reports: every STAT, USTAT and acknowledging BGAK that arrived, in order.
+        data: what each SD carried when it was first sent.
+        fin: count of the SD with the FIN flag, None before it was sent.
+    """
+
+    iss: int
+    vt_s: int = 0
+    vt_a: int = 0
+    vt_ms: int = 4
+    vt_ps: int = 0
+    vt_pa: int = 0
+    fin: int | None = None
+    sent: list[SdSent] = field(default_factory=list)
+    polls: list[PollSent] = field(default_factory=list)
+    reports: list[ReportHeard] = field(default_factory=list)
+    data: dict[int, bytes] = field(default_factory=dict)
+    _sds: dict[int, _Sd] = field(default_factory=dict)
+    _flight: int = 0
+    _queue: dict[int, None] = field(default_factory=dict)
+
+    def transmissions(self, number: int) -> int:
+        """How often an SD has been sent."""
+        return self._sds[number].transmissions if number in self._sds else 0
+
+    def sd(self, packet: Packet, stp: Stp, number: int) -> SdSent:
+        """An SD, SDP or BEGIN with data leaves."""
+        sd = self._sds.setdefault(number, _Sd(max(len(stp.data), 1)))
+        self.data.setdefault(number, stp.data)
+        event = SdSent(
+            packet, packet.time, number, sd.transmissions + 1, self.vt_ps, self.vt_s, self.vt_a,
+            self.vt_ms, self._flight, sd.awaited, tuple(self._queue),
+        )  # fmt: skip
+        if sd.awaited is not None:
+            sd.awaited.responses.append(event)
+        if not sd.arrived and (sd.transmissions == 0 or sd.awaited is not None):
+            self._flight += sd.octets
+        self._queue.pop(number, None)
+        sd.awaited = None
+        sd.transmissions += 1
+        sd.stamp = self.vt_ps
+        self.vt_s = max(self.vt_s, number + 1)
+        if stp.flags & FIN and self.fin is None:
+            self.fin = number
+        self.sent.append(event)
+        return event
+
+    def poll(self, packet: Packet, stp: Stp, n_s: int) -> PollSent:
+        """A POLL leaves, or that of an SDP whose SD was told before."""
+        n_ps = near(stp.n_ps or 0, 0, self.vt_ps + 1)
+        self.vt_ps = max(self.vt_ps, n_ps)
+        event = PollSent(packet, packet.time, n_ps, n_s, self.vt_s, self.vt_a)
+        self.polls.append(event)
+        return event
+
+    def number(self, wire: int) -> int:
+        """The count that a number of the IUT stands for."""
+        return near(wire, self.iss, self.vt_s)
+
+    def report(self, packet: Packet, stp: Stp) -> ReportHeard:
+        """A STAT, USTAT or BGAK arrives at a connection in data transfer."""
+        n_r = near((stp.n_r if stp.type == BGAK else stp.seq) or 0, self.iss, self.vt_a)
+        n_ps = near(stp.n_ps or 0, 0, self.vt_ps) if stp.type == STAT else None
+        event = ReportHeard(
+            packet, packet.time, n_r, near(stp.n_mr or 0, self.iss, self.vt_ms), n_ps,
+            tuple(near(element, self.iss, n_r) for element in stp.elements), "",
+            self.vt_a, self.vt_s, self.vt_pa, self.vt_ps, self.vt_ms,
+        )  # fmt: skip
+        event.fault = self._fault(event)
+        self.reports.append(event)
+        if not event.fault:
+            self._take(event)
+        return event
+
+    def _fault(self, event: ReportHeard) -> str:
+        """Why a report must be discarded (STP-DT-007, STP-DT-023)."""
+        listed = event.elements
+        if event.n_r < self.vt_a:
+            return f"N(R) {event.n_r} is below VT(A) {self.vt_a}"
+        if event.n_r > self.vt_s:
+            return f"N(R) {event.n_r} is above VT(S) {self.vt_s}"
+        if len(listed) == 1:
+            return "the list has a single element"
+        if listed and listed[0] < event.n_r:
+            return f"the list begins at {listed[0]}, below N(R) {event.n_r}"
+        if any(second <= first for first, second in pairwise(listed)):
+            return "the list does not rise"
+        if listed and listed[-1] > event.n_mr:
+            return f"the bound {listed[-1]} is above N(MR) {event.n_mr}"
+        if listed and listed[-1] > self.vt_s:
+            return f"the bound {listed[-1]} is above VT(S) {self.vt_s}"
+        if event.n_ps is not None:
+            if event.n_ps > self.vt_ps:
+                return f"N(PS) {event.n_ps} is above VT(PS) {self.vt_ps}"
+            if event.n_ps < self.vt_pa:
+                return f"N(PS) {event.n_ps} is below VT(PA) {self.vt_pa}"
+        return ""
+
+    def _take(self, event: ReportHeard) -> None:
+        listed = event.elements
+        missing = tuple(zip(listed[::2], listed[1::2], strict=False))
+        held = [] if event.n_ps is None else list(zip(listed[1::2], listed[2::2], strict=False))
+        arrived = [*range(self.vt_a, event.n_r)]
+        arrived += [number for run in held for number in range(*run)]
+        event.missing = missing
+        event.arrived = tuple(number for number in arrived if self._arrives(number))
+        self.vt_a = event.n_r
+        self.vt_ms = max(self.vt_ms, event.n_mr)
+        if event.n_ps is not None:
+            self.vt_pa = event.n_ps
+            for poll in reversed(self.polls):
+                if poll.n_ps == event.n_ps:
+                    poll.answers.append(event)
+                    break
+        self._judge_missing(event, missing)
+
+    def _arrives(self, number: int) -> bool:
+        """Note that an SD has arrived; whether that is news."""
+        sd = self._sds.get(number)
+        if sd is None or sd.arrived:
+            return False
+        sd.arrived = True
+        if sd.awaited is None:
+            self._flight -= sd.octets
+        sd.awaited = None
+        self._queue.pop(number, None)
+        return True
+
+    def _judge_missing(self, event: ReportHeard, missing: tuple[Range, ...]) -> None:
+        wanted: list[int] = []
+        spared: list[int] = []
+        for number in (number for run in missing for number in range(*run)):
+            sd = self._sds.get(number)
+            if sd is None or sd.arrived or sd.awaited is not None:
+                continue
+            old = sd.transmissions == 1 if event.n_ps is None else sd.stamp < event.n_ps
+            (wanted if old else spared).append(number)
+            if old:
+                sd.awaited = event
+                self._queue[number] = None
+                self._flight -= sd.octets
+        event.wanted, event.spared = tuple(wanted), tuple(spared)

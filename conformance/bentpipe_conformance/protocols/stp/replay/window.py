@@ -1,0 +1,104 @@
+"""What the packets tell of the IUT's congestion window, which is hidden.
+
+From below: while more than a window's worth of octets left, the window cannot have been smaller.
+From above: it begins with at most the declared initial window and grows by what has arrived.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+
+LOW_WINDOW = 10
+"""SMSS below which the last packet of a burst polls (STP-PL-003)."""
+
+MOST_INITIAL_WINDOW = 10
+"""SMSS (STP-CG-001)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which something is known for sure, seconds."""
+
+    start: float
+    end: float
+
+
+def smss(flow: Flow) -> int:
+    """The most user data the IUT has put into one SD: SMSS is no smaller; 1 without any SD."""
+    # A BEGIN and early SDs are cut before the peer's MaxSD is known.
+    open_ = flow.established if flow.established is not None else 0.0
+    sizes = [len(sd.stp.data) for sd in flow.sds_sent if sd.time >= open_]
+    return max(sizes, default=1) or 1
+
+
+def largest_smss(flow: Flow) -> int:
+    """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
+    announced = max(flow.tester_max_sd or LEAST_MAX_SD, LEAST_MAX_SD)
+    return max(announced, smss(flow))
+
+
+def octets_with(sd: SdSent) -> int:
+    """Octets in flight once an SD has left."""
+    return sd.flight + max(len(sd.stp.data), 1)
+
+
+def loses(report: ReportHeard) -> bool:
+    """Whether a report makes the window smaller (STP-CG-005), or may do so."""
+    return not report.fault and bool(report.wanted)
+
+
+def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
+    """When the window was surely at or above ten SMSS.
+
+    It is once so much is in flight, and stays so until a loss is reported or, at the earliest
+    after ``quiet`` seconds without a report, a silence may be taken for congestion.
+    """
+    enough = LOW_WINDOW * largest_smss(flow)
+    spans: list[Span] = []
+    start: float | None = None
+    heard = flow.established if flow.established is not None else 0.0
+    events: list[SdSent | ReportHeard] = [*flow.sds_sent, *flow.reports_heard]
+    for event in sorted(events, key=lambda item: item.packet.number):
+        silent = event.time - heard > quiet
+        if start is not None and (silent or (isinstance(event, ReportHeard) and loses(event))):
+            spans.append(Span(start, min(event.time, heard + quiet)))
+            start = None
+        if isinstance(event, ReportHeard):
+            if not event.fault:
+                heard = event.time
+        elif start is None and not silent and event.new and octets_with(event) >= enough:
+            start = event.time
+    if start is not None:
+        spans.append(Span(start, min(_last_time(flow), heard + quiet)))
+    return [span for span in spans if span.end > span.start]
+
+
+def surely_low_until(flow: Flow, initial_window: int) -> float:
+    """Until when the window cannot have reached ten SMSS, seconds; minus infinity for never.
+
+    Args:
+        flow: the connection.
+        initial_window: the declared initial window, in SMSS.
+    """
+    size = smss(flow)
+    most = initial_window * size
+    if initial_window >= LOW_WINDOW:
+        return -math.inf
+    for report in flow.reports_heard:
+        if report.fault:
+            continue
+        sender = flow.sender
+        assert sender is not None
+        most += sum(max(len(sender.data.get(number, b"")), 1) for number in report.arrived)
+        if most >= LOW_WINDOW * size:
+            return report.time
+    return _last_time(flow)
+
+
+def _last_time(flow: Flow) -> float:
+    return flow.packets[-1].time if flow.packets else 0.0

@@ -1,0 +1,175 @@
+"""Reporting STP: what a ladder says of a packet, and the plot of SD numbers over time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bentpipe_conformance.engine.suite import Reporting
+from bentpipe_conformance.engine.trace import Packet, Trace
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
+from bentpipe_conformance.protocols.stp.replay.events import (
+    Event,
+    Other,
+    PollHeard,
+    PollSent,
+    ReportHeard,
+    ReportSent,
+    SdHeard,
+    SdSent,
+)
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.report.ladder import thousands
+from bentpipe_conformance.report.scene import Mark, Scene, choose_scene
+
+LEGEND = (
+    ("new", "new SD"),
+    ("again", "retransmission"),
+    ("dup", "POLL"),
+    ("ack", "N(R): all below has arrived"),
+    ("sack", "reported missing by STAT or USTAT"),
+    ("window", "credit N(MR)"),
+    ("lost", "lost on the link"),
+    ("mark", "evidence"),
+)
+REASONS = {
+    0: "normal", 1: "aborted by the user", 2: "no such connection", 3: "nobody listens",
+    4: "version not supported", 5: "no resources", 6: "protocol error", 7: "no answer",
+}  # fmt: skip
+
+
+def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
+    """What can be said of a packet by itself."""
+    stp = packet.stp
+    if stp is None:
+        return f"not STP, {len(packet.data)} octets", ()
+    return _title(stp), tuple(_remarks(stp))
+
+
+def _title(stp: Stp) -> str:
+    texts = [f"{stp.name}+{stp.flag_names}" if stp.flags else stp.name]
+    if stp.fault:
+        return " · ".join((*texts, f"{len(stp.octets)} octets"))
+    if stp.type in (BEGIN, BGAK, END):
+        texts.append(f"CSN {stp.csn:08x}")
+    if stp.type in (BGAK, END, BGREJ) and stp.peer_csn is not None:
+        texts.append(f"to CSN {stp.peer_csn:08x}")
+    if stp.type in (BEGIN, BGAK):
+        texts.append(f"ISS {thousands(stp.seq)}")
+        texts += [f"MaxSD {stp.max_sd}"] if stp.max_sd is not None else []
+    if stp.type in (END, BGREJ) and stp.reason is not None:
+        texts.append(f"reason {stp.reason} ({REASONS.get(stp.reason, 'unknown')})")
+    if stp.data:
+        texts.append(f"{thousands(len(stp.data))} octets")
+    return " · ".join(texts)
+
+
+def _remarks(stp: Stp) -> list[str]:
+    found = [stp.fault] if stp.fault else []
+    found += [] if stp.checksum_ok else ["wrong checksum"]
+    found += [] if stp.udp_checksum_ok else ["wrong UDP checksum"]
+    found += ["reserved flags set"] if stp.reserved_flags else []
+    return found + (["reserved fields set"] if stp.reserved else [])
+
+
+def _describe(trace: Trace) -> dict[int, tuple[str, tuple[str, ...]]]:
+    what: dict[int, list[str]] = {}
+    notes: dict[int, list[str]] = {}
+    for flow in read_flows(trace):
+        for event in flow.events:
+            number = event.packet.number
+            if number not in what:
+                what[number], notes[number] = [_title(event.stp)], _remarks(event.stp)
+            texts, remarks = _event(event)
+            what[number] += texts
+            notes[number] += [remark for remark in remarks if remark not in notes[number]]
+    return {number: (" · ".join(texts), tuple(notes[number])) for number, texts in what.items()}
+
+
+def _event(event: Event) -> tuple[list[str], list[str]]:
+    match event:
+        case SdSent():
+            notes = [] if event.new else [f"transmission {event.transmission}"]
+            return [f"number {thousands(event.number)}"], notes
+        case SdHeard():
+            notes = [
+                text
+                for text, there in (
+                    ("duplicate", event.duplicate), ("beyond the credit", event.beyond),
+                    ("held back", event.early),
+                )
+                if there
+            ]  # fmt: skip
+            return [f"number {thousands(event.number)}"], notes
+        case PollSent() | PollHeard():
+            n_s = [] if event.stp.type == SDP else [f"N(S) {thousands(event.n_s)}"]
+            return [*n_s, f"N(PS) {event.stp.n_ps}"], []
+        case ReportHeard():
+            return _report(event), [event.fault] if event.fault else []
+        case ReportSent():
+            return _report(event), []
+        case Other():
+            return [], [event.ignored] if event.ignored else []
+
+
+def _report(event: ReportHeard | ReportSent) -> list[str]:
+    n_ps = event.stp.n_ps
+    texts = [f"N(R) {thousands(event.n_r)}", f"N(MR) {thousands(event.n_mr)}"]
+    texts += [f"N(PS) {n_ps}"] if n_ps is not None else []
+    listed = ", ".join(thousands(number) for number in event.elements)
+    return [*texts, f"list {listed}"] if listed else texts
+
+
+def _scene(trace: Trace, wanted: Collection[int]) -> Scene | None:
+    return choose_scene(read_flows(trace), wanted, make_scene)
+
+
+def make_scene(flow: Flow) -> Scene:
+    """Draw the direction of ``flow`` that carries more SDs."""
+    others = tuple((event.packet.number, event.time, event.stp.name) for event in flow.others)
+    if len(flow.sds_sent) >= len(flow.sds_heard):
+        data = [
+            Mark(event.packet.number, event.time, event.number, event.number + 1, not event.new)
+            for event in flow.sds_sent
+        ]
+        polls = [
+            Mark(event.packet.number, event.time, event.n_s, event.n_s, duplicate=True)
+            for event in flow.polls_sent
+            if event.stp.type == POLL
+        ]
+        reports = [_report_mark(event) for event in flow.reports_heard]
+        return Scene(True, tuple(data), _in_order(reports), others, tuple(polls))
+    seen: set[int] = set()
+    data = []
+    for heard in flow.sds_heard:
+        number = heard.number
+        data.append(Mark(heard.packet.number, heard.time, number, number + 1, number in seen))
+        seen.add(number)
+    polls = [
+        Mark(event.packet.number, event.time, event.n_s, event.n_s, duplicate=True)
+        for event in flow.polls_heard
+        if event.stp.type == POLL
+    ]
+    reports = [_report_mark(event) for event in flow.reports_sent]
+    return Scene(False, tuple(data), _in_order(reports), others, tuple(polls))
+
+
+def _report_mark(event: ReportHeard | ReportSent) -> Mark:
+    listed = event.elements
+    missing = tuple(zip(listed[::2], listed[1::2], strict=False))
+    return Mark(
+        event.packet.number, event.time, event.n_r, event.n_r, blocks=missing, edge=event.n_mr
+    )
+
+
+def _in_order(marks: list[Mark]) -> tuple[Mark, ...]:
+    return tuple(sorted(marks, key=lambda mark: mark.time))
+
+
+REPORTING = Reporting(
+    describe=_describe,
+    plain=_plain,
+    scene=_scene,
+    legend=LEGEND,
+    unit="SD number",
+    counting="SDs, N(S), N(R) and list elements are counted from 0, the SD numbered ISS",
+)

@@ -1,0 +1,190 @@
+"""Scenarios of the model StpData, imposed on a sender and on a receiver of STP.
+
+A scenario says which transmissions of SDs, POLLs, STATs and USTATs are lost, come late or twice.
+The tester does that to its own packets before they leave and to the implementation's after they
+have come, so that it happens whatever the link does. The POLL of an SDP counts as a POLL. What the
+user offers is bounded by the credit, which is never below the early credit of four SDs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from bentpipe_spec.scenario import Event, Scenario
+
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.stp.codec import POLL, SDP, STAT, USTAT
+from bentpipe_conformance.protocols.stp.connection import Arrival, Connection
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.protocols.stp.peer import Peer
+
+WITHIN_S = 30.0
+"""Longer than a transfer takes in which a few POLLs are lost."""
+
+LATE_S = 3.0
+"""A packet that was to come behind another one comes after so long at the latest."""
+
+ROUNDS = 12
+"""POLLs of the tester until everything has arrived, at most."""
+
+Act = Callable[[], None]
+
+
+class Path:
+    """What the scenario does to packets of some kinds: pass them on never, late, or twice."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._events: dict[tuple[str, int], Event] = {
+            (event.message, event.nth): event for event in scenario.events
+        }
+        self._counts: Counter[str] = Counter()
+        self._pocket: list[tuple[tuple[str, int], Act]] = []
+
+    def carry(self, kind: str, act: Act) -> None:
+        """Do what a packet of this kind does when it arrives, as its fate is."""
+        self._counts[kind] += 1
+        here = kind, self._counts[kind]
+        event = self._events.get(here)
+        if event is None:
+            act()
+        elif event.fate == "doubled":
+            act()
+            act()
+        elif event.fate == "delayed" and event.behind is not None:
+            self._pocket.append((event.behind, act))
+        late = [item for item in self._pocket if item[0] == here]
+        for item in late:
+            self._pocket.remove(item)
+            item[1]()
+
+    def release(self) -> None:
+        """Let everything arrive that still waits for something to overtake it."""
+        pocket, self._pocket = self._pocket, []
+        for _, act in pocket:
+            act()
+
+
+def replay_on_sender(peer: Peer, scenario: Scenario) -> None:
+    """Impose a scenario on a stream of the IUT.
+
+    Raises:
+        NotReached: it does not come to its end.
+    """
+    window = max(scenario.window, EARLY_CREDIT)
+    total = window + scenario.offered
+    connection = peer.connect("chargen", credit=window)
+    reception = connection.reception
+    path = Path(scenario)
+    deadline = peer.now() + WITHIN_S + 20 * peer.rtt
+    while reception.vr_r < total or connection.polls == 0:
+        arrival = connection.next(min(LATE_S, deadline - peer.now()))
+        if peer.now() >= deadline or connection.closed:
+            raise NotReached(f"{scenario.name}: {reception.vr_r} of {total} SDs were delivered")
+        if arrival is None:
+            path.release()
+            continue
+        if arrival.polls and not connection.highest:
+            # Before any data may leave, the tester's address has to be proven (STP-SEC-001).
+            connection.answer(arrival)
+            continue
+        if arrival.has_data:
+            path.carry("SD", _taking(connection, path, arrival, total, window))
+        if arrival.polls:
+            path.carry("POLL", _answering(connection, path, arrival))
+    path.release()
+    connection.abort()
+
+
+def _taking(connection: Connection, path: Path, sd: Arrival, total: int, window: int) -> Act:
+    reception = connection.reception
+
+    def act() -> None:
+        gap = connection.hold(sd)
+        reception.vr_mr = max(reception.vr_mr, min(reception.vr_r + window, total))
+        if gap is not None:
+            ustat = connection.compose(USTAT, elements=connection.their_list(gap))
+            path.carry("USTAT", lambda: connection.peer.send_packet(ustat))
+
+    return act
+
+
+def _answering(connection: Connection, path: Path, poll: Arrival) -> Act:
+    def act() -> None:
+        connection.reception.polled(poll.number + (1 if poll.kind == SDP else 0))
+        connection.last_poll = poll.packet.n_ps or 0, poll.packet.timestamp or 0
+        stat = connection.compose(STAT)
+        path.carry("STAT", lambda: connection.peer.send_packet(stat))
+
+    return act
+
+
+def replay_on_receiver(peer: Peer, scenario: Scenario) -> None:
+    """Impose a scenario on a stream to the IUT.
+
+    Raises:
+        NotReached: it does not come to its end.
+    """
+    connection = peer.connect("discard")
+    _Sending(connection, scenario).run()
+    connection.abort()
+
+
+class _Sending:
+    """A plain sender: all that the window permits, then a POLL and what its STAT asks for."""
+
+    def __init__(self, connection: Connection, scenario: Scenario) -> None:
+        self._connection = connection
+        self._path = Path(scenario)
+        self._scenario = scenario
+        self._acknowledged = 0
+        self._missing: set[int] = set()
+
+    def run(self) -> None:
+        connection, offered = self._connection, self._scenario.offered
+        for _ in range(ROUNDS):
+            for number in sorted(self._missing):
+                self._send(number)
+            self._missing.clear()
+            edge = min(offered, self._acknowledged + self._scenario.window)
+            for number in range(connection.vt_s, edge):
+                self._send(number)
+            self._ask()
+            if self._acknowledged >= offered:
+                return
+        raise NotReached(
+            f"{self._scenario.name}: {self._acknowledged} of {offered} SDs were acknowledged"
+        )
+
+    def _send(self, number: int) -> None:
+        connection = self._connection
+        if number == connection.vt_s:
+            connection.sds(1, skip=[number])
+        self._path.carry("SD", lambda: _again(connection, number))
+
+    def _ask(self) -> None:
+        """Send a POLL and take in the reports that are not lost until all is quiet."""
+        connection, peer = self._connection, self._connection.peer
+        connection.vt_ps += 1
+        poll = connection.compose(POLL)
+        self._path.carry("POLL", lambda: peer.send_packet(poll))
+        deadline = peer.now() + peer.rtt + LATE_S / 6
+        while (arrival := connection.next(deadline - peer.now())) is not None:
+            if arrival.kind in (STAT, USTAT):
+                name = "STAT" if arrival.kind == STAT else "USTAT"
+                self._path.carry(name, self._reading(arrival))
+        self._path.release()
+
+    def _reading(self, report: Arrival) -> Act:
+        def act() -> None:
+            self._acknowledged = max(self._acknowledged, report.number)
+            listed = report.elements
+            for first, second in zip(listed[::2], listed[1::2], strict=False):
+                self._missing |= set(range(max(first, self._acknowledged), second))
+            self._missing = {n for n in self._missing if n >= self._acknowledged}
+
+        return act
+
+
+def _again(connection: Connection, number: int) -> None:
+    connection.sd(number=number)

@@ -1,0 +1,223 @@
+"""STP traces told packet by packet, to ask a checker about exactly one situation.
+
+SDs of either direction are counted from 0; times are seconds. The numbers on the wire wrap soon
+after the handshake::
+
+    story = StpStory().opened()
+    story.tester(SD, 0).tester(SD, 2, after=0.01).iut(USTAT, 1, elements=(1, 2))
+    assert story.verdicts("STP-PF-013") == {Verdict.PASS}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    C,
+    Stp,
+    build,
+    build_datagram,
+    dissect,
+)
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, on_wire, tag_of
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+
+IUT, TESTER = "10.77.0.2", "10.78.0.1"
+IUT_PORT, TESTER_PORT = 9, 40001
+UDP_PORT = 9899
+
+IUT_ISS, TESTER_ISS = MODULUS - 2, MODULUS - 3
+IUT_CSN, TESTER_CSN = CSN_MODULUS - 1, 0x1234_5678
+
+CLAIMS: Mapping[str, Any] = {
+    "active_open": True,
+    "fifo": True,
+    "rate_limit": False,
+    "initial_window_sds": 4,
+    "remembers_peers": True,
+    "path_class": "geo",
+}
+"""The conformance statement of the implementation in the stories."""
+
+_NUMBERED_BY_SENDER = (SD, SDP, POLL)
+_REPORTS = (STAT, USTAT)
+
+
+@dataclass
+class StpStory:
+    """Packets between the tester and the implementation, as captured at the latter's side.
+
+    Attributes:
+        credit: SDs each side permits the other, as a count from ISS.
+        max_sd: MaxSD of both sides.
+        timing_error: seconds by which the times may be wrong.
+        at: time of the last packet, seconds.
+        packets: what has been told.
+    """
+
+    credit: int = 64
+    max_sd: int = 1400
+    timing_error: float = 1e-6
+    at: float = 0.0
+    packets: list[Captured] = field(default_factory=list)
+
+    def opened(self, *, known: bool = False, data: bytes = b"", wait: float = 0.6) -> StpStory:
+        """The tester calls: BEGIN, BGAK, and a confirming BGAK unless the peer is ``known``.
+
+        ``wait`` is the round-trip time, seconds.
+        """
+        self.tester(BEGIN, data=data).iut(BGAK, int(known and bool(data)), flags=0 if known else C)
+        if not known:
+            self.tester(BGAK, after=wait)
+        return self
+
+    def called(self) -> StpStory:
+        """The implementation calls: BEGIN and BGAK."""
+        return self.iut(BEGIN).tester(BGAK, after=0.6)
+
+    def iut(self, kind: int, number: int = 0, *, after: float = 0.0, **fields: Any) -> StpStory:
+        """The implementation sends a packet.
+
+        Args:
+            kind: its type.
+            number: count of an SD, N(S) of a POLL, N(R) of BGAK, END, STAT or USTAT.
+            after: seconds since the packet before.
+            fields: fields of :class:`wire.Stp`; ``elements`` and ``n_mr`` as counts.
+        """
+        return self._tell(True, kind, number, after, fields)
+
+    def tester(self, kind: int, number: int = 0, *, after: float = 0.0, **fields: Any) -> StpStory:
+        """A packet of the tester arrives; arguments as for :meth:`iut`."""
+        return self._tell(False, kind, number, after, fields)
+
+    def raw(self, outgoing: bool, octets: bytes, *, after: float = 0.0) -> StpStory:
+        """Octets that are no right STP packet, with a right checksum where there is room."""
+        self.at += after
+        datagram = build_datagram(self._compose(outgoing, SD, 0, {}), octets, rechecked=True)
+        self.packets.append(Captured(self.at, "iut", outgoing, datagram))
+        return self
+
+    def _tell(
+        self, outgoing: bool, kind: int, number: int, after: float, fields: dict[str, Any]
+    ) -> StpStory:
+        self.at += after
+        broken = fields.pop("broken_checksum", False)
+        packet = bytearray(build(self._compose(outgoing, kind, number, fields)))
+        if broken:
+            packet[28 + 8] ^= 0x55
+            packet[26:28] = bytes(2)
+        self.packets.append(Captured(self.at, "iut", outgoing, bytes(packet)))
+        return self
+
+    def _compose(self, outgoing: bool, kind: int, number: int, fields: dict[str, Any]) -> Stp:
+        mine, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
+        csn, peer = (IUT_CSN, TESTER_CSN) if outgoing else (TESTER_CSN, IUT_CSN)
+        ends = (IUT, TESTER, IUT_PORT, TESTER_PORT)
+        if not outgoing:
+            ends = (TESTER, IUT, TESTER_PORT, IUT_PORT)
+        right: dict[str, Any] = {"tag": tag_of(csn), "udp_sport": UDP_PORT, "udp_dport": UDP_PORT}
+        if kind in _NUMBERED_BY_SENDER:
+            right["seq"] = on_wire(number, mine)
+        if kind in (SDP, POLL):
+            right |= {"n_ps": 1, "timestamp": 7}
+        if kind in _REPORTS:
+            right["seq"] = on_wire(number, other)
+            fields = {"n_mr": self.credit, "elements": (), **fields}
+            fields["n_mr"] = on_wire(fields["n_mr"], other)
+            fields["elements"] = tuple(on_wire(count, other) for count in fields["elements"])
+        if kind == STAT:
+            right |= {"n_ps": 1, "timestamp": 7}
+        if kind == BEGIN:
+            right |= {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd,
+                      "version": 1}  # fmt: skip
+        if kind == BGAK:
+            right |= {"seq": mine, "csn": csn, "peer_csn": peer, "max_sd": self.max_sd,
+                      "n_mr": on_wire(self.credit, other),
+                      "n_r": on_wire(number, other)}  # fmt: skip
+        if kind == END:
+            right |= {"seq": on_wire(number, other), "csn": csn, "peer_csn": peer, "reason": 0}
+        if kind == ENDAK:
+            right["peer_csn"] = peer
+        if kind == BGREJ:
+            right |= {"tag": 0, "peer_csn": peer, "reason": 3}
+        return Stp(*ends, kind, **{**right, **fields})
+
+    def of_service(self, port: int) -> StpStory:
+        """The same packets, but of another service of the implementation."""
+        moved = []
+        for item in self.packets:
+            stp = dissect(item.data)
+            stp = replace(stp, sport=port) if item.outgoing else replace(stp, dport=port)
+            moved.append(replace(item, data=build(stp)))
+        self.packets = moved
+        return self
+
+    def trace(self) -> Trace:
+        """What was told as a trace."""
+        return read_trace(self.packets, self.timing_error, suite=STP)
+
+    def flow(self) -> Flow:
+        """The first connection told, replayed."""
+        return read_flows(self.trace())[0]
+
+    def findings(self, requirement: str, claims: Mapping[str, Any] = CLAIMS) -> list[Finding]:
+        """What the checker of a requirement finds."""
+        return judge(self.trace(), STP.default_profile, claims, [requirement], STP)
+
+    def verdicts(self, requirement: str, claims: Mapping[str, Any] = CLAIMS) -> set[Verdict]:
+        """The verdicts among the findings."""
+        return {finding.verdict for finding in self.findings(requirement, claims)}
+
+
+def polled(story: StpStory, n_ps: int = 1) -> StpStory:
+    """A POLL and its STAT."""
+    return story.tester(POLL, 0, n_ps=n_ps, after=1.0).iut(STAT, 0, n_ps=n_ps, after=0.01)
+
+
+def later(story: StpStory) -> StpStory:
+    """Time in which nothing came any more, shown by a packet of other ports."""
+    quiet = StpStory(at=story.at).tester(ENDAK, after=9.0)
+    story.packets += [between(quiet.packets[0], port=50000)]
+    return story
+
+
+def between(captured: Captured, *, port: int | None = None, service: int | None = None) -> Captured:
+    """The same packet between other ports."""
+    stp = dissect(captured.data)
+    mine, other = ("dport", "sport") if captured.outgoing else ("sport", "dport")
+    ports: dict[str, Any] = {
+        mine: port or getattr(stp, mine),
+        other: service or getattr(stp, other),
+    }
+    return replace(captured, data=build(replace(stp, **ports)))
+
+
+__all__ = [
+    "CLAIMS",
+    "IUT_CSN",
+    "IUT_ISS",
+    "TESTER_CSN",
+    "TESTER_ISS",
+    "StpStory",
+    "between",
+    "later",
+    "polled",
+]

@@ -1,0 +1,84 @@
+"""Bringing an STP stream of the IUT to a point where nothing more may leave, and holding it there.
+
+A stream of chargen first gets a window that is large enough, then a small credit. Once that is
+used, the IUT can only retransmit and poll, so that a script knows what its reports bring about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
+from bentpipe_conformance.protocols.stp.codec import SDP
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.peer import Peer
+
+PAUSE_S = 0.3
+"""Seconds between two stimuli, so that an answer has one cause only."""
+
+CREDIT = 8
+"""SDs that a script holds in its hand."""
+
+WARM_UP = 20
+"""SDs after which the window of the sender permits that many."""
+
+
+def open_stream(peer: Peer) -> tuple[Connection, int]:
+    """A stream that has run a while; the count of the first SD of the last credit.
+
+    Raises:
+        NotReached: it does not run.
+    """
+    connection = peer.connect("chargen", credit=CREDIT)
+    # The last credit is given with the last SDs; what it permits has not been looked at.
+    connection.serve(
+        lambda: connection.reception.vr_r >= WARM_UP, credit=CREDIT, within=60 + 20 * peer.rtt
+    )  # fmt: skip
+    settle(connection)
+    base = connection.reception.vr_r
+    connection.stat(n_mr=base + CREDIT)
+    return connection, base
+
+
+def settle(connection: Connection) -> None:
+    """Take in what the credit given so far permits, without giving more.
+
+    Raises:
+        NotReached: the IUT does not use its credit.
+    """
+    reception = connection.reception
+    connection.serve(
+        lambda: reception.vr_r >= reception.vr_mr,
+        credit=None, within=10 * connection.peer.rtt + PATIENCE_S,
+    )  # fmt: skip
+
+
+def fill(connection: Connection, lose: Collection[int] = ()) -> None:
+    """Take in SDs until the credit is used and a POLL behind them has come, and answer nothing.
+
+    Raises:
+        NotReached: the IUT does not use its credit, or does not poll behind it.
+    """
+    reception = connection.reception
+    deadline = connection.peer.now() + 10 * connection.peer.rtt + PATIENCE_S
+    asked = 0
+    while connection.highest < reception.vr_mr or asked < reception.vr_mr:
+        arrival = connection.next(deadline - connection.peer.now())
+        if arrival is None or connection.closed:
+            raise NotReached(f"the credit up to {reception.vr_mr} was not used, and asked about")
+        if arrival.has_data and arrival.number not in lose:
+            connection.hold(arrival)
+        if arrival.polls:
+            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0
+            asked = max(asked, arrival.number + (1 if arrival.kind == SDP else 0))
+    reception.polled(asked)
+
+
+def go_on(connection: Connection, seconds: float, *, answering: bool = True) -> None:
+    """For a while take POLLs, and answer them or not; SDs that come again are lost."""
+    deadline = connection.peer.now() + seconds
+    while (arrival := connection.next(deadline - connection.peer.now())) is not None:
+        if arrival.polls and answering:
+            connection.answer(arrival)
+        elif arrival.polls:
+            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0

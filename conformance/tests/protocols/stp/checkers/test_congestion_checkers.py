@@ -1,0 +1,264 @@
+"""The checkers of STP-CG."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, POLL, SD, SDP, STAT, USTAT
+from bentpipe_conformance.protocols.stp.story import CLAIMS, StpStory
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+RTT = 0.6
+OCTETS = 1000
+DATA = b"d" * OCTETS
+
+
+class Stream:
+    """A stream of SDs of 1,000 octets, told burst by burst."""
+
+    def __init__(self) -> None:
+        self.story = StpStory(credit=2048, max_sd=OCTETS).opened()
+        self.number = self.n_ps = 0
+
+    def sends(self, count: int, gap: float = 0.001) -> Stream:
+        """New SDs, the last one an SDP."""
+        for left in reversed(range(count)):
+            if left:
+                self.story.iut(SD, self.number, data=DATA, after=gap)
+            else:
+                self.n_ps += 1
+                self.story.iut(SDP, self.number, data=DATA, after=gap, n_ps=self.n_ps)
+            self.number += 1
+        return self
+
+    def repeats(self, number: int, after: float = 0.001) -> Stream:
+        """A retransmission."""
+        self.story.iut(SD, number, data=DATA, after=after)
+        return self
+
+    def hears(self, *, missing: int | None = None, after: float = RTT) -> Stream:
+        """A STAT for the last POLL: everything has arrived, but for one SD."""
+        n_r = self.number
+        elements: tuple[int, ...] = ()
+        if missing is not None:
+            n_r, elements = missing, (missing, missing + 1, self.number)
+        self.story.tester(STAT, n_r, n_ps=self.n_ps, elements=elements, after=after)
+        return self
+
+    def hears_gap(self, missing: int, after: float = RTT) -> Stream:
+        """A USTAT for one SD; everything below it has arrived."""
+        self.story.tester(USTAT, missing, elements=(missing, missing + 1), after=after)
+        return self
+
+    def verdicts(self, requirement: str) -> set[Verdict]:
+        """Of the checker, once the capture has gone on for a while."""
+        self.story.tester(SD, 0, after=2.0)
+        return self.story.verdicts(requirement)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(4, PASS), (10, PASS), (12, FAIL)])
+def test_first_burst(count: int, verdict: set[Verdict]) -> None:
+    assert Stream().sends(count).hears().verdicts("STP-CG-001") == verdict
+
+
+def test_credit_taken_for_the_window() -> None:
+    assert Stream().sends(60).hears().verdicts("STP-CG-002") == FAIL
+    assert Stream().sends(10).hears().verdicts("STP-CG-002") == PASS
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(8, PASS), (20, PASS), (21, FAIL)])
+def test_second_burst_of_slow_start(second: int, verdict: set[Verdict]) -> None:
+    assert Stream().sends(4).hears().sends(second).verdicts("STP-CG-003") == verdict
+
+
+def grown() -> Stream:
+    """A window of 40 SDs, of which one is missing."""
+    stream = Stream().sends(10).hears().sends(20).hears().sends(40)
+    return stream.hears_gap(30, after=0.1).repeats(30)
+
+
+def test_after_a_loss_half_the_window() -> None:
+    halved = grown().hears(after=RTT).sends(19).hears().sends(19)
+    assert halved.verdicts("STP-CG-005") == PASS
+    assert grown().hears(after=RTT).sends(40).verdicts("STP-CG-005") == FAIL
+
+
+def test_a_third_more_than_the_window_flies_between_reports() -> None:
+    assert grown().hears(after=RTT).sends(29).verdicts("STP-CG-005") == PASS
+    assert grown().hears(after=RTT).sends(30).verdicts("STP-CG-005") == FAIL
+
+
+def test_small_window_lets_no_more_fly() -> None:
+    def halved_to_seven() -> Stream:
+        stream = Stream().sends(10).hears().sends(14)
+        return stream.hears_gap(10, after=0.1).repeats(10).hears(after=RTT)
+
+    assert halved_to_seven().sends(9).verdicts("STP-CG-005") == PASS
+    assert halved_to_seven().sends(10).verdicts("STP-CG-005") == FAIL
+
+
+def test_losses_of_one_round_trip_make_one_reduction() -> None:
+    stream = Stream().sends(10).hears().sends(20).hears().sends(40)
+    stream.hears_gap(30, after=0.1).repeats(30).hears_gap(35, after=0.03)
+    assert stream.hears(after=RTT).sends(19).verdicts("STP-CG-005") == PASS
+
+
+def test_growth_once_a_window_has_arrived_after_a_loss() -> None:
+    slow = grown().hears(after=RTT).sends(19).hears().sends(20).hears().sends(21)
+    assert slow.verdicts("STP-CG-004") == PASS
+    quick = grown().hears(after=RTT).sends(19).hears().sends(20).hears().sends(40)
+    assert quick.verdicts("STP-CG-004") == FAIL
+
+
+def long() -> Stream:
+    """A window of 100 SDs, of which an early one is missing."""
+    return Stream().sends(10).hears().sends(20).hears().sends(100)
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [(0.01, PASS), (0.3, FAIL)])
+def test_first_retransmission(wait: float, verdict: set[Verdict]) -> None:
+    stream = long().hears_gap(32, after=0.1).repeats(32, after=wait)
+    assert stream.verdicts("STP-CG-006") == verdict
+
+
+def test_retransmission_of_a_small_window_may_wait_for_its_turn() -> None:
+    stream = Stream().sends(4).hears_gap(1, after=0.3).repeats(1, after=0.3)
+    assert stream.verdicts("STP-CG-006") == set()
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(1, PASS), (17, FAIL)])
+def test_stat_for_one_sd_after_two_silences(more: int, verdict: set[Verdict]) -> None:
+    stream = Stream().sends(10).hears().sends(20)
+    story = stream.story
+    story.tester(STAT, 30, n_ps=2, after=20.0)
+    stream.n_ps = 2
+    del story.packets[-1]
+    story.tester(STAT, 29, n_ps=2, after=0.0)
+    assert stream.sends(more).verdicts("STP-CG-007") == verdict
+
+
+def test_silence_with_nothing_in_flight_leaves_the_window_alone() -> None:
+    """A listener that has to wait for its peer's proof polls, and then begins as ever."""
+    stream = Stream()
+    stream.story.iut(POLL, 0, n_ps=1, after=0.1).iut(POLL, 0, n_ps=2, after=2.0)
+    stream.n_ps = 2
+    stream.hears(after=9.0)
+    assert Verdict.FAIL not in stream.sends(6).hears().verdicts("STP-CG-007")
+
+
+def test_rest_with_a_lost_stat_before_it_is_no_silence() -> None:
+    """The STAT for a last POLL is lost, but the one before it acknowledged everything."""
+    stream = Stream().sends(4)
+    stream.story.iut(POLL, 4, n_ps=2, after=0.2).tester(STAT, 4, n_ps=1, after=0.4)
+    stream.n_ps = 2
+    stream.story.tester(SD, 0, after=10.0)
+    stream.sends(4).hears().sends(8)
+    assert Verdict.FAIL not in stream.verdicts("STP-CG-007")
+
+
+def test_early_poll_that_waits_for_the_opening_is_no_silence() -> None:
+    story = StpStory(credit=2048, max_sd=OCTETS).iut(BEGIN)
+    for number in range(3):
+        story.iut(SD, number, data=DATA[:512])
+    story.iut(SDP, 3, data=DATA[:512]).iut(BEGIN, after=1.0).iut(BEGIN, after=2.0)
+    story.tester(BGAK, after=4.7).tester(STAT, 4, after=0.6)
+    for number in range(4, 12):
+        story.iut(SD, number, data=DATA, after=0.001)
+    story.tester(SD, 0, after=2.0)
+    assert Verdict.FAIL not in story.verdicts("STP-CG-007")
+
+
+@pytest.mark.parametrize(("after", "accused"), [(0.04, False), (0.2, True)])
+def test_new_sd_that_crosses_the_report_of_a_loss(after: float, accused: bool) -> None:
+    stream = Stream().sends(10).hears().sends(20).hears().sends(40).hears_gap(30, after=0.1)
+    stream.story.iut(SD, 70, data=DATA, after=after)
+    stream.number = 71
+    assert (Verdict.FAIL in stream.verdicts("STP-CG-005")) == accused
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(0.01, PASS), (0.0001, FAIL)])
+def test_spacing_of_a_window(gap: float, verdict: set[Verdict]) -> None:
+    stream = Stream().sends(10).hears().sends(20, gap=gap)
+    assert stream.verdicts("STP-CG-008") == verdict
+
+
+def test_many_small_sds_in_a_tick_are_few_octets() -> None:
+    stream = Stream().sends(10).hears()
+    for number in range(10, 24):
+        stream.story.iut(SD, number, data=b"d" * 8, after=0.0001)
+    stream.number = 24
+    assert Verdict.FAIL not in stream.verdicts("STP-CG-008")
+
+
+def test_spacing_is_not_judged_by_a_clock_coarser_than_a_tick() -> None:
+    stream = Stream().sends(10).hears().sends(20, gap=0.0001)
+    stream.story.timing_error = 0.02
+    assert stream.verdicts("STP-CG-008") == set()
+
+
+def test_echo_of_small_sds_shows_no_smss() -> None:
+    story = StpStory().opened()
+    for number in range(12):
+        story.iut(SD, number, data=b"d" * 100, after=0.001)
+    story.iut(SDP, 12).tester(STAT, 13, after=RTT).of_service(7)
+    assert story.verdicts("STP-CG-001") == PASS
+
+
+def test_burst_after_a_long_rest_is_no_burst_after_silence() -> None:
+    """Every POLL was answered before the rest; a later one is not yet."""
+    stream = Stream().sends(4).hears()
+    stream.story.tester(SD, 0, after=10.0)
+    assert Verdict.FAIL not in stream.sends(4).hears().sends(6).hears().verdicts("STP-CG-007")
+
+
+def dialogue(turns: int, bulk: int, service: int = 7) -> StpStory:
+    """One SD each way in every turn, then much to echo at once."""
+    story = StpStory(credit=2048, max_sd=OCTETS).opened()
+    for turn in range(turns):
+        story.tester(SD, turn, data=DATA, after=0.01)
+        story.iut(SDP, turn, data=DATA, n_ps=turn + 1, after=0.001)
+        story.tester(STAT, turn + 1, n_ps=turn + 1, after=RTT)
+    for number in range(turns, turns + 60):
+        story.tester(SD, number, data=DATA, after=0.001)
+    for number in range(turns, turns + bulk):
+        story.iut(SD, number, data=DATA, after=0.01)
+    return story.tester(SD, 0, after=2.0).of_service(service)
+
+
+@pytest.mark.parametrize(("bulk", "verdict"), [(2, PASS), (10, PASS), (14, PASS), (15, FAIL)])
+def test_burst_after_a_dialogue(bulk: int, verdict: set[Verdict]) -> None:
+    assert dialogue(30, bulk).verdicts("STP-CG-010") == verdict
+
+
+def test_burst_after_a_dialogue_of_a_service_that_may_have_more_to_send_says_nothing() -> None:
+    assert dialogue(30, 40, service=19).verdicts("STP-CG-010") == set()
+
+
+def test_dialogue_that_leaves_no_larger_window_says_nothing() -> None:
+    assert dialogue(1, 10).verdicts("STP-CG-010") == set()
+
+
+RATE_BPS = 1_000_000
+
+
+def at_a_rate(gap: float, data: bytes = DATA, count: int = 60) -> set[Verdict]:
+    """A stream of packets of 1,040 octets, of which one takes 8.32 ms."""
+    story = StpStory(credit=2048, max_sd=OCTETS).opened()
+    for number in range(count):
+        story.iut(SD, number, data=data, after=gap)
+    claims = {**CLAIMS, "rate_limit": True, "rate_limit_bps": RATE_BPS}
+    return story.tester(SD, 0, after=2.0).verdicts("STP-CG-009", claims)
+
+
+@pytest.mark.parametrize(
+    ("gap", "verdict"), [(0.05, set()), (0.00832, PASS), (0.0064, PASS), (0.0058, FAIL)]
+)
+def test_packets_at_a_maximum_rate(gap: float, verdict: set[Verdict]) -> None:
+    """Four more than the rate permits may leave within 0.1 s."""
+    assert at_a_rate(gap) == verdict
+
+
+def test_small_packets_may_exceed_a_maximum_rate_by_four_large_ones() -> None:
+    """One of 41 octets takes 0.33 ms; 0.25 ms apart they exceed the rate by 4,100 octets."""
+    assert at_a_rate(0.00025, b"d", 1000) == PASS
+    assert at_a_rate(0.0001, b"d", 1000) == FAIL

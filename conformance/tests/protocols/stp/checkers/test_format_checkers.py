@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    END,
+    FIN,
+    POLL,
+    SD,
+    STAT,
+    USTAT,
+    A,
+    C,
+    R,
+)
+from bentpipe_conformance.protocols.stp.story import StpStory
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+POLL_OCTETS = bytes.fromhex("9c41 0009 0a00 0000 0000 5678 0000 0001 0000 0007".replace(" ", ""))
+
+
+def opened() -> StpStory:
+    return StpStory().opened()
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        opened().raw(True, bytes.fromhex("0009 9c41 05000000 0000 ffff".replace(" ", ""))),
+        opened().iut(SD, 0, flags=A),
+        opened().iut(STAT, 0, reserved=(1, 0)),
+        opened().iut(END, 0, flags=FIN),
+    ],
+    ids=["unused type", "reserved flag", "reserved octet", "flag of another type"],
+)
+def test_unknown_type_flag_or_field_is_a_violation(story: StpStory) -> None:
+    assert Verdict.FAIL in story.verdicts("STP-PF-001")
+
+
+def test_ordinary_packets_have_known_types_and_exact_lengths() -> None:
+    story = opened().iut(SD, 0, flags=FIN, data=b"x").iut(END, 0, flags=A)
+    assert story.verdicts("STP-PF-001") == PASS
+    assert story.verdicts("STP-PF-002") == PASS
+
+
+def test_packet_of_another_length_is_a_violation() -> None:
+    octets = bytes.fromhex("0009 9c41 0a000000 0000 ffff 00000001".replace(" ", ""))
+    assert Verdict.FAIL in opened().raw(True, octets).verdicts("STP-PF-002")
+
+
+@pytest.mark.parametrize("requirement", ["STP-PF-003"])
+def test_malformed_packet_answered_is_a_violation(requirement: str) -> None:
+    quiet = opened().tester(SD, 0, after=1.0).raw(False, POLL_OCTETS + bytes(4), after=1.0)
+    ended = quiet.tester(SD, 1, after=1.0)
+    assert ended.verdicts(requirement) == PASS
+    story = opened().tester(SD, 0, after=1.0).raw(False, POLL_OCTETS + bytes(4), after=1.0)
+    assert story.iut(STAT, 1, after=0.01).tester(SD, 1, after=1.0).verdicts(requirement) == FAIL
+
+
+def test_answer_that_another_packet_explains_is_no_violation() -> None:
+    story = opened().raw(False, POLL_OCTETS + bytes(4), after=1.0).tester(POLL, 0, after=0.001)
+    story.iut(STAT, 0, after=0.01).tester(SD, 0, after=1.0)
+    assert story.verdicts("STP-PF-003") == set()
+
+
+def test_nothing_is_said_of_a_malformed_packet_at_the_end_of_the_record() -> None:
+    assert opened().raw(False, POLL_OCTETS + bytes(4), after=1.0).verdicts("STP-PF-003") == set()
+
+
+def test_wrong_checksum_taken_in_is_a_violation() -> None:
+    story = opened().tester(SD, 0, broken_checksum=True, after=1.0).tester(POLL, 1, after=1.0)
+    told = story.iut(STAT, 1, after=0.01)
+    assert told.verdicts("STP-PF-007") == {Verdict.FAIL}
+    story = opened().tester(SD, 0, broken_checksum=True, after=1.0).tester(POLL, 1, after=1.0)
+    assert story.iut(STAT, 0, elements=(0, 1), after=0.01).verdicts("STP-PF-007") == PASS
+
+
+def test_wrong_checksum_of_an_sd_that_came_again_tells_nothing_by_later_reports() -> None:
+    story = opened().tester(SD, 0, broken_checksum=True, after=1.0).tester(SD, 0, after=1.0)
+    story.tester(POLL, 1).iut(STAT, 1, after=0.01)
+    assert story.verdicts("STP-PF-007") == PASS
+
+
+def test_reserved_bits_that_stop_an_answer_are_a_violation() -> None:
+    story = opened().tester(POLL, 0, reserved=(9,), after=1.0).tester(SD, 0, after=1.0)
+    assert story.verdicts("STP-PF-004") == FAIL
+    story = opened().tester(POLL, 0, reserved=(9,), after=1.0).iut(STAT, 0, after=0.01)
+    assert story.verdicts("STP-PF-004") == PASS
+
+
+def test_sd_with_reserved_flags_reported_missing_is_a_violation() -> None:
+    story = opened().tester(SD, 0, flags=R, after=1.0).tester(POLL, 1, after=1.0)
+    assert story.iut(STAT, 0, elements=(0, 1), after=0.01).verdicts("STP-PF-004") == FAIL
+    story = opened().tester(SD, 0, flags=R, after=1.0).tester(POLL, 1, after=1.0)
+    assert story.iut(STAT, 1, after=0.01).verdicts("STP-PF-004") == PASS
+
+
+def test_begin_with_an_unknown_option_unanswered_is_a_violation() -> None:
+    option = bytes((0xAA, 4, 0, 0))
+    story = StpStory().tester(BEGIN, options=option).tester(BEGIN, options=option, after=1.0)
+    assert story.verdicts("STP-PF-008") == FAIL
+    story = StpStory().tester(BEGIN, options=option).iut(BGAK, flags=C, after=0.01)
+    assert story.verdicts("STP-PF-008") == PASS
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        (opened().iut(SD, 0, tag=7), FAIL),
+        (opened().iut(SD, 0), PASS),
+        (opened().iut(END, 0, flags=A | R, reason=2, tag=99, csn=0, peer_csn=4), PASS),
+    ],
+    ids=["wrong", "right", "reflected"],
+)
+def test_tag(story: StpStory, expected: set[Verdict]) -> None:
+    assert story.verdicts("STP-PF-005") - PASS == expected - PASS
+
+
+def test_checksum_of_the_implementation() -> None:
+    assert opened().iut(SD, 0).verdicts("STP-PF-006") == PASS
+    assert opened().iut(SD, 0, data=b"abc", broken_checksum=True).verdicts("STP-PF-006") > FAIL
+
+
+def test_user_data_against_max_sd() -> None:
+    assert StpStory(max_sd=600).opened().iut(SD, 0, data=bytes(601)).verdicts("STP-PF-009") == FAIL
+    assert StpStory(max_sd=600).opened().iut(SD, 0, data=bytes(600)).verdicts("STP-PF-009") == PASS
+    early = StpStory().iut(BEGIN, data=bytes(513)).tester(BGAK, 1)
+    assert early.verdicts("STP-PF-009") == FAIL
+
+
+def test_max_sd_missing_or_small_is_a_violation() -> None:
+    assert StpStory(max_sd=511).opened().verdicts("STP-PF-010") == FAIL
+    assert StpStory().opened().verdicts("STP-PF-010") == PASS
+    assert StpStory().iut(BEGIN, max_sd=None).verdicts("STP-PF-010") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("n_r", "n_mr", "elements", "expected"),
+    [
+        (2, 64, (2, 4, 5), PASS),
+        (2, 64, (), set()),
+        (2, 64, (2,), FAIL),
+        (2, 64, (1, 4), FAIL),
+        (2, 64, (2, 4, 4), FAIL),
+        (2, 64, (4, 2), FAIL),
+        (2, 5, (2, 6), FAIL),
+        (2, 6, (2, 6), PASS),
+    ],
+)
+def test_list_of_a_stat(
+    n_r: int, n_mr: int, elements: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = opened().iut(STAT, n_r, n_mr=n_mr, elements=elements)
+    assert story.verdicts("STP-PF-011") == expected
+
+
+def parts(*lists: tuple[int, ...]) -> StpStory:
+    story = StpStory(credit=200).opened().tester(POLL, 160, n_ps=1, timestamp=3)
+    for elements in lists:
+        story.iut(STAT, 0, n_ps=1, timestamp=3, elements=elements)
+    return story
+
+
+def test_long_list_cut_as_it_has_to_be() -> None:
+    assert parts(tuple(range(67)), tuple(range(66, 100))).verdicts("STP-PF-012") == PASS
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        (tuple(range(69)),),
+        (tuple(range(66)), tuple(range(65, 90))),
+        (tuple(range(67)), tuple(range(67, 90))),
+        (tuple(range(5)), tuple(range(4, 20))),
+    ],
+    ids=["too long", "even", "no overlap", "later part longer"],
+)
+def test_long_list_cut_otherwise_is_a_violation(lists: tuple[tuple[int, ...], ...]) -> None:
+    assert parts(*lists).verdicts("STP-PF-012") == FAIL
+
+
+def test_same_stat_again_or_a_later_one_is_no_part() -> None:
+    assert parts((0, 3, 4), (0, 3, 4)).verdicts("STP-PF-012") == set()
+    story = parts((0, 3)).iut(STAT, 8, n_ps=1, timestamp=3, elements=(8, 12), after=1.0)
+    assert story.verdicts("STP-PF-012") == set()
+
+
+@pytest.mark.parametrize(
+    ("n_r", "n_mr", "run", "expected"),
+    [(1, 64, (1, 3), PASS), (2, 64, (1, 3), FAIL), (1, 64, (3, 3), FAIL), (1, 2, (1, 3), FAIL)],
+)
+def test_run_of_a_ustat(n_r: int, n_mr: int, run: tuple[int, int], expected: set[Verdict]) -> None:
+    story = opened().iut(USTAT, n_r, n_mr=n_mr, elements=run)
+    assert story.verdicts("STP-PF-013") == expected

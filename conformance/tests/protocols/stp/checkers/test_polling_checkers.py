@@ -1,0 +1,207 @@
+"""The checkers of STP-PL."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    END,
+    FIN,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    A,
+)
+from bentpipe_conformance.protocols.stp.ports import CHARGEN
+from bentpipe_conformance.protocols.stp.story import StpStory
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+RTT = 0.6
+DATA = b"d" * 1000
+
+
+def opened() -> StpStory:
+    return StpStory(credit=512).opened()
+
+
+def stream(interval: float, *, seconds: float = 6.0, every: float = 0.01) -> StpStory:
+    """Sixty SDs in flight, an SDP every ``interval``, every POLL answered after a round trip."""
+    story = opened()
+    answers: list[tuple[float, int, int]] = []
+    polled, n_ps, number = story.at, 0, 0
+    while story.at < seconds:
+        while answers and answers[0][0] <= story.at + every:
+            due, asked, arrived = answers.pop(0)
+            story.tester(STAT, arrived, n_ps=asked, after=max(0.0, due - story.at))
+        rides = story.at + every - polled >= interval - 1e-9 or number == 0
+        if rides:
+            n_ps += 1
+            polled = story.at + every
+            answers.append((polled + RTT, n_ps, number + 1))
+        kind, fields = (SDP, {"n_ps": n_ps}) if rides else (SD, {})
+        story.iut(kind, number, data=DATA, after=every, **fields)
+        number += 1
+    return story
+
+
+@pytest.mark.parametrize(("interval", "verdict"), [(0.2, PASS), (0.5, FAIL)])
+def test_time_between_polls_of_a_large_window(interval: float, verdict: set[Verdict]) -> None:
+    story = stream(interval)
+    assert story.verdicts("STP-PL-001") == verdict
+
+
+@pytest.mark.parametrize(("interval", "verdict"), [(0.2, PASS), (0.03, FAIL)])
+def test_polls_in_three_round_trips(interval: float, verdict: set[Verdict]) -> None:
+    claims = {"path_class": "geo", "initial_window_sds": 4}
+    story = stream(interval)
+    story = story.of_service(19)
+    assert story.verdicts("STP-PL-002", claims) == verdict
+
+
+def burst(*kinds: int) -> StpStory:
+    """A first burst whose SDs are of these types; the next one only after a STAT."""
+    story = opened()
+    for number, kind in enumerate(kinds):
+        story.iut(kind, number, data=DATA, after=0.001)
+    return story
+
+
+def test_burst_in_a_small_window_ends_with_an_sdp_or_a_poll() -> None:
+    story = burst(SD, SD, SDP).tester(STAT, 3, after=RTT).iut(SDP, 3, data=DATA, n_ps=2)
+    assert story.verdicts("STP-PL-003") == PASS
+    story = burst(SD, SD).iut(POLL, 2, after=0.01).tester(STAT, 2, after=RTT)
+    assert story.iut(SDP, 2, data=DATA, n_ps=2).verdicts("STP-PL-003") == PASS
+
+
+def test_burst_in_a_small_window_ends_without_a_poll() -> None:
+    story = burst(SDP, SD, SD).tester(STAT, 1, after=RTT).iut(SDP, 3, data=DATA, n_ps=2)
+    assert story.verdicts("STP-PL-003") == FAIL
+
+
+def test_burst_cut_short_by_a_report_says_nothing() -> None:
+    story = burst(SDP, SD).tester(STAT, 1, after=0.02).iut(SD, 2, data=DATA, after=0.001)
+    assert story.verdicts("STP-PL-003") == set()
+
+
+def test_fin_polls_or_does_not() -> None:
+    assert opened().iut(SDP, 0, flags=FIN).verdicts("STP-PL-004") == PASS
+    silent = opened().iut(SD, 0, flags=FIN).tester(SD, 0, after=1.0)
+    assert silent.verdicts("STP-PL-004") == FAIL
+    late = opened().iut(SD, 0, flags=FIN).iut(POLL, 1, after=0.5).tester(SD, 0, after=1.0)
+    assert late.verdicts("STP-PL-004") == FAIL
+
+
+def test_poll_just_before_a_new_sd_could_have_ridden_on_it() -> None:
+    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-005") == FAIL
+    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).tester(STAT, 1, after=0.001)
+    assert story.iut(SD, 1, after=0.001).verdicts("STP-PL-005") == set()
+    assert opened().iut(SDP, 0).verdicts("STP-PL-005") == PASS
+
+
+def test_poll_just_before_an_sd_of_a_user_who_may_have_just_written_says_nothing() -> None:
+    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
+    assert story.verdicts("STP-PL-005") == set()
+
+
+def test_burst_of_a_listener_that_may_not_send_more_yet_says_nothing() -> None:
+    story = StpStory().opened(known=True)
+    for number in range(3):
+        story.iut(SD, number, data=DATA)
+    story.tester(STAT, 0, n_ps=0, after=0.6).iut(SD, 3, data=DATA).tester(SD, 0, after=1.0)
+    assert story.verdicts("STP-PL-003") == set()
+
+
+def test_fin_of_a_begin_needs_no_poll() -> None:
+    story = StpStory().iut(BEGIN, data=DATA, flags=FIN).tester(BGAK, 1, after=0.6)
+    assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-004") == set()
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        opened().iut(SDP, 0, n_ps=2),
+        opened().iut(SDP, 0).iut(SDP, 1, n_ps=3),
+        opened().iut(SD, 0).iut(POLL, 0),
+        opened().iut(SD, 0).iut(SD, 1).iut(SDP, 0),
+    ],
+    ids=["first is two", "one left out", "N(S) below VT(S)", "SDP of an old SD"],
+)
+def test_poll_numbered_wrongly(story: StpStory) -> None:
+    assert Verdict.FAIL in story.verdicts("STP-PL-006")
+
+
+def test_polls_numbered_rightly() -> None:
+    story = opened().iut(SDP, 0, n_ps=1).iut(SD, 1).iut(POLL, 2, n_ps=2)
+    assert story.verdicts("STP-PL-006") == PASS
+
+
+def silence(*times: float) -> StpStory:
+    """An SDP that is answered, then POLLs at these seconds after the answer, never answered."""
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).iut(SDP, 1, n_ps=2)
+    begin = story.at
+    for number, time in enumerate(times, start=3):
+        story.iut(POLL, 2, n_ps=number, after=begin + time - story.at)
+    return story
+
+
+def test_silence_met_by_ever_rarer_polls() -> None:
+    story = silence(1.2, 3.6, 8.4, 18.0, 37.2).tester(SD, 0, after=1.0)
+    assert story.verdicts("STP-PL-007") == PASS
+
+
+def test_silence_met_by_polls_at_one_interval() -> None:
+    story = silence(*(1.2 * n for n in range(1, 12))).tester(SD, 0, after=1.0)
+    assert Verdict.FAIL in story.verdicts("STP-PL-007")
+
+
+def test_new_data_in_a_silence_brings_polls_of_its_own() -> None:
+    story = silence(1.2, 3.6, 8.4)
+    story.iut(SDP, 2, n_ps=6, after=0.03).iut(SDP, 3, n_ps=7, after=0.03)
+    assert Verdict.FAIL not in story.tester(SD, 0, after=1.0).verdicts("STP-PL-007")
+
+
+def test_silence_met_by_nothing() -> None:
+    assert silence().tester(SD, 0, after=30.0).verdicts("STP-PL-007") == FAIL
+
+
+def test_probe_of_a_closed_window_lost_says_nothing() -> None:
+    story = StpStory(credit=1).opened().iut(SDP, 0).tester(STAT, 1, n_mr=1, after=RTT)
+    story.iut(POLL, 1, n_ps=2, after=6.4).iut(POLL, 1, n_ps=3, after=12.8)
+    assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-007") == set()
+
+
+def test_ustat_in_silence_leaves_the_interval_doubled() -> None:
+    story = silence(1.2, 3.6).tester(USTAT, 1, elements=(1, 2), after=0.5)
+    story.iut(POLL, 2, n_ps=5, after=4.3).iut(POLL, 2, n_ps=6, after=9.6)
+    assert Verdict.FAIL not in story.tester(SD, 0, after=1.0).verdicts("STP-PL-007")
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(60.0, PASS), (20.0, FAIL), (90.0, FAIL)])
+def test_silent_peer_given_up(seconds: float, verdict: set[Verdict]) -> None:
+    story = silence(1.2, 3.6, 8.4, 18.0)
+    story.iut(END, 0, flags=A, reason=7, after=seconds - 18.0)
+    assert story.verdicts("STP-PL-008") == verdict
+
+
+def test_silent_peer_never_given_up() -> None:
+    story = silence(1.2, 3.6, 8.4, 18.0, 37.2, 75.6).tester(SD, 0, after=5.0)
+    assert story.verdicts("STP-PL-008") == FAIL
+
+
+def test_idle_connection_polled_or_silent() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT)
+    assert story.tester(SD, 0, after=10.0).verdicts("STP-PL-010") == PASS
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT)
+    story.iut(POLL, 1, n_ps=2, after=1.0).iut(POLL, 1, n_ps=3, after=1.0)
+    assert story.verdicts("STP-PL-010") == FAIL
+
+
+def test_polls_into_a_closed_window_are_no_sign_of_idleness() -> None:
+    story = StpStory(credit=1).opened().iut(SDP, 0).tester(STAT, 1, n_mr=1, after=RTT)
+    story.iut(POLL, 1, n_ps=2, after=1.0).iut(POLL, 1, n_ps=3, after=1.0)
+    assert story.verdicts("STP-PL-010") == set()

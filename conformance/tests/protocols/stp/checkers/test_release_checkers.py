@@ -1,0 +1,200 @@
+"""The checkers of STP-CC: how connections are released."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    A,
+    C,
+)
+from bentpipe_conformance.protocols.stp.story import (
+    CLAIMS,
+    StpStory,
+    between,
+    later,
+    polled,
+)
+
+PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+
+
+def opened() -> StpStory:
+    return StpStory().opened()
+
+
+def to_service(story: StpStory, service: int) -> StpStory:
+    story.packets = [between(captured, service=service) for captured in story.packets]
+    return story
+
+
+def finished(*lost: int) -> StpStory:
+    """SDs 0 to 2 of the tester, the last with FIN, some of which do not arrive."""
+    story = opened()
+    for number in range(3):
+        if number not in lost:
+            story.tester(SD, number, data=b"x", flags=FIN if number == 2 else 0, after=0.01)
+    return story
+
+
+def test_service_closes_after_and_before_all_data() -> None:
+    assert finished().iut(SDP, 0, flags=FIN, after=0.01).verdicts("STP-CC-004") == PASS
+    assert finished(1).iut(SDP, 0, flags=FIN, after=0.01).verdicts("STP-CC-004") == FAIL
+    assert finished(2).iut(SDP, 0, flags=FIN, after=0.01).verdicts("STP-CC-004") == NOTHING
+
+
+def test_echo_closes_after_and_before_all_data() -> None:
+    whole = finished().iut(SDP, 0, data=b"xxx", flags=FIN, after=0.01)
+    assert to_service(whole, 7).verdicts("STP-CC-004") == PASS
+    short = finished().iut(SDP, 0, data=b"xx", flags=FIN, after=0.01)
+    assert to_service(short, 7).verdicts("STP-CC-004") == FAIL
+
+
+def test_own_stream_after_the_peers_fin() -> None:
+    assert later(finished().iut(SDP, 0, data=b"x")).verdicts("STP-CC-023") == PASS
+    assert later(finished()).verdicts("STP-CC-023") == FAIL
+    assert finished().iut(END, 3, after=0.01).verdicts("STP-CC-023") == FAIL
+    assert finished().tester(END, flags=A, reason=1, after=0.5).verdicts("STP-CC-023") == NOTHING
+
+
+def test_sd_after_the_fin() -> None:
+    ended = finished().iut(SDP, 0, flags=FIN, after=0.01)
+    assert later(ended).verdicts("STP-CC-024") == PASS
+    ended = finished().iut(SDP, 0, flags=FIN, after=0.01).iut(SD, 1, after=0.01)
+    assert ended.verdicts("STP-CC-024") == FAIL
+
+
+def complete(rtt: float = 0.6) -> StpStory:
+    return finished().iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=rtt)
+
+
+def caller_complete() -> StpStory:
+    story = StpStory().called().tester(SD, 0, data=b"x", flags=FIN, after=0.1)
+    return story.iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "after", "verdict"),
+    [
+        (1, 0, 0.09, PASS),
+        (1, 0, 0.11, PASS | FAIL),  # right, but late
+        (0, 0, 0.0, PASS | FAIL),
+        (1, 6, 0.0, PASS | FAIL),
+        (None, 0, 0.0, FAIL),
+    ],
+)
+def test_complete_caller(
+    number: int | None, reason: int, after: float, verdict: set[Verdict]
+) -> None:
+    story = caller_complete()
+    if number is not None:
+        story.iut(END, number, reason=reason, after=after)
+    assert later(story).verdicts("STP-CC-025") == verdict
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+
+
+def test_complete_caller_whose_peer_releases_at_once_need_not_release() -> None:
+    story = caller_complete().tester(END, 1, after=0.05).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-025") == NOTHING
+
+
+def test_end_before_both_streams_are_through() -> None:
+    for lacking in (opened().iut(SDP, 0, flags=FIN).tester(STAT, 1, after=0.6), finished(1)):
+        assert lacking.iut(END, 3, after=0.1).verdicts("STP-CC-025") == FAIL
+    early = finished().iut(SDP, 0, flags=FIN).iut(END, 3, after=0.5).tester(STAT, 1, after=0.1)
+    assert early.verdicts("STP-CC-025") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("rtt", "after", "verdict"),
+    [
+        (0.6, 0.0, FAIL),
+        (0.6, 0.9, FAIL),
+        (0.6, 1.0, PASS),
+        (0.6, 2.0, PASS),
+        (0.6, 2.6, FAIL),
+        (0.6, None, FAIL),
+        # The shortest round trip that can have been measured is that of the handshake, 0.6 s.
+        (3.0, 1.0, PASS),
+        (3.0, 12.0, PASS),
+    ],
+)
+def test_complete_and_called_without_an_end_of_the_caller(
+    rtt: float, after: float | None, verdict: object
+) -> None:
+    story = complete(rtt)
+    if after is not None:
+        story.iut(END, 3, after=after)
+    assert later(story).verdicts("STP-CC-031") == verdict
+    assert later(story).verdicts("STP-CC-025") == (NOTHING if after is None else PASS)
+
+
+def test_complete_and_called_over_a_long_path_waits_longer() -> None:
+    story = StpStory().tester(BEGIN).iut(BGAK, flags=C).tester(BGAK, after=3.0)
+    story.tester(SD, 0, data=b"x", flags=FIN).iut(SDP, 0, flags=FIN).tester(STAT, 1, after=3.0)
+    assert story.iut(END, 1, after=3.5).verdicts("STP-CC-031") == FAIL
+    vbdc = CLAIMS | {"path_class": "vbdc"}
+    assert complete().iut(END, 3, after=2.0).verdicts("STP-CC-031", vbdc) == FAIL
+    assert complete().iut(END, 3, after=3.0).verdicts("STP-CC-031", vbdc) == PASS
+
+
+def test_complete_and_called_is_released_by_its_caller() -> None:
+    story = complete().tester(END, 1, after=0.5).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-031") == PASS
+    story = complete().tester(END, 1).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+    crossed = complete().iut(END, 3, after=0.01).tester(END, 1).iut(ENDAK)
+    assert later(crossed).verdicts("STP-CC-031") == FAIL
+
+
+def test_side_that_is_not_complete_need_not_release() -> None:
+    story = finished(1).iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
+    assert later(story).verdicts("STP-CC-025") == NOTHING
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+
+
+def test_stream_whose_end_is_not_sure_says_nothing_of_the_release() -> None:
+    story = opened().tester(SD, 0, data=b"x", flags=FIN).tester(SD, 1, data=b"y", after=0.01)
+    story.iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
+    assert later(story).verdicts("STP-CC-031") == NOTHING
+
+
+def test_premature_end() -> None:
+    story = polled(opened()).tester(END, 0, after=1.0)
+    assert later(story.iut(ENDAK, after=0.01)).verdicts("STP-CC-027") == PASS
+    story = polled(opened()).tester(END, 0, after=1.0)
+    assert later(story).verdicts("STP-CC-027") == FAIL
+    story = polled(opened()).tester(END, 0, after=1.0).iut(ENDAK, after=0.01)
+    assert story.iut(SD, 0, data=b"x", after=1.0).verdicts("STP-CC-027") == FAIL
+    assert later(complete().tester(END, 1)).verdicts("STP-CC-027") == NOTHING
+
+
+def test_packets_after_the_end() -> None:
+    ended = complete().iut(END, 3).tester(POLL, 3, after=0.5)
+    assert later(ended).verdicts("STP-CC-028") == PASS
+    ended = complete().iut(END, 3).tester(POLL, 3, after=0.5).iut(STAT, 3, after=0.01)
+    assert ended.verdicts("STP-CC-028") == FAIL
+    ended = complete().iut(END, 3).tester(BGAK, flags=C, after=0.5).iut(BGAK, 3, after=0.01)
+    assert ended.verdicts("STP-CC-028") >= FAIL
+    ended = complete().iut(END, 3).tester(POLL, 3, after=0.95).iut(END, 3, after=0.05)
+    assert later(ended).verdicts("STP-CC-028") == PASS
+
+
+def test_sd_that_overtakes_the_bgak_for_its_begin_is_not_out_of_the_blue() -> None:
+    story = StpStory().tester(BEGIN).tester(SD, 0, data=b"x").iut(BGAK, flags=C, after=0.01)
+    story.tester(BGAK, after=0.6).tester(END, 0, flags=A, reason=1, after=1.0).iut(ENDAK)
+    assert later(story).verdicts("STP-CC-020") == NOTHING
+
+
+def test_window_reopened_after_a_packet_to_discard_is_no_answer_to_it() -> None:
+    story = polled(opened()).tester(SD, 0, tag=1, data=b"x", after=1.0).iut(STAT, 0, after=0.01)
+    assert later(story).verdicts("STP-CC-001") == PASS

@@ -1,0 +1,340 @@
+"""The checkers of STP-DT, the IUT as a sender."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    END,
+    FIN,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+    A,
+)
+from bentpipe_conformance.protocols.stp.story import StpStory
+
+PASS, FAIL = {Verdict.PASS}, {Verdict.FAIL}
+RTT = 0.6
+DATA = b"d" * 400
+CHARGEN = 19
+
+
+def sent(count: int = 6, credit: int = 64) -> StpStory:
+    """So many SDs, the last one an SDP with N(PS) 1."""
+    story = StpStory(credit=credit).opened()
+    for number in range(count - 1):
+        story.iut(SD, number, data=DATA, after=0.01)
+    return story.iut(SDP, count - 1, data=DATA, after=0.01)
+
+
+def later(story: StpStory, seconds: float = 1.0) -> StpStory:
+    """The capture goes on."""
+    return story.tester(SD, 0, after=seconds)
+
+
+def reported() -> StpStory:
+    """SD 2 of 6 is reported missing by the STAT for N(PS) 1."""
+    return sent().tester(STAT, 2, elements=(2, 3, 6), after=RTT)
+
+
+# Retransmission on STAT and USTAT
+
+
+def test_stat_older_than_its_poll_retransmitted() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01)
+    assert later(story).verdicts("STP-DT-003") == PASS
+
+
+def test_stat_retransmission_still_waiting_says_nothing() -> None:
+    assert later(reported(), 1.0).verdicts("STP-DT-003") == set()
+
+
+@pytest.mark.parametrize("requirement", ["STP-DT-003", "STP-DT-010"])
+def test_stat_with_nothing_in_flight_never_retransmitted(requirement: str) -> None:
+    assert later(reported(), 20.0).verdicts(requirement) == FAIL
+
+
+def test_stat_with_something_in_flight_not_retransmitted_says_nothing() -> None:
+    story = sent().iut(SD, 6, data=DATA).tester(STAT, 2, elements=(2, 3, 6), after=RTT)
+    assert later(story, 20.0).verdicts("STP-DT-003") == set()
+
+
+def test_stat_of_a_poll_before_the_retransmission() -> None:
+    """Two STATs name SD 2; it was sent again after the second POLL had left."""
+    story = sent().iut(POLL, 6, n_ps=2, after=0.1)
+    story.tester(STAT, 2, elements=(2, 3, 6), after=RTT).iut(SD, 2, data=DATA, after=0.01)
+    story.tester(STAT, 2, n_ps=2, elements=(2, 3, 6), after=0.1)
+    assert later(story).verdicts("STP-DT-003") == PASS
+    story = sent().iut(POLL, 6, n_ps=2, after=0.1)
+    story.tester(STAT, 2, elements=(2, 3, 6), after=RTT).iut(SD, 2, data=DATA, after=0.01)
+    story.tester(STAT, 2, n_ps=2, elements=(2, 3, 6), after=0.1).iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-003")
+
+
+def test_retransmission_that_a_stat_and_a_ustat_may_have_caused_says_nothing() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01)
+    story.tester(STAT, 2, elements=(2, 3, 6), after=0.1).tester(USTAT, 2, elements=(2, 3))
+    story.iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-003")
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-014")
+
+
+def test_ustat_retransmitted_once() -> None:
+    story = sent().tester(USTAT, 2, elements=(2, 3), after=RTT).iut(SD, 2, data=DATA, after=0.01)
+    assert later(story).verdicts("STP-DT-014") == PASS
+    story.tester(USTAT, 2, elements=(2, 3), after=0.1)
+    assert later(story).verdicts("STP-DT-014") == PASS
+    story.iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-003")
+    repeated = sent().tester(USTAT, 2, elements=(2, 3), after=RTT)
+    repeated.iut(SD, 2, data=DATA, after=0.01).tester(USTAT, 2, elements=(2, 3), after=0.1)
+    assert Verdict.FAIL in later(repeated.iut(SD, 2, data=DATA, after=0.01)).verdicts("STP-DT-014")
+
+
+def test_ustat_never_retransmitted() -> None:
+    story = sent().tester(USTAT, 2, elements=(2, 6), after=RTT)
+    assert later(story, 20.0).verdicts("STP-DT-014") == FAIL
+
+
+# Retransmission without a report
+
+
+def test_sd_that_a_report_named_sent_again() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01)
+    assert later(story).verdicts("STP-DT-027") == PASS
+
+
+def test_sd_that_no_report_named_sent_again() -> None:
+    story = sent().iut(SD, 2, data=DATA, after=2.0)
+    assert later(story).verdicts("STP-DT-027") == FAIL
+    beside = sent().tester(STAT, 2, elements=(2, 3, 4), after=RTT).iut(SD, 5, data=DATA, after=0.01)
+    assert later(beside).verdicts("STP-DT-027") == FAIL
+
+
+def test_sd_sent_a_third_time_for_one_report() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01).iut(SD, 2, data=DATA, after=0.5)
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-027")
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0.05, set()), (0.5, FAIL)])
+def test_sd_that_has_arrived_sent_again(after: float, verdict: set[Verdict]) -> None:
+    story = sent().tester(STAT, 4, after=RTT).iut(SD, 2, data=DATA, after=after)
+    assert later(story).verdicts("STP-DT-027") == verdict
+
+
+def test_sd_that_has_arrived_and_that_an_overtaken_report_names_sent_again() -> None:
+    story = sent().tester(STAT, 1, elements=(1, 2, 6), after=RTT).iut(SD, 1, data=DATA, after=0.01)
+    story.tester(USTAT, 1, elements=(2, 3), after=0.3).iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-027")
+
+
+def test_sd_that_a_report_to_be_discarded_named_is_a_matter_of_that_report() -> None:
+    story = sent().tester(STAT, 2, n_ps=9, elements=(2, 3, 6), after=RTT)
+    story.iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-027")
+
+
+# POLLs by timer
+
+
+def test_unanswered_poll_repeated_by_timer() -> None:
+    story = sent().tester(STAT, 5, after=RTT).iut(POLL, 6, n_ps=2, after=1.0)
+    assert later(story).verdicts("STP-DT-004") == PASS
+
+
+def test_unacknowledged_sd_without_polls() -> None:
+    assert later(sent().tester(STAT, 5, after=RTT), 20.0).verdicts("STP-DT-004") == FAIL
+    assert later(sent().tester(STAT, 6, after=RTT), 20.0).verdicts("STP-DT-004") == set()
+
+
+def test_polls_after_silences_become_rarer() -> None:
+    story = sent().tester(STAT, 5, after=RTT)
+    n_ps, wait = 1, 1.5
+    for _ in range(5):
+        n_ps += 1
+        story.iut(POLL, 6, n_ps=n_ps, after=wait)
+        wait *= 2
+    assert later(story).verdicts("STP-DT-004") == PASS
+
+
+def test_polls_after_silences_of_the_least_length() -> None:
+    """With a round trip of 40 ms silences last 1, 2 and 4 s, but for rounding."""
+    story = StpStory().opened(wait=0.04)
+    for number in range(5):
+        story.iut(SD, number, data=DATA)
+    story.iut(SDP, 5, data=DATA).tester(STAT, 5, after=0.04)
+    for n_ps, wait in ((2, 0.99999), (3, 2.0), (4, 4.0)):
+        story.iut(POLL, 6, n_ps=n_ps, after=wait)
+    assert later(story).verdicts("STP-DT-004") == PASS
+
+
+def test_early_poll_of_a_caller_is_repeated_by_no_timer() -> None:
+    story = StpStory().iut(BEGIN).iut(SDP, 0, data=DATA, after=0.1).iut(BEGIN, after=7.0)
+    story.tester(BGAK, 0, after=0.6).iut(POLL, 1, n_ps=2, after=0.1)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
+
+
+def test_stat_ends_a_doubled_wait() -> None:
+    story = sent().tester(STAT, 4, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
+    story.iut(POLL, 6, n_ps=3, after=4.0).tester(STAT, 5, n_ps=3, after=3.8)
+    assert later(story.iut(POLL, 6, n_ps=4, after=0.01)).verdicts("STP-DT-004") == PASS
+
+
+def test_stat_that_comes_very_late_lengthens_the_interval() -> None:
+    story = sent().iut(POLL, 6, n_ps=2, after=2.0).iut(POLL, 6, n_ps=3, after=4.0)
+    story.tester(STAT, 5, n_ps=2, after=5.0).iut(POLL, 6, n_ps=4, after=10.0)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
+
+
+def test_ustat_in_silence_leaves_the_polls_rare() -> None:
+    story = sent().tester(STAT, 5, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
+    story.iut(POLL, 6, n_ps=3, after=4.0).tester(USTAT, 5, elements=(5, 6), after=0.5)
+    story.iut(POLL, 6, n_ps=4, after=6.0)
+    assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
+
+
+# The window of the peer
+
+
+def closed(*waits: float, until: float = 1.0) -> StpStory:
+    """All four SDs are acknowledged and there is no credit; POLLs after these seconds each."""
+    story = sent(4, credit=4).tester(STAT, 4, after=RTT)
+    for n_ps, wait in enumerate(waits, start=2):
+        story.iut(POLL, 4, n_ps=n_ps, after=wait)
+        story.tester(STAT, 4, n_ps=n_ps, after=0.05)
+    return later(story, until).of_service(CHARGEN)
+
+
+def test_closed_window_probed_ever_more_rarely() -> None:
+    assert closed(0.2, 0.35, 0.75, 1.55).verdicts("STP-DT-025") == PASS
+
+
+def test_closed_window_probed_every_fifteen_seconds_at_last() -> None:
+    rising = (0.2, 0.35, 0.75, 1.55, 3.15, 6.35, 12.75)
+    assert closed(*rising, 14.95, 14.95, until=5.0).verdicts("STP-DT-025") == PASS
+    assert Verdict.FAIL in closed(*rising, 25.55).verdicts("STP-DT-025")
+    assert Verdict.FAIL in closed(*rising, 14.95, 14.95, until=30.0).verdicts("STP-DT-025")
+
+
+def test_closed_window_probed_at_one_interval() -> None:
+    assert Verdict.FAIL in closed(0.2, 0.35, 0.35, 0.35, 0.35).verdicts("STP-DT-025")
+
+
+def test_closed_window_not_probed() -> None:
+    assert closed(until=10.0).verdicts("STP-DT-025") == FAIL
+    assert closed(0.2, until=20.0).verdicts("STP-DT-025") == FAIL
+
+
+def test_closed_window_of_a_service_without_data_says_nothing() -> None:
+    story = sent(4, credit=4).tester(STAT, 4, after=RTT)
+    assert later(story, 20.0).of_service(7).verdicts("STP-DT-025") == set()
+
+
+def test_credit_used_up_or_exceeded() -> None:
+    assert sent(8, credit=8).verdicts("STP-DT-011") == PASS
+    assert Verdict.FAIL in sent(9, credit=8).verdicts("STP-DT-011")
+    raised = sent(8, credit=8).tester(STAT, 8, n_mr=9, after=RTT).iut(SD, 8, data=DATA)
+    assert raised.verdicts("STP-DT-011") == PASS
+
+
+# Order
+
+
+def test_new_sd_while_another_awaits_retransmission() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.2).iut(SD, 6, data=DATA, after=0.01)
+    assert story.verdicts("STP-DT-009") == PASS
+    assert reported().iut(SD, 6, data=DATA, after=0.2).verdicts("STP-DT-009") == FAIL
+
+
+def test_new_sd_while_the_report_arrives_says_nothing() -> None:
+    assert reported().iut(SD, 6, data=DATA, after=0.005).verdicts("STP-DT-009") == set()
+
+
+def test_sd_sent_a_third_time() -> None:
+    story = reported().iut(SD, 2, data=DATA, after=0.01).iut(POLL, 6, n_ps=2, after=0.1)
+    story.tester(STAT, 2, n_ps=2, elements=(2, 3, 6), after=RTT)
+    assert story.iut(SD, 2, data=DATA, after=0.1).verdicts("STP-DT-010") == PASS
+
+
+# What SDs carry
+
+
+def test_retransmission_with_other_data_or_fin() -> None:
+    assert reported().iut(SD, 2, data=DATA).verdicts("STP-DT-015") == PASS
+    assert reported().iut(SD, 2, data=DATA[1:]).verdicts("STP-DT-015") == FAIL
+    assert reported().iut(SD, 2, data=DATA, flags=FIN).verdicts("STP-DT-015") == FAIL
+
+
+def test_new_sds_in_order_and_with_a_number_left_out() -> None:
+    assert sent().verdicts("STP-DT-016") == PASS
+    assert Verdict.FAIL in sent().iut(SD, 7).verdicts("STP-DT-016")
+    assert StpStory().opened().iut(SD, 1).verdicts("STP-DT-016") == FAIL
+
+
+# Reports that have to be discarded
+
+INVALID = {
+    "falling": {"elements": (2, 4, 3)},
+    "bound above N(MR)": {"elements": (2, 3, 6), "n_mr": 5},
+    "bound above VT(S)": {"elements": (2, 3, 9)},
+    "poll never sent": {"elements": (2, 3, 6), "n_ps": 9},
+}
+
+
+@pytest.mark.parametrize("fields", INVALID.values(), ids=INVALID)
+def test_invalid_stat_obeyed_or_discarded(fields: dict[str, object]) -> None:
+    story = sent().tester(STAT, 2, after=RTT, **fields).iut(POLL, 6, n_ps=2, after=0.5)
+    assert story.verdicts("STP-DT-023") == PASS
+    story = sent().tester(STAT, 2, after=RTT, **fields).iut(SD, 2, data=DATA, after=0.01)
+    assert story.verdicts("STP-DT-023") == FAIL
+
+
+def test_invalid_report_gives_credit_or_ends_the_connection() -> None:
+    story = sent(8, credit=8).tester(STAT, 9, n_mr=20, after=RTT)
+    assert story.iut(SD, 8, data=DATA, after=0.01).verdicts("STP-DT-023") == FAIL
+    story = sent(8, credit=8).tester(STAT, 9, n_mr=20, after=RTT)
+    assert story.iut(SD, 8, data=DATA, after=0.01).verdicts("STP-DT-011") == PASS
+    story = sent(8, credit=8).tester(USTAT, 4, elements=(5, 4), after=RTT)
+    assert story.iut(END, 0, flags=A, reason=6).verdicts("STP-DT-023") == FAIL
+
+
+def overtaken(**fields: object) -> StpStory:
+    """The STAT for N(PS) 2 comes first, and says nothing of SD 2; then that for N(PS) 1."""
+    story = sent(8, credit=8).iut(POLL, 8, n_ps=2, after=0.1).tester(STAT, 2, n_ps=2, after=RTT)
+    return story.tester(STAT, 2, n_ps=1, after=0.1, **fields)
+
+
+def test_old_stat_discarded() -> None:
+    story = overtaken(elements=(2, 3, 8)).iut(POLL, 8, n_ps=3, after=0.5)
+    assert story.verdicts("STP-DT-007") == PASS
+
+
+def test_old_stat_obeyed() -> None:
+    story = overtaken(elements=(2, 3, 8)).iut(SD, 2, data=DATA, after=0.01)
+    assert story.verdicts("STP-DT-007") == FAIL
+    story = overtaken(n_mr=16).iut(SD, 8, data=DATA, after=0.01)
+    assert story.verdicts("STP-DT-007") == FAIL
+    assert story.verdicts("STP-DT-023") == set()
+
+
+# What a STAT says nothing of
+
+
+def silent_of_the_rest() -> StpStory:
+    """A STAT bounded at 4 reports 2 missing; SD 5 is missing as well, which is told later."""
+    story = sent().tester(STAT, 2, elements=(2, 3, 4), after=RTT).iut(SD, 2, data=DATA, after=0.01)
+    story.iut(POLL, 6, n_ps=2, after=0.01)
+    return story.tester(STAT, 5, n_ps=2, elements=(5, 6), after=RTT)
+
+
+def test_sd_above_the_bound_kept() -> None:
+    assert silent_of_the_rest().iut(SD, 5, data=DATA, after=0.01).verdicts("STP-DT-006") == PASS
+
+
+def test_sd_above_the_bound_taken_for_received() -> None:
+    assert later(silent_of_the_rest(), 20.0).verdicts("STP-DT-006") == FAIL

@@ -1,0 +1,190 @@
+"""The tester's STP codec: what it keeps of odd packets, and anything a wire can carry."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from bentpipe_conformance.protocols.stp import codec as wire
+from bentpipe_conformance.protocols.stp.codec import (
+    MalformedPacket,
+    Stp,
+    build,
+    build_datagram,
+    dissect,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+word = st.integers(0, 2**32 - 1)
+number = st.integers(0, 2**24 - 1)
+short = st.integers(0, 2**16 - 1)
+nibble = st.integers(0, 15)
+octet = st.integers(0, 255)
+data = st.binary(max_size=40)
+# MaxSD, an unknown option and padding; the value of MaxSD is filled in where it is parsed.
+OPTIONS = {b"": None, b"\x01\x04\x05\x78": 1400, b"\0\x09\x03x\x01\x04\x02\x00": 512}
+
+
+@st.composite
+def packets(draw: st.DrawFn) -> Stp:
+    """Any packet of a used type, reserved bits included."""
+    kind = draw(st.sampled_from(sorted(wire.NAMES)))
+    elements = draw(st.lists(number, max_size=5))
+    fields: dict[int, dict[str, st.SearchStrategy[object]]] = {
+        wire.BEGIN: {"n_mr": number, "csn": word, "version": nibble, "data": data},
+        wire.BGAK: {"n_mr": number, "csn": word, "peer_csn": word, "n_r": number},
+        wire.END: {"reason": octet, "csn": word, "peer_csn": word},
+        wire.ENDAK: {"peer_csn": word},
+        wire.BGREJ: {"reason": octet, "peer_csn": word},
+        wire.SD: {"data": data},
+        wire.SDP: {"n_ps": number, "timestamp": word, "data": data},
+        wire.POLL: {"n_ps": number, "timestamp": word},
+        wire.STAT: {
+            "n_mr": number, "n_ps": number, "timestamp": word, "elements": st.just(tuple(elements)),
+        },
+        wire.USTAT: {"n_mr": number, "elements": st.tuples(number, number)},
+    }  # fmt: skip
+    body = {name: draw(strategy) for name, strategy in fields[kind].items()}
+    if kind in (wire.BEGIN, wire.BGAK):
+        body["options"] = draw(st.sampled_from(list(OPTIONS)))
+        body["max_sd"] = OPTIONS[body["options"]]  # type: ignore[index]
+    reserved: dict[int, list[st.SearchStrategy[int]]] = {
+        wire.BGAK: [nibble, octet],
+        wire.END: [number],
+        wire.BGREJ: [number],
+        wire.SDP: [octet],
+        wire.POLL: [octet],
+        wire.STAT: [octet] * (2 + len(elements)),
+        wire.USTAT: [octet] * 3,
+    }
+    bits = tuple(draw(strategy) for strategy in reserved.get(kind, ()))
+    protocol = draw(st.sampled_from([17, 253, 254]))
+    ports = (draw(short), draw(short)) if protocol == 17 else (0, 0)
+    return Stp(
+        "10.78.3.1", "10.78.3.2", draw(short), draw(short), kind, draw(nibble), draw(number),
+        draw(short), protocol=protocol, udp_sport=ports[0], udp_dport=ports[1],
+        dont_fragment=draw(st.booleans()), reserved=bits if any(bits) else (), **body,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@given(packets())
+@settings(max_examples=400, derandomize=True, deadline=None)
+def test_built_packet_is_dissected_unchanged(packet: Stp) -> None:
+    octets = build(packet)
+    seen = dissect(octets)
+    assert seen == packet
+    assert seen.wellformed and seen.udp_checksum_ok
+    assert build(seen) == octets
+    assert build_datagram(seen, seen.octets) == octets
+
+
+@given(packets(), st.data())
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_flipped_bit_behind_the_ip_header_breaks_a_checksum(
+    packet: Stp, more: st.DataObject
+) -> None:
+    octets = bytearray(build(packet))
+    bit = more.draw(st.integers(20 * 8, len(octets) * 8 - 1))
+    octets[bit // 8] ^= 1 << bit % 8
+    try:
+        seen = dissect(bytes(octets))
+    except MalformedPacket:
+        return
+    assert not seen.udp_checksum_ok if packet.protocol == 17 else not seen.checksum_ok
+    # UDP's header is not part of the packet, so that there only UDP's own checksum notices.
+    if packet.protocol == 17 and bit >= 28 * 8:
+        assert not seen.checksum_ok
+
+
+@given(st.binary(max_size=90) | packets().map(build).flatmap(
+    lambda packet: st.integers(0, len(packet)).map(lambda cut: packet[:cut])
+), st.integers(0, 90), octet)  # fmt: skip
+@settings(max_examples=400, derandomize=True, deadline=None)
+def test_any_octets_are_dissected_or_refused(octets: bytes, at: int, value: int) -> None:
+    changed = bytearray(octets)
+    if at < len(changed):
+        changed[at] = value
+    for candidate in (octets, bytes(changed)):
+        try:
+            seen = dissect(candidate)
+        except MalformedPacket:
+            continue
+        assert len(seen.octets) <= len(candidate) - 20
+        assert seen.type in wire.NAMES or seen.fault
+
+
+@given(packets(), st.integers(0, 80))
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_cut_packet_has_a_fault_or_less_data(packet: Stp, size: int) -> None:
+    whole = dissect(build(packet))
+    cut = whole.octets[:size]
+    datagram = build_datagram(packet, cut, rechecked=True)
+    if len(cut) < 12:
+        with pytest.raises(MalformedPacket, match="common header"):
+            dissect(datagram)
+        return
+    seen = dissect(datagram)
+    assert seen.checksum_ok
+    assert seen.octets[:8] == whole.octets[:8] and seen.octets[10:] == cut[10:]
+    if not seen.fault and cut != whole.octets:
+        assert packet.data.startswith(seen.data)
+        assert packet.elements[: len(seen.elements)] == seen.elements
+        assert len(seen.data) < len(packet.data) or len(seen.elements) < len(packet.elements)
+
+
+POLL = Stp("10.0.0.1", "10.0.0.2", 1, 2, wire.POLL, seq=5, n_ps=6, timestamp=7, udp_sport=9)
+BEGIN = Stp("10.0.0.1", "10.0.0.2", 1, 2, wire.BEGIN, n_mr=4, csn=5, options=bytes(4))
+
+
+def refused(template: Stp, change: bytes, at: int) -> str:
+    octets = bytearray(wire.octets_of(template))
+    octets[at : at + len(change)] = change
+    seen = dissect(build_datagram(template, bytes(octets), rechecked=True))
+    assert seen.checksum_ok and not seen.wellformed
+    return seen.fault
+
+
+def test_faults_name_what_is_wrong() -> None:
+    assert refused(POLL, b"x", 20) == "21 octets are too many for POLL, which has 20"
+    assert refused(POLL, b"\x05", 4) == "type 5 is not used"
+    assert "optlen says 24 octets, the packet has 21" in refused(
+        dataclasses.replace(BEGIN, options=b"", data=b"x"), b"\x11", 12
+    )
+    assert "option does not fit" in refused(BEGIN, b"\x09\x00", 20)
+    assert "option does not fit" in refused(BEGIN, b"\x09\x05", 20)
+    assert "option does not fit" in refused(BEGIN, b"\x00\x00\x00\x09", 20)
+    stat = dataclasses.replace(POLL, type=wire.STAT, n_mr=1)
+    assert "whole list element" in refused(stat, b"xyz", 24)
+    bgak = dataclasses.replace(BEGIN, type=wire.BGAK, options=b"")
+    assert refused(bgak, b"xyz", 28) == "3 octets behind the options of BGAK"
+
+
+def test_first_maxsd_of_the_right_length_counts() -> None:
+    options = b"\x01\x03\x05\x01\x04\x02\x00\x00\x01\x04\x05\x78"
+    assert dissect(build(dataclasses.replace(BEGIN, options=options))).max_sd == 512
+
+
+def test_reserved_flags_are_those_not_named_for_the_type() -> None:
+    for kind, named in {
+        wire.BEGIN: 1, wire.BGAK: 2, wire.END: 12, wire.SD: 1, wire.SDP: 1, wire.POLL: 0,
+        wire.STAT: 0, wire.USTAT: 0, wire.ENDAK: 0, wire.BGREJ: 0,
+    }.items():  # fmt: skip
+        packet = dataclasses.replace(POLL, type=kind, flags=15)
+        assert packet.reserved_flags == 15 - named
+    assert dataclasses.replace(POLL, flags=12).flag_names == "A+R"
+
+
+def test_absent_udp_checksum_is_noticed() -> None:
+    octets = bytearray(build(POLL))
+    octets[26:28] = bytes(2)
+    seen = dissect(bytes(octets))
+    assert not seen.udp_checksum_ok and seen.wellformed
+
+
+def test_field_out_of_range_is_refused() -> None:
+    for change in ({"n_ps": 2**24}, {"n_ps": -1}, {"seq": 2**24}, {"flags": 16}, {"type": 5}):
+        with pytest.raises(ValueError, match=r"range|24 bits|not used"):
+            build(dataclasses.replace(POLL, **change))
+    with pytest.raises(ValueError, match="whole words"):
+        build(dataclasses.replace(BEGIN, options=b"\0"))

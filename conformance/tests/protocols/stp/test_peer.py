@@ -1,0 +1,186 @@
+"""The tester's peer against the reference in the simulation: it must do what scripts ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from bentpipe_conformance.engine.encapsulation import IN_UDP
+from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.iut.inprocess import SimulatedLane, stp_lane
+from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
+from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
+from bentpipe_conformance.protocols.stp.peer import NotReached, Peer, withholding
+from bentpipe_conformance.protocols.stp.reception import Reception, cut
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_reference.link.profile import load_profiles
+
+LINK = load_profiles()["geo"]
+
+
+class Bed:
+    def __init__(self) -> None:
+        self.lane: SimulatedLane = stp_lane("stp1", None, LINK, 1)
+        self.peer = Peer(
+            self.lane.port, self.lane.begin(), self.lane.iut_address, rtt=LINK.round_trip_s,
+            seed=1, encapsulation=IN_UDP, opener=self.lane.open,
+        )  # fmt: skip
+
+    def flows(self) -> list[Flow]:
+        self.peer.wait(LINK.round_trip_s)
+        return read_flows(read_trace(self.lane.end(), suite=STP))
+
+
+@pytest.fixture
+def bed() -> Iterator[Bed]:
+    made = Bed()
+    yield made
+    assert made.lane.iut_alive() is None
+
+
+def test_connect_confirms_an_unknown_caller(bed: Bed) -> None:
+    connection = bed.peer.connect("discard")
+    assert connection.opening is not None
+    assert connection.opening.packet.flags & C
+    (flow,) = bed.flows()
+    assert flow.established is not None
+
+
+def test_connect_to_a_port_nobody_serves_is_not_reached(bed: Bed) -> None:
+    with pytest.raises(NotReached, match="refused it, reason 3"):
+        bed.peer.connect(47)
+
+
+def test_echo_returns_what_was_sent_and_releases(bed: Bed) -> None:
+    connection = bed.peer.connect("echo")
+    connection.sds(5, octets=300)
+    connection.release()
+    assert bytes(connection.reception.stream) == b"".join(d for d, _ in connection.sent.values())
+    assert connection.closed
+
+
+def test_sds_lost_by_rule_come_again(bed: Bed) -> None:
+    connection = bed.peer.connect("chargen")
+    connection.receive(30, lose={5: 2, 6: 1})
+    assert (connection.reception.seen[5], connection.reception.seen[6]) == (3, 2)
+    stream = bytes(connection.reception.stream)
+    assert stream == chargen(0, len(stream))
+
+
+def test_stats_withheld_late_and_twice(bed: Bed) -> None:
+    connection = bed.peer.connect("chargen")
+    connection.receive(20, answer=withholding([1]))
+    connection.receive(30, answer=lambda _poll, _before: (0.0, 0.2))
+    (flow,) = bed.flows()
+    answered = [len(poll.answers) for poll in flow.polls_sent]
+    assert answered[1] == 0
+    assert 2 in answered
+    late = [report for report in flow.reports_heard if "below VT(PA)" in report.fault]
+    assert all(report.n_ps is not None for report in late)
+
+
+def test_sds_skipped_are_reported_missing_and_delivered_later(bed: Bed) -> None:
+    connection = bed.peer.connect("discard")
+    connection.sds(8, skip=[2, 3, 6])
+    stat = connection.ask()
+    assert stat.elements == (2, 4, 6, 7, 8)
+    connection.deliver()
+    assert connection.vt_a == 8
+
+
+def test_credit_closed_keeps_the_implementation_from_sending(bed: Bed) -> None:
+    connection = bed.peer.connect("chargen", credit=6)
+    connection.receive(6, credit=None)
+    connection.collect(3.0)
+    assert connection.highest == 6
+
+
+def test_summoned_implementation_calls_and_sends(bed: Bed) -> None:
+    connection = bed.peer.summon("send")
+    connection.confirm()
+    connection.receive(10)
+    (flow,) = bed.flows()
+    assert flow.iut_calls
+    assert flow.established is not None
+
+
+def test_summon_without_an_opener_is_not_reached(bed: Bed) -> None:
+    bed.peer._opener = None
+    with pytest.raises(NotReached, match="cannot make"):
+        bed.peer.summon("send")
+
+
+def test_unanswered_expectation_says_what_was_missing(bed: Bed) -> None:
+    connection = bed.peer.connect("discard")
+    with pytest.raises(NotReached, match=r"0\.5 s passed without END or POLL"):
+        connection.expect((END, POLL), within=0.5)
+
+
+def test_impolite_connection_leaves_an_end_to_the_script(bed: Bed) -> None:
+    connection = bed.peer.connect("discard")
+    connection.polite = False
+    connection.sd(b"", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed), within=20)
+    (flow,) = bed.flows()
+    assert not any(p.stp and p.stp.type == ENDAK for p in flow.packets if not p.outgoing)
+
+
+def test_raw_fields_override_everything(bed: Bed) -> None:
+    connection = bed.peer.connect("discard")
+    packet = connection.compose(SD, tag=1, seq=5, sport=9)
+    assert (packet.tag, packet.seq, packet.sport) == (1, 5, 9)
+    connection.stat(n_r=3, elements=(3, 4), n_mr=7, n_ps=77)
+    (flow,) = bed.flows()
+    assert flow.reports_heard[0].fault
+
+
+def test_finish_aborts_what_is_open_and_marks_the_end(bed: Bed) -> None:
+    bed.peer.connect("discard")
+    bed.peer.finish()
+    (flow,) = bed.flows()
+    assert any(p.stp and p.stp.type == END and p.stp.flags & A for p in flow.packets)
+    other = Bed()
+    other.peer.wait(3.0)
+    other.peer.finish()
+    assert read_trace(other.lane.end(), suite=STP).packets[-1].time == pytest.approx(3.0)
+
+
+def test_tcp_lane_cannot_be_made_to_call() -> None:
+    from bentpipe_conformance.engine.lane import OpenRequest
+    from bentpipe_conformance.iut.inprocess import REFERENCES
+
+    lane = SimulatedLane(REFERENCES["rfc"], LINK)
+    with pytest.raises(LaneError, match="cannot be made to open"):
+        lane.open(OpenRequest("10.78.0.1", 9, 100))
+
+
+def test_lists_of_stats() -> None:
+    got = Reception(vr_mr=100)
+    for number in (0, 3, 4, 7):
+        got.take(number, b"", False)
+    assert got.elements() == (1, 3, 5, 7, 8)
+    got.polled(10)
+    assert got.elements() == (1, 3, 5, 7, 8, 10)
+    got.polled(200)
+    assert got.vr_h == 10
+    assert cut((1, 3, 5, 7, 8, 10), 3) == [(1, 3, 5), (5, 7, 8), (8, 10)]
+    assert cut((1, 3, 5), 3) == [(1, 3, 5)]
+
+
+def test_numbers_wrap() -> None:
+    assert near(2, MODULUS - 3, 4) == 5
+    assert near(MODULUS - 4, MODULUS - 3, 1) == -1
+    assert newer(0, 0xFFFF_FFFF)
+    assert not newer(5, 5)
+    assert not newer(4, 5)
+
+
+def test_unconfirmed_connection_stays_pending_when_the_begin_is_repeated(bed: Bed) -> None:
+    connection = bed.peer.connect("discard", confirm=False)
+    connection.begin()
+    bed.peer.wait(2.0)
+    (flow,) = bed.flows()
+    assert len([p for p in flow.bgaks if p.outgoing]) == 2
+    assert flow.established is None

@@ -1,0 +1,52 @@
+"""The cases of ``suites/stp/test_states.py`` follow the state table, and reach its states."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.encapsulation import IN_UDP
+from bentpipe_conformance.engine.suite import STP
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.iut.inprocess import stp_lane
+from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, STIMULI
+from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.replay import flow as states
+from bentpipe_conformance.protocols.stp.replay.flow import read_flows
+from bentpipe_reference.link.profile import load_profiles
+from bentpipe_spec.document import state_table
+
+ROWS = {(row.state, row.packet, row.when) for row in state_table("stp")}
+
+CASES = {
+    "idle-every-packet": states.IDLE,
+    "calling-every-packet": states.CALLING,
+    "pending-every-packet": states.CALLED,
+    "ready-every-packet": states.OPEN,
+    "releasing-every-packet": states.RELEASING,
+}
+
+
+def test_every_row_has_a_stimulus_or_a_reason() -> None:
+    assert set(STIMULI) | set(OUT_OF_REACH) == ROWS
+    assert not set(STIMULI) & set(OUT_OF_REACH)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case_brings_every_packet_into_its_state(name: str) -> None:
+    link = load_profiles()["geo"]
+    lane = stp_lane("stp1", None, link, 1)
+    peer = Peer(
+        lane.port, lane.begin(), lane.iut_address, rtt=link.round_trip_s, seed=1,
+        encapsulation=IN_UDP, opener=lane.open,
+    )  # fmt: skip
+    load_cases("stp")[f"stp/states/{name}"].script(peer)
+    flows = read_flows(read_trace(lane.end(), suite=STP))
+    reached = {
+        packet.stp.name
+        for flow in flows
+        for packet in flow.packets
+        if packet.stp is not None
+        and not packet.outgoing
+        and flow.state_before[packet.number] == CASES[name]
+    }
+    assert reached == {row.packet for row in state_table("stp")}
