@@ -27,7 +27,7 @@ from bentpipe_conformance.engine.suite import SUITES, suite_named
 from bentpipe_conformance.experiments.statistics import decimals
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
-from bentpipe_reference.link.profile import Direction, load_profiles
+from bentpipe_reference.common.link.profile import Direction, load_profiles
 from bentpipe_spec.document import specification
 from bentpipe_spec.registry import Requirement, load_requirements
 from docutils import nodes

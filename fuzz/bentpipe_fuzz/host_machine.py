@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bentpipe_reference.tcp import EndpointConfig, TcpHost
 from bentpipe_reference.tcp.config import VARIANTS
-from bentpipe_reference.wire import Segment, address_number, emit_packet, parse_packet
-from bentpipe_reference.wire.sequence import MASK
+from bentpipe_reference.tcp.wire import Segment, address_number, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire.sequence import MASK
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 

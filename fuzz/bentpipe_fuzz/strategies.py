@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.wire import Segment, emit_packet
+from bentpipe_reference.tcp.wire import Segment, emit_packet
 from hypothesis import strategies as st
 
 word = st.integers(0, 2**32 - 1)

@@ -29,7 +29,7 @@ from bentpipe_fuzz.stp_campaign.plan import MODES, Mode, draw
 from bentpipe_fuzz.stp_campaign.runs import run
 from bentpipe_fuzz.stp_campaign.shrinking import shrunk
 from bentpipe_fuzz.stp_campaign.violation import Violation
-from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.packets import Sd, Stat, Ustat

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import IUT_ADDRESS, Attachment, KernelLane

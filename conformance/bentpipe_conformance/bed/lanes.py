@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from bentpipe_reference.link.profile import LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.bed import clocks, netem
 from bentpipe_conformance.bed.arp import Resolver

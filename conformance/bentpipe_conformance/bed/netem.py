@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import Netlink, attribute

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed import check, netem, uml
 from bentpipe_conformance.bed import kernel as kernels

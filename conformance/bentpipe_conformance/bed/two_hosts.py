@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.devices import await_running, clear_offloads

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from statistics import median
 
-from bentpipe_reference.wire import Segment, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire import Segment, emit_packet, parse_packet
 
 from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, cpu_seconds
 from bentpipe_conformance.protocols.tcp import codec as wire

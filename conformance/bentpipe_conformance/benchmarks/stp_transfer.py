@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.check import profile_from_json

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from bentpipe_reference.link import load_profiles
+from bentpipe_reference.common.link import load_profiles
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.transfer import stp_transfer as run_stp_transfer
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.transfer import transfer as run_transfer
+from bentpipe_reference.tcp.transfer import transfer as run_transfer
 
 from bentpipe_conformance.benchmarks.model import Figure, Report, below, cpu_seconds, median_of
 

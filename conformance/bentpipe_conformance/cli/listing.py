@@ -49,7 +49,7 @@ def iut_rows() -> list[dict[str, Any]]:
 
 def link_rows() -> list[dict[str, Any]]:
     """Every link profile as ``list links --json`` prints it."""
-    from bentpipe_reference.link.profile import load_profiles
+    from bentpipe_reference.common.link.profile import load_profiles
 
     return [
         {"id": item.id, "title": item.title,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 
-from bentpipe_reference.link.profile import LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.engine.trace import Packet, Trace
 

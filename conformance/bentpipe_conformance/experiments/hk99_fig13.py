@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
-from bentpipe_reference.path import Path
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.transfer import transfer
+from bentpipe_reference.tcp.transfer import transfer
 
 from bentpipe_conformance.experiments import net3
 from bentpipe_conformance.experiments.model import (

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
-from bentpipe_reference.link.virtual import VirtualLink
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.stp.codec import decode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.congestion import Congestion

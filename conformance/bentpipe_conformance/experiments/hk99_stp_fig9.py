@@ -11,11 +11,11 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
-from bentpipe_reference.path import Path
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.path import Path
 
 from bentpipe_conformance.experiments import net3
 from bentpipe_conformance.experiments.model import (

@@ -10,8 +10,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
-from bentpipe_reference.path import Flow, Path
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.encapsulation import PROTOCOL
@@ -19,6 +18,7 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import StpPath
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.path import Flow, Path
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.stream import pattern
 

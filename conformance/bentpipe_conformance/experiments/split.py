@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from bentpipe_reference.link.virtual import VirtualLink
-from bentpipe_reference.path import Delivery, Flow, Path
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
@@ -19,9 +18,10 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import PORT, Station
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.path import Delivery, Flow, Path
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.stream import pattern
-from bentpipe_reference.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Segment
 
 
 class Leg(Protocol):

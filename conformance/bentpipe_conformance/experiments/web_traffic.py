@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 
-from bentpipe_reference.path import Path
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.path import Path
 
 _SHAPE = 1.1
 _MSS = 1460

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from bentpipe_reference.link.profile import LinkProfile
-from bentpipe_reference.link.virtual import VirtualLink
-from bentpipe_reference.sim import Handle, Simulation
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.link.virtual import VirtualLink
+from bentpipe_reference.common.sim import Handle, Simulation
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.host import TcpHost
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bentpipe_reference.link.profile import LinkProfile, load_profiles
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 from bentpipe_conformance.bed import place
 from bentpipe_conformance.bed.check import BedReport

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bentpipe_reference.link.profile import LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.execution import Outcome, RunSettings, run_case

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bentpipe_reference.sim import Simulation
+from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.tcp.endpoint import Endpoint

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.tcp.config import EndpointConfig
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bentpipe_reference.sim import Simulation
+from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.tcp.host import TcpHost
 

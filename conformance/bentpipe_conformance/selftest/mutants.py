@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.mutants import Mutant, load_mutants
+from bentpipe_reference.common.mutation import Mutant, load_mutants
 
 
 def mutants_of(requirement: str) -> tuple[str, ...]:

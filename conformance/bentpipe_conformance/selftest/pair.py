@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bentpipe_reference.link.profile import LinkProfile
-from bentpipe_reference.link.virtual import VirtualLink
-from bentpipe_reference.sim import Handle, Simulation
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.link.virtual import VirtualLink
+from bentpipe_reference.common.sim import Handle, Simulation
 
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.iut.inprocess import Host

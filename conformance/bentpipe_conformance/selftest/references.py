@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bentpipe_reference.link.profile import LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
 from bentpipe_conformance.engine.suite import SNR, STP, Suite

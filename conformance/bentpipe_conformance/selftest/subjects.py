@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import load_checkers

@@ -13,7 +13,7 @@ from bentpipe_conformance.bed.check import datagram, ping
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build, dissect
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 SERVICES = str(Path(bentpipe_conformance.iut.__file__).with_name("services.py"))
 GEO = load_profiles()["geo"]

@@ -25,7 +25,7 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import RTM_DELLINK, Netlink
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 SIOCGIFADDR, SIOCGIFNETMASK = 0x8915, 0x891B
 SERVICES = str(Path(bentpipe_conformance.iut.__file__).with_name("services.py"))

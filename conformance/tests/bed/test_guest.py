@@ -16,7 +16,7 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.place import Place, check_place
 from bentpipe_conformance.bed.uml import Guest, run
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 pytestmark = pytest.mark.bed
 SCENARIO = Path(__file__).with_name("guest_scenario.py")

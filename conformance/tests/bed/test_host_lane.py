@@ -11,14 +11,14 @@ from bentpipe_conformance.bed import check, netem
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 pytestmark = pytest.mark.bed
 OWNER = """
 import sys, time
 from bentpipe_conformance.bed import lanes, netem
 netem.lay_out = lambda *arguments, **options: None
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 code = "import os; print('ready', flush=True); os.read(0, 1); import signal; signal.pause()"
 lane = lanes.KernelLane(load_profiles()["lan"],
                         lanes.Attachment("namespace", ["{python}", "-IS", "-c", code]))

@@ -16,7 +16,7 @@ from bentpipe_conformance.bed.check import (
 )
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import Netlink, attribute
-from bentpipe_reference.link.profile import Direction, load_profiles
+from bentpipe_reference.common.link.profile import Direction, load_profiles
 
 GOOD = BedReport(
     place="uml",

@@ -10,7 +10,7 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.place import Means, Place, choose
 from bentpipe_conformance.bed.progress import Progress
-from bentpipe_reference.link.profile import LinkProfile, load_profiles
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 VIRTUAL = Kernel(Path("/built/linux"), True, "6.1.1")
 PACKAGED = Kernel(Path("/usr/bin/linux.uml"), False, "6.1.0")

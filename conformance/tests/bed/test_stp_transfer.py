@@ -15,7 +15,7 @@ from bentpipe_conformance.benchmarks.stp_transfer import (
     lossy,
     write_random,
 )
-from bentpipe_reference.link.profile import LinkProfile, load_profiles
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 GEO = load_profiles()["geo"]
 LOSS, REORDERED = 0.01, 0.02

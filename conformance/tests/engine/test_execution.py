@@ -11,7 +11,7 @@ from bentpipe_conformance.engine.lane import Captured, LaneError
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
 from bentpipe_conformance.protocols.tcp.peer import NotReached, Peer
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]
 ICS = {"fast_retransmit": True, "newreno": True}

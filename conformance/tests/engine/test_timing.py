@@ -7,7 +7,7 @@ from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 RATE = 1_000_000
 ONE_WAY = Direction(rate_bit_s=RATE, delay_s=0.25, queue_packets=10)

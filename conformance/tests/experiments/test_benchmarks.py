@@ -8,7 +8,7 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.benchmarks import codecs, stp_codecs, suites
 from bentpipe_conformance.benchmarks.__main__ import BENCHMARKS, main
 from bentpipe_conformance.benchmarks.model import at_least, below, median_of
-from bentpipe_reference.wire import parse_packet
+from bentpipe_reference.tcp.wire import parse_packet
 from click.testing import CliRunner
 
 

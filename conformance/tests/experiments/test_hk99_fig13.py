@@ -8,7 +8,7 @@ from bentpipe_conformance.experiments.hk99_fig13 import BEST, ORDER, control, ju
 from bentpipe_conformance.experiments.model import Cell, Judgment
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.sending.variables import Event
-from bentpipe_reference.transfer import transfer
+from bentpipe_reference.tcp.transfer import transfer
 
 SMALL = 300_000
 

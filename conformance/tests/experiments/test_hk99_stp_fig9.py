@@ -19,7 +19,7 @@ from bentpipe_conformance.experiments.hk99_stp_fig9 import (
 )
 from bentpipe_conformance.experiments.model import Cell, Judgment
 from bentpipe_conformance.experiments.split import SplitFlow, StpLeg
-from bentpipe_reference.path import Path
+from bentpipe_reference.tcp.path import Path
 
 SMALL = 400_000
 BOTH = pytest.mark.parametrize("protocol", [TCP, STP])

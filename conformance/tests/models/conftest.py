@@ -9,10 +9,10 @@ from pathlib import Path as File
 import pytest
 from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
-from bentpipe_reference.link.profile import load_profiles
-from bentpipe_reference.path import Delivery, Path
+from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.wire.codec import emit_packet
+from bentpipe_reference.tcp.path import Delivery, Path
+from bentpipe_reference.tcp.wire.codec import emit_packet
 
 Recorder = Callable[..., list[Frame]]
 LIMIT_S = 90.0

@@ -15,7 +15,7 @@ from bentpipe_conformance.models.transfers import read_transfer
 from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.flow import read_flows
 from bentpipe_conformance.run.rejudge import analyze, observed_ics
-from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 
 from .conftest import Recorder, write

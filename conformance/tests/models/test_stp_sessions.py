@@ -14,7 +14,7 @@ from bentpipe_conformance.models.binding import TraceProblem
 from bentpipe_conformance.models.manifest import model_root
 from bentpipe_conformance.models.tool import find_tool
 from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
-from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.packets import Flags, Packet

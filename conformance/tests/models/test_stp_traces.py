@@ -13,7 +13,7 @@ from bentpipe_conformance.models.binding import TraceProblem
 from bentpipe_conformance.models.manifest import model_root
 from bentpipe_conformance.models.tool import find_tool
 from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.recording import main, record

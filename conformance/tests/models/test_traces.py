@@ -12,9 +12,9 @@ from bentpipe_conformance.models.manifest import model_root
 from bentpipe_conformance.models.rejection import Module
 from bentpipe_conformance.models.tool import cache_directory, find_jar, find_java, read_pin
 from bentpipe_conformance.models.traces import BINDINGS, Trace, read_trace, validate
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
-from bentpipe_reference.tracing import record
+from bentpipe_reference.tcp.tracing import record
 
 BEGIN: dict[str, Any] = {"event": "begin", "profile": "hk99"}
 

@@ -7,7 +7,7 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.suite import SUITES, Suite, suite_of
 from bentpipe_conformance.iut.proforma import load_proforma
-from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_spec.registry import load_requirements
 
 COMPLETE = ("snr", "stp")

@@ -7,7 +7,7 @@ from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.engine.suite import SNR, STP
 from bentpipe_conformance.selftest import chance, innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
-from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.common.mutation import load_mutants
 from click.testing import CliRunner
 
 SEEDS = (10, 14, 17)

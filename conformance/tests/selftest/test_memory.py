@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
 from bentpipe_conformance.selftest.memory import RememberingJudge
 from bentpipe_conformance.selftest.references import SNR_ICS as REFERENCE_ICS
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 CASE = load_cases()["snr/fast-retransmit/established-third-duplicate-acknowledgment"]
 LINK = load_profiles()["geo"]

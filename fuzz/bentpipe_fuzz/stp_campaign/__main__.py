@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from bentpipe_reference.mutants import load_mutants
+from bentpipe_reference.common.mutation import load_mutants
 
 from bentpipe_fuzz.stp_campaign import campaign as campaigns
 from bentpipe_fuzz.stp_campaign.black_box import BlackBoxError, Target, attack

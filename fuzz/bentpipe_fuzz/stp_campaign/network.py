@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from bentpipe_reference.sim import Alarm, Simulation
+from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.stp.codec import decode
 from bentpipe_reference.stp.config import CONFIRMATION_S, StpConfig
 from bentpipe_reference.stp.connection import Connection

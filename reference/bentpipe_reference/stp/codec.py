@@ -18,6 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
 from bentpipe_reference.stp.errors import MalformedPacket
 from bentpipe_reference.stp.options import decode_options, encode_options
 from bentpipe_reference.stp.packets import (
@@ -34,7 +35,6 @@ from bentpipe_reference.stp.packets import (
     Type,
     Ustat,
 )
-from bentpipe_reference.wire.checksum import checksum_field, ones_complement_residue
 
 __all__ = ["MalformedPacket", "decode", "encode"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
 from bentpipe_reference.stp.errors import MalformedPacket
-from bentpipe_reference.wire.checksum import checksum_field, ones_complement_residue
 
 UDP = 17
 PROTOCOL = 253

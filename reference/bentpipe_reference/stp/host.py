@@ -12,7 +12,7 @@ from bentpipe_reference.stp.encapsulation import UDP, Datagram, emit_datagram, p
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
 from bentpipe_reference.stp.services import NAMED, SERVICES, Service
-from bentpipe_reference.wire.segment import address_number
+from bentpipe_reference.tcp.wire.segment import address_number
 
 
 class StpHost:

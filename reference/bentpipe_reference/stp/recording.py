@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 
-from bentpipe_reference.link.profile import LinkProfile, load_profiles
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 from bentpipe_reference.stp.config import EARLY_CREDIT, MOST_CREDIT, StpConfig
 from bentpipe_reference.stp.tracing import StpTrace
 from bentpipe_reference.stp.transfer import stp_transfer

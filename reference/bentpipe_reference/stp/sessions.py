@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from bentpipe_reference.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection

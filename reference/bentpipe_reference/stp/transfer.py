@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from bentpipe_reference.link.profile import LinkProfile
-from bentpipe_reference.link.virtual import LinkCounters, VirtualLink
-from bentpipe_reference.sim import Alarm, Simulation
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.link.virtual import LinkCounters, VirtualLink
+from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bentpipe_reference.tcp.endpoint import Endpoint
     from bentpipe_reference.tcp.receiver import Receiver
     from bentpipe_reference.tcp.sender import Sender
-    from bentpipe_reference.wire.segment import Segment
+    from bentpipe_reference.tcp.wire.segment import Segment
 
 Variant = Literal["reno", "newreno", "sack-reno", "sack-newreno-hk99", "sack-newreno-rfc"]
 VARIANTS: tuple[Variant, ...] = (

@@ -11,8 +11,8 @@ from bentpipe_reference.tcp.recovery import SENDERS
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Event, EventSink
 from bentpipe_reference.tcp.states import SENDS_DATA, TRANSITIONS, Happening, State
-from bentpipe_reference.wire.segment import Flags, Segment
-from bentpipe_reference.wire.sequence import MASK
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire.sequence import MASK
 
 _ACK, _SYN, _FIN, _RST, _PSH = (
     int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST, Flags.PSH)

@@ -9,8 +9,8 @@ from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.states import RECEIVES_DATA, Happening, State
 from bentpipe_reference.tcp.stream import Source, WriteBuffer
-from bentpipe_reference.wire.segment import Flags, Segment
-from bentpipe_reference.wire.sequence import MASK, unwrap
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
 _ACK, _SYN, _FIN, _RST = (int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST))
 

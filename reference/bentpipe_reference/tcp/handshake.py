@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.rto import RttEstimator
-from bentpipe_reference.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Segment
 
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.reassembly import Reassembly
-from bentpipe_reference.wire.sequence import before
+from bentpipe_reference.tcp.wire.sequence import before
 
 PAWS_LIFETIME = 24 * 24 * 3600.0
 """Seconds after which TS.Recent is no longer trusted (RFC 7323 section 5.5)."""

@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, n
 from bentpipe_conformance.protocols.stp.peer import NotReached, Peer, withholding
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]
 

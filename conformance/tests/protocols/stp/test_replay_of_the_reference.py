@@ -14,7 +14,7 @@ from bentpipe_conformance.iut.inprocess import stp_lane
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.peer import Connection, NotReached, Peer
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]
 

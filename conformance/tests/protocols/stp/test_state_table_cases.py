@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, S
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.replay import flow as states
 from bentpipe_conformance.protocols.stp.replay.flow import read_flows
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_spec.document import state_table
 
 ROWS = {(row.state, row.packet, row.when) for row in state_table("stp")}

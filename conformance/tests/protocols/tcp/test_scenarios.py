@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.codec import MODULUS, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.scenarios import AFTER_RTTS, SEGMENT, replay
 from bentpipe_conformance.run.certify import select_cases
 from bentpipe_conformance.selftest.references import reference_of
-from bentpipe_reference.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_spec.scenario import Event, Expiry, Scenario, load_scenarios
 
 LINK = load_profiles()["geo"]

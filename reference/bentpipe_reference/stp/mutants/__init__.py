@@ -1,0 +1,1 @@
+"""Mutants of the STP reference, a module per group of requirements."""

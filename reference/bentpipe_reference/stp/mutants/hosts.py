@@ -1,0 +1,91 @@
+"""How mutants of the STP reference are made: parts replaced, or octets changed on their way.
+
+``with_parts`` replaces classes named in :class:`StpConfig`. ``with_host`` replaces the whole host,
+for defects of the codec: a :class:`MeddlingHost` sees every packet as octets, coming and going.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
+from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.stp.codec import MalformedPacket
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.encapsulation import UDP, emit_datagram, parse_datagram
+from bentpipe_reference.stp.host import StpHost
+
+Configure = Callable[[Any], Any]
+
+MUTANTS: tuple[Mutant, ...] = ()
+"""None here: this module only helps the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostConfig(StpConfig):
+    """A configuration that also chooses the host.
+
+    Attributes:
+        host_class: what the simulation makes in the place of :class:`StpHost`.
+    """
+
+    host_class: type[StpHost] = StpHost
+
+
+def with_parts(**parts: Any) -> Configure:
+    """The ``configure`` of a mutant with other settings, ``receiver_class`` for example."""
+    return lambda config: replace(config, **parts)
+
+
+def with_host(host_class: type[StpHost]) -> Configure:
+    """The ``configure`` of a mutant with another host."""
+
+    def configure(config: StpConfig) -> HostConfig:
+        kept = {field.name: getattr(config, field.name) for field in fields(config)}
+        return HostConfig(**kept, host_class=host_class)
+
+    return configure
+
+
+class MeddlingHost(StpHost):
+    """Changes packets between the endpoint and the wire; in UDP, where no pseudo-header is."""
+
+    def leaving(self, octets: bytes) -> bytes:
+        """A packet of the endpoint as it goes on the wire."""
+        return octets
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        """A packet from the wire as the endpoint gets it; None when it does not."""
+        return octets
+
+    def _emit(self, peer: Any, octets: bytes) -> bytes:
+        return super()._emit(peer, self.leaving(octets))
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take one IPv4 packet at ``now`` seconds."""
+        try:
+            datagram = parse_datagram(packet)
+        except MalformedPacket:
+            return
+        payload = self.arriving(datagram.payload) if datagram.protocol == UDP else None
+        if payload is not None:
+            super().receive(emit_datagram(replace(datagram, payload=payload)), now)
+
+
+def type_of(octets: bytes) -> int:
+    """A packet's type."""
+    return octets[4] & 15
+
+
+def rechecked(octets: bytes) -> bytes:
+    """A packet with the right checksum for what it holds."""
+    blank = octets[:8] + b"\0\0" + octets[10:]
+    field = checksum_field(ones_complement_residue(blank))
+    return octets[:8] + field.to_bytes(2, "big") + octets[10:]
+
+
+def changed(octets: bytes, at: int, value: int) -> bytes:
+    """A packet with one octet replaced and the right checksum."""
+    return rechecked(octets[:at] + bytes((value,)) + octets[at + 1 :])

@@ -1,0 +1,1 @@
+"""Mutants of the TCP reference, a module per group of requirements."""

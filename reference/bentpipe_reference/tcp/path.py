@@ -1,0 +1,185 @@
+"""Connections over one satellite link, in virtual time: both directions and who uses them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.link.virtual import VirtualLink
+from bentpipe_reference.common.sim import Alarm, Simulation
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
+from bentpipe_reference.tcp.sending.variables import EventSink
+from bentpipe_reference.tcp.states import State
+from bentpipe_reference.tcp.stream import PatternSource, pattern
+from bentpipe_reference.tcp.wire.segment import Flags, Segment, address_number
+
+_SENDER_ADDRESS = address_number("10.77.0.2")
+_RECEIVER_ADDRESS = address_number("10.78.0.2")
+_DISCARD_PORT = 9
+_FIRST_PORT = 40000
+
+Delivery = Callable[[], None]
+"""What the links of a path carry: a packet's arrival, as a call at the far end."""
+
+
+class EndpointDriver:
+    """Runs one endpoint on a simulation: timers, and segments onto a link."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        endpoint: Endpoint,
+        send: Callable[[Segment, int], None],
+        serve: Callable[[Endpoint, float], None],
+    ) -> None:
+        self.endpoint = endpoint
+        self._simulation = simulation
+        self._send = send
+        self._serve = serve
+        self._alarm = Alarm(simulation, self._wake)
+
+    def receive(self, segment: Segment) -> None:
+        """A segment arrived."""
+        self.endpoint.receive(segment, self._simulation.now)
+        self.settle()
+
+    def settle(self) -> None:
+        """Serve the application, send what is due and set the alarm."""
+        now = self._simulation.now
+        endpoint = self.endpoint
+        self._serve(endpoint, now)
+        for segment in endpoint.transmit(now):
+            self._send(segment, segment.packet_octets)
+        self._alarm.set(endpoint.next_deadline())
+
+    def _wake(self) -> None:
+        self.endpoint.advance(self._simulation.now)
+        self.settle()
+
+
+class Flow:
+    """A stream of the test pattern from one end of a path to the other, then FINs.
+
+    Attributes:
+        sending: the endpoint that sends the stream.
+        receiving: the endpoint that reads it.
+        read: octets the receiving application has read.
+        intact: whether each of them was right.
+        finished: when the last octet was read, None before that.
+    """
+
+    def __init__(self, path: Path, sending: Endpoint, receiving: Endpoint, octets: int) -> None:
+        self.sending = sending
+        self.receiving = receiving
+        self.read = 0
+        self.intact = True
+        self.finished: float | None = None
+        self._octets = octets
+        self._simulation = path.simulation
+        self._forward = path.forward
+        self._return = path.return_
+        self._sender = EndpointDriver(path.simulation, sending, self._send, self._feed)
+        self._receiver = EndpointDriver(path.simulation, receiving, self._answer, self._drain)
+
+    @property
+    def failure(self) -> str | None:
+        """Why the connection ended before the stream was through, None while it has not."""
+        return self.sending.failure or self.receiving.failure
+
+    def start(self) -> None:
+        """Open the connection."""
+        self.sending.open(self._simulation.now)
+        self._sender.settle()
+
+    def _send(self, segment: Segment, octets: int) -> None:
+        self._forward.send(partial(self._arrive, segment), octets)
+
+    def _answer(self, segment: Segment, octets: int) -> None:
+        self._return.send(partial(self._sender.receive, segment), octets)
+
+    def _arrive(self, segment: Segment) -> None:
+        receiving = self.receiving
+        first = receiving.state is State.CLOSED and receiving.receiver is None
+        if first and segment.flags & Flags.SYN:
+            receiving.accept(segment, self._simulation.now)
+            self._receiver.settle()
+        else:
+            self._receiver.receive(segment)
+
+    def _feed(self, endpoint: Endpoint, now: float) -> None:
+        if endpoint.sender.source is None and endpoint.state is State.ESTABLISHED:
+            endpoint.attach(PatternSource(self._octets), now)
+            endpoint.close(now)
+
+    def _drain(self, endpoint: Endpoint, now: float) -> None:
+        data = endpoint.read()
+        if data:
+            self.intact = self.intact and data == pattern(self.read, len(data))
+            self.read += len(data)
+        if self.read >= self._octets and self.finished is None:
+            self.finished = now
+        if endpoint.peer_has_closed:
+            endpoint.close(now)
+
+
+class Path:
+    """The two directions of a link, shared by every flow started on it.
+
+    Args:
+        profile: the link; flows send in its forward direction.
+        seed: seed of the links' faults and of the flows' initial sequence numbers.
+        simulation: a clock shared with other paths; one of its own when omitted.
+
+    Attributes:
+        simulation: the clock and event queue.
+        forward: the direction of the data.
+        return_: the direction of the acknowledgments.
+    """
+
+    def __init__(
+        self, profile: LinkProfile, seed: int = 0, *, simulation: Simulation | None = None
+    ) -> None:
+        self.simulation = simulation or Simulation()
+        self._numbers = random.Random(seed)
+        self.forward: VirtualLink[Delivery] = VirtualLink(
+            self.simulation, profile.forward, _deliver, self._numbers.getrandbits(32)
+        )
+        self.return_: VirtualLink[Delivery] = VirtualLink(
+            self.simulation, profile.return_, _deliver, self._numbers.getrandbits(32)
+        )
+        self._next_port = _FIRST_PORT
+
+    def flow(
+        self,
+        octets: int,
+        config: EndpointConfig,
+        receiver_config: EndpointConfig | None = None,
+        *,
+        on_event: EventSink | None = None,
+    ) -> Flow:
+        """A flow of ``octets``, to be started.
+
+        Args:
+            octets: length of the stream.
+            config: settings of the sending endpoint.
+            receiver_config: settings of the receiving endpoint, ``config`` when omitted.
+            on_event: called with the sender's protocol events.
+        """
+        answering = receiver_config or config
+        port, self._next_port = self._next_port, self._next_port + 1
+        ends = Addresses(_SENDER_ADDRESS, port, _RECEIVER_ADDRESS, _DISCARD_PORT)
+        other = Addresses(_RECEIVER_ADDRESS, _DISCARD_PORT, _SENDER_ADDRESS, port)
+        sending = (config.endpoint_class or Endpoint)(
+            config, ends, self._numbers.getrandbits(32), on_event=on_event
+        )
+        receiving = (answering.endpoint_class or Endpoint)(
+            answering, other, self._numbers.getrandbits(32)
+        )
+        return Flow(self, sending, receiving, octets)
+
+
+def _deliver(arrival: Delivery) -> None:
+    arrival()

@@ -1,0 +1,146 @@
+"""A bulk transfer between two endpoints over a link profile, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.link.virtual import LinkCounters
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.path import Flow, Path
+from bentpipe_reference.tcp.sending.variables import Event, EventSink, SenderCounters
+
+CrossTraffic = Callable[[Path], None]
+"""Called once before a transfer starts; plans flows of its own on the same path."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """One data segment leaving the sender, or one acknowledgment arriving there.
+
+    Attributes:
+        time: seconds since the start.
+        kind: ``send``, ``retransmit`` or ``ack``.
+        offset: stream offset: of the segment's first octet, or the one acknowledged up to.
+        octets: data octets of the segment, newly acknowledged ones of an acknowledgment.
+    """
+
+    time: float
+    kind: str
+    offset: int
+    octets: int
+
+
+@dataclass(slots=True)
+class TransferResult:
+    """What a transfer came to.
+
+    Attributes:
+        octets: octets the receiving application read.
+        intact: whether each of them was right and none missing.
+        seconds: from the SYN to the last octet read.
+        sender: the sender's totals.
+        forward: counters of the link that carried the data.
+        return_: counters of the link that carried the acknowledgments.
+        failure: why the transfer did not complete, None when it did.
+        trace: the time-sequence trace, empty unless asked for.
+    """
+
+    octets: int
+    intact: bool
+    seconds: float
+    sender: SenderCounters
+    forward: LinkCounters
+    return_: LinkCounters
+    failure: str | None = None
+    trace: list[TracePoint] = field(default_factory=list)
+
+    @property
+    def throughput_bit_s(self) -> float:
+        """Application-level throughput, bits per second."""
+        return 8 * self.octets / self.seconds if self.seconds else 0.0
+
+
+def transfer(
+    profile: LinkProfile,
+    config: EndpointConfig,
+    octets: int,
+    *,
+    seed: int = 0,
+    receiver_config: EndpointConfig | None = None,
+    drops: Iterable[int] = (),
+    return_drops: Iterable[int] = (),
+    limit_s: float = 3600.0,
+    trace: bool = False,
+    on_event: EventSink | None = None,
+    cross_traffic: CrossTraffic | None = None,
+) -> TransferResult:
+    """Send ``octets`` of the test pattern through ``profile`` and close.
+
+    Args:
+        profile: the link; data travels in its forward direction.
+        config: settings of the sending endpoint.
+        octets: length of the stream.
+        seed: seed of the links' faults and the initial sequence numbers.
+        receiver_config: settings of the receiving endpoint, ``config`` when omitted.
+        drops: numbers of the forward packets to drop, the SYN being 1.
+        return_drops: the same for the return direction, the SYN-ACK being 1.
+        limit_s: virtual seconds after which the transfer is given up.
+        trace: collect the time-sequence trace.
+        on_event: called with the sender's protocol events.
+        cross_traffic: other users of the same link.
+    """
+    path = Path(profile, seed)
+    path.forward.drops.update(drops)
+    path.return_.drops.update(return_drops)
+    recorder = _Recorder(on_event) if trace else None
+    flow = path.flow(octets, config, receiver_config, on_event=recorder or on_event)
+    if cross_traffic is not None:
+        cross_traffic(path)
+    flow.start()
+    _run(path, flow, limit_s)
+    failure = None
+    if flow.finished is None:
+        failure = flow.failure or f"not finished within {limit_s:g} s"
+    return TransferResult(
+        octets=flow.read,
+        intact=flow.intact and flow.read == octets,
+        seconds=path.simulation.now if flow.finished is None else flow.finished,
+        sender=flow.sending.sender.counters,
+        forward=path.forward.counters,
+        return_=path.return_.counters,
+        failure=failure,
+        trace=recorder.points if recorder else [],
+    )
+
+
+def _run(path: Path, flow: Flow, limit_s: float) -> None:
+    """Run until the stream is through, the sender gives up or the limit is reached."""
+    simulation = path.simulation
+    while flow.finished is None and flow.sending.failure is None:
+        following = simulation.next_time()
+        if following is None or following > limit_s:
+            return
+        simulation.step()
+
+
+class _Recorder:
+    """Turns the sender's events into the trace, and passes them on."""
+
+    def __init__(self, following: EventSink | None) -> None:
+        self.points: list[TracePoint] = []
+        self._following = following
+
+    def __call__(self, event: Event) -> None:
+        values = event.values
+        if event.name in ("send", "retransmit"):
+            place, octets = values["seq"], values["octets"]
+        elif event.name == "ack":
+            place, octets = values["ack"], values["acked"]
+        else:
+            place = octets = None
+        if isinstance(place, int) and isinstance(octets, int):
+            self.points.append(TracePoint(event.time, event.name, place - 1, octets))
+        if self._following is not None:
+            self._following(event)

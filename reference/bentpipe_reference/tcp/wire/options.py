@@ -1,0 +1,125 @@
+"""The TCP option list (RFC 9293, 2018 and 7323)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from bentpipe_reference.tcp.wire.segment import Segment
+
+MAXIMUM_OCTETS = 40
+
+END, NOP, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
+
+_TIMESTAMPS = struct.Struct("!BBII")
+_PAIR = struct.Struct("!II")
+_ALIGNED_TIMESTAMPS = struct.Struct("!BBBBII")
+
+
+class OptionListError(ValueError):
+    """The octets are no option list, or the list does not fit the header."""
+
+
+@dataclass(slots=True)
+class Options:
+    """The option fields of :class:`~bentpipe_reference.tcp.wire.segment.Segment`."""
+
+    mss: int | None = None
+    window_scale: int | None = None
+    sack_permitted: bool = False
+    sack_blocks: tuple[tuple[int, int], ...] = ()
+    timestamps: tuple[int, int] | None = None
+    unknown: tuple[tuple[int, bytes], ...] = ()
+
+
+def parse_options(raw: bytes) -> Options:
+    """Read an option list up to its end or its End-of-List option.
+
+    The first well-formed occurrence of a kind fills its field; whatever else appears is kept
+    in ``unknown``, in order.
+
+    Raises:
+        OptionListError: a length octet is missing, below 2, or points beyond the list.
+    """
+    options = Options()
+    unknown: list[tuple[int, bytes]] = []
+    at, end = 0, len(raw)
+    while at < end:
+        kind = raw[at]
+        if kind == END:
+            break
+        if kind == NOP:
+            at += 1
+            continue
+        length = raw[at + 1] if at + 1 < end else 0
+        if length < 2 or at + length > end:
+            raise OptionListError(f"TCP option kind {kind} has the impossible length {length}")
+        data = raw[at + 2 : at + length]
+        if not _take(options, kind, data):
+            unknown.append((kind, data))
+        at += length
+    options.unknown = tuple(unknown)
+    return options
+
+
+def _take(options: Options, kind: int, data: bytes) -> bool:
+    """Fill the field of ``kind``; False when it is filled already or the option is unusual."""
+    length = len(data)
+    if kind == TIMESTAMPS and length == 8 and options.timestamps is None:
+        options.timestamps = _PAIR.unpack(data)
+    elif kind == SACK and length and length % 8 == 0 and not options.sack_blocks:
+        options.sack_blocks = tuple(_PAIR.iter_unpack(data))
+    elif kind == MSS and length == 2 and options.mss is None:
+        options.mss = int.from_bytes(data, "big")
+    elif kind == WINDOW_SCALE and length == 1 and options.window_scale is None:
+        options.window_scale = data[0]
+    elif kind == SACK_PERMITTED and length == 0 and not options.sack_permitted:
+        options.sack_permitted = True
+    else:
+        return False
+    return True
+
+
+def emit_options(segment: Segment) -> bytes:
+    """The option list of ``segment``, padded to a multiple of four octets.
+
+    Options start on four-octet boundaries where that still fits the header.
+
+    Raises:
+        OptionListError: the options need more than 40 octets.
+    """
+    if segment.timestamps is not None and not (
+        segment.sack_blocks
+        or segment.mss is not None
+        or segment.window_scale is not None
+        or segment.sack_permitted
+        or segment.unknown
+    ):
+        return _ALIGNED_TIMESTAMPS.pack(NOP, NOP, TIMESTAMPS, 10, *segment.timestamps)
+    parts = _encoded(segment)
+    aligned = b"".join(b"\x01" * (-len(part) % 4) + part for part in parts)
+    if len(aligned) <= MAXIMUM_OCTETS:
+        return aligned
+    packed = b"".join(parts)
+    if len(packed) > MAXIMUM_OCTETS:
+        raise OptionListError(
+            f"TCP options of {len(packed)} octets do not fit the {MAXIMUM_OCTETS} of the header"
+        )
+    return packed + b"\x00" * (-len(packed) % 4)
+
+
+def _encoded(segment: Segment) -> list[bytes]:
+    parts: list[bytes] = []
+    if segment.mss is not None:
+        parts.append(bytes((MSS, 4)) + segment.mss.to_bytes(2, "big"))
+    if segment.sack_permitted:
+        parts.append(bytes((SACK_PERMITTED, 2)))
+    if segment.timestamps is not None:
+        parts.append(_TIMESTAMPS.pack(TIMESTAMPS, 10, *segment.timestamps))
+    if segment.window_scale is not None:
+        parts.append(bytes((WINDOW_SCALE, 3, segment.window_scale)))
+    if segment.sack_blocks:
+        blocks = b"".join(_PAIR.pack(*block) for block in segment.sack_blocks)
+        parts.append(bytes((SACK, 2 + len(blocks))) + blocks)
+    parts.extend(bytes((kind, 2 + len(data))) + data for kind, data in segment.unknown)
+    return parts
