@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+from bentpipe_experiments.model import Cells, Experiment
+from bentpipe_experiments.registry import EXPERIMENTS
+from bentpipe_experiments.statistics import decimals
+from bentpipe_experiments.store import Store, StoreError, remove
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.experiments.model import Cells, Experiment
-from bentpipe_conformance.experiments.registry import EXPERIMENTS
-from bentpipe_conformance.experiments.statistics import decimals
-from bentpipe_conformance.experiments.store import Store, StoreError, remove
 
 _STATUS = {True: PASSED, False: FAILED, None: OPEN}
 _WORDS = {
@@ -67,7 +67,7 @@ def experiment(
     Every run is stored as it ends; the same command goes on after an interruption. Leaves
     results.json and the figure as SVG and PNG in --out.
     """
-    from bentpipe_conformance.experiments.reporting import outcome, write
+    from bentpipe_experiments.reporting import outcome, write
 
     chosen = EXPERIMENTS[name]
     count = runs or chosen.runs
@@ -107,7 +107,7 @@ def _measure(
     jobs: int,
     console: Console,
 ) -> None:
-    from bentpipe_conformance.experiments.running import missing, run_missing
+    from bentpipe_experiments.runs import missing, run_missing
 
     todo = missing(chosen, store, points, runs)
     total = runs * len(points) * len(chosen.series)

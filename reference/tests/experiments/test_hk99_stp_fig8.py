@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bentpipe_conformance.experiments import hk99_stp_fig8
-from bentpipe_conformance.experiments.hk99_stp_fig8 import (
+from bentpipe_experiments import hk99_stp_fig8
+from bentpipe_experiments.hk99_stp_fig8 import (
     compared,
     exchange,
     judge,
@@ -14,7 +14,7 @@ from bentpipe_conformance.experiments.hk99_stp_fig8 import (
     suppressed,
     transmissions,
 )
-from bentpipe_conformance.experiments.model import Cell
+from bentpipe_experiments.model import Cell
 
 TOLD = [
     "SD 0", "SD 1", "SD 2", "SD 3", "SD 4",

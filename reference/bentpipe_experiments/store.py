@@ -11,9 +11,9 @@ from typing import Any
 
 import bentpipe_reference
 
-import bentpipe_conformance.experiments
-from bentpipe_conformance.experiments.model import Cell, Cells, Experiment, Measurement
-from bentpipe_conformance.experiments.statistics import mean
+import bentpipe_experiments
+from bentpipe_experiments.model import Cell, Cells, Experiment, Measurement
+from bentpipe_experiments.statistics import mean
 
 RUNS = "runs.jsonl"
 
@@ -128,7 +128,7 @@ def remove(directory: Path) -> None:
 def code_digest() -> str:
     """Identifies the code that measures: the reference without its mutants, and the experiments."""
     digest = hashlib.sha256()
-    for package in (bentpipe_reference, bentpipe_conformance.experiments):
+    for package in (bentpipe_reference, bentpipe_experiments):
         for root in package.__path__:
             for path in sorted(Path(root).rglob("*.py")):
                 name = path.relative_to(root)

@@ -17,8 +17,8 @@ from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.path import Path
 
-from bentpipe_conformance.experiments import net3
-from bentpipe_conformance.experiments.model import (
+from bentpipe_experiments import net3
+from bentpipe_experiments.model import (
     Cell,
     Cells,
     Experiment,
@@ -27,9 +27,9 @@ from bentpipe_conformance.experiments.model import (
     Panel,
     Series,
 )
-from bentpipe_conformance.experiments.split import MakeLeg, SplitFlow, stp_leg, tcp_leg
-from bentpipe_conformance.experiments.statistics import clearly_below, ratio
-from bentpipe_conformance.experiments.web_traffic import WebTraffic
+from bentpipe_experiments.split import MakeLeg, SplitFlow, stp_leg, tcp_leg
+from bentpipe_experiments.statistics import clearly_below, ratio
+from bentpipe_experiments.web_traffic import WebTraffic
 
 RATE_KB_S = 1300.0
 OCTETS = 10 * 1024 * 1024

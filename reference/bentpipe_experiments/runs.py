@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from bentpipe_conformance.experiments.model import Experiment, Measurement
-from bentpipe_conformance.experiments.registry import EXPERIMENTS
-from bentpipe_conformance.experiments.store import Run, Store
 from bentpipe_conformance.run.pool import follow_parent
+
+from bentpipe_experiments.model import Experiment, Measurement
+from bentpipe_experiments.registry import EXPERIMENTS
+from bentpipe_experiments.store import Run, Store
 
 
 def missing(experiment: Experiment, store: Store, points: Sequence[float], runs: int) -> list[Run]:

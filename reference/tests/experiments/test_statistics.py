@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from bentpipe_conformance.experiments.statistics import (
+from bentpipe_experiments.statistics import (
     clearly_below,
     half_width,
     ratio,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
-from bentpipe_conformance.experiments import registry
-from bentpipe_conformance.experiments.ladder import Ladder, Rung
-from bentpipe_conformance.experiments.model import (
+from bentpipe_experiments import registry
+from bentpipe_experiments.ladder import Ladder, Rung
+from bentpipe_experiments.model import (
     Cells,
     Experiment,
     Judgment,
@@ -20,8 +20,8 @@ from bentpipe_conformance.experiments.model import (
     Panel,
     Series,
 )
-from bentpipe_conformance.experiments.running import missing, run_missing, run_seed
-from bentpipe_conformance.experiments.store import RUNS, Run, Store, StoreError, remove
+from bentpipe_experiments.runs import missing, run_missing, run_seed
+from bentpipe_experiments.store import RUNS, Run, Store, StoreError, remove
 from click.testing import CliRunner, Result
 
 NAME = "hk99-fig13"

@@ -26,8 +26,8 @@ from bentpipe_reference.stp.transfer import Station, StpPath
 from bentpipe_reference.tcp.stream import pattern
 from bentpipe_spec.document import specification
 
-from bentpipe_conformance.experiments.ladder import Ladder, Rung
-from bentpipe_conformance.experiments.model import (
+from bentpipe_experiments.ladder import Ladder, Rung
+from bentpipe_experiments.model import (
     Cells,
     Experiment,
     Judgment,

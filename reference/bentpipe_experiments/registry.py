@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.experiments import (
+from bentpipe_experiments import (
     hk99_fig13,
     hk99_stp_fig8,
     hk99_stp_fig9,
     hk99_stp_table2,
 )
-from bentpipe_conformance.experiments.model import Experiment
+from bentpipe_experiments.model import Experiment
 
 MODULES = (hk99_fig13, hk99_stp_fig8, hk99_stp_fig9, hk99_stp_table2)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.experiments.ladder import Ladder
-from bentpipe_conformance.experiments.statistics import half_width, mean
+from bentpipe_experiments.ladder import Ladder
+from bentpipe_experiments.statistics import half_width, mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bentpipe_conformance.experiments.ladder import Ladder, Rung
-from bentpipe_conformance.experiments.model import Cells, Experiment
+from bentpipe_experiments.ladder import Ladder, Rung
+from bentpipe_experiments.model import Cells, Experiment
 
 STYLES = (("#0072b2", "o"), ("#009e73", "s"), ("#e69f00", "^"), ("#d55e00", "v"))
 """Colours that stay apart for colour-blind eyes, and a marker each."""

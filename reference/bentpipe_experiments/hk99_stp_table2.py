@@ -22,8 +22,8 @@ from bentpipe_reference.tcp.path import Flow, Path
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.stream import pattern
 
-from bentpipe_conformance.experiments import net3
-from bentpipe_conformance.experiments.model import (
+from bentpipe_experiments import net3
+from bentpipe_experiments.model import (
     Cells,
     Experiment,
     Judgment,
@@ -31,8 +31,8 @@ from bentpipe_conformance.experiments.model import (
     Panel,
     Series,
 )
-from bentpipe_conformance.experiments.statistics import half_width, mean
-from bentpipe_conformance.experiments.web_traffic import reply_octets
+from bentpipe_experiments.statistics import half_width, mean
+from bentpipe_experiments.web_traffic import reply_octets
 
 RATE = 1_300_000
 REQUEST, SHORT_REQUEST = 500, 300

@@ -14,16 +14,16 @@ from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.transfer import transfer
 
-from bentpipe_conformance.experiments import net3
-from bentpipe_conformance.experiments.model import (
+from bentpipe_experiments import net3
+from bentpipe_experiments.model import (
     Cells,
     Experiment,
     Judgment,
     Measurement,
     Series,
 )
-from bentpipe_conformance.experiments.statistics import clearly_below, ratio
-from bentpipe_conformance.experiments.web_traffic import WebTraffic
+from bentpipe_experiments.statistics import clearly_below, ratio
+from bentpipe_experiments.web_traffic import WebTraffic
 
 RATE = 1_300_000
 OCTETS = 10 * 1024 * 1024

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from bentpipe_conformance.experiments import hk99_stp_fig9
-from bentpipe_conformance.experiments.hk99_stp_fig9 import (
+from bentpipe_experiments import hk99_stp_fig9
+from bentpipe_experiments.hk99_stp_fig9 import (
     BUFFER,
     REVERSE,
     STP,
@@ -17,8 +17,8 @@ from bentpipe_conformance.experiments.hk99_stp_fig9 import (
     tcp_config,
     wide_area,
 )
-from bentpipe_conformance.experiments.model import Cell, Judgment
-from bentpipe_conformance.experiments.split import SplitFlow, StpLeg
+from bentpipe_experiments.model import Cell, Judgment
+from bentpipe_experiments.split import SplitFlow, StpLeg
 from bentpipe_reference.tcp.path import Path
 
 SMALL = 400_000

@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from bentpipe_conformance.experiments import hk99_fig13, net3
-from bentpipe_conformance.experiments.hk99_fig13 import BEST, ORDER, control, judge, measure
-from bentpipe_conformance.experiments.model import Cell, Judgment
+from bentpipe_experiments import hk99_fig13, net3
+from bentpipe_experiments.hk99_fig13 import BEST, ORDER, control, judge, measure
+from bentpipe_experiments.model import Cell, Judgment
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.sending.variables import Event
 from bentpipe_reference.tcp.transfer import transfer

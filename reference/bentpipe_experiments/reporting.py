@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bentpipe_conformance.experiments.figure import draw
-from bentpipe_conformance.experiments.model import Cell, Cells, Experiment, Judgment
-from bentpipe_conformance.experiments.store import code_digest
+from bentpipe_experiments.figure import draw
+from bentpipe_experiments.model import Cell, Cells, Experiment, Judgment
+from bentpipe_experiments.store import code_digest
 
 
 def outcome(

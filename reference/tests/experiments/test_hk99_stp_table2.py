@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.experiments.hk99_stp_table2 import (
+from bentpipe_experiments.hk99_stp_table2 import (
     GEO,
     PACKETS,
     STP,
@@ -10,7 +10,7 @@ from bentpipe_conformance.experiments.hk99_stp_table2 import (
     judge,
     measure,
 )
-from bentpipe_conformance.experiments.model import Cell
+from bentpipe_experiments.model import Cell
 
 ALL = (TCP, STP, STP_SHORT)
 
