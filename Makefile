@@ -77,7 +77,7 @@ bench: setup
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
 		fuzz/tests/test_stp_agreement.py -k many_packets
-	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp_campaign --seconds $(SECONDS) --seed $(SEED) \
+	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp --seconds $(SECONDS) --seed $(SEED) \
 		--begins $(BEGINS) --out bentpipe-runs/stp-campaign
 
 models: tool

@@ -26,8 +26,8 @@ from bentpipe_reference.stp.receiver import OVERTAKEN
 from bentpipe_reference.stp.sequence import CSN_MASK, PACKET_MASK
 from bentpipe_reference.stp.states import State
 
-from bentpipe_fuzz.stp_campaign.network import Network, Node, address_of
-from bentpipe_fuzz.stp_campaign.plan import AttackPlan
+from bentpipe_fuzz.stp.network import Network, Node, address_of
+from bentpipe_fuzz.stp.plan import AttackPlan
 
 _KEPT = 400
 """Packets that the attacker remembers."""

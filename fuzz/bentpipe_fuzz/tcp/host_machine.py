@@ -13,7 +13,7 @@ from bentpipe_reference.tcp.wire.sequence import MASK
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bentpipe_fuzz.strategies import hostile_octets, segments
+from bentpipe_fuzz.tcp.strategies import hostile_octets, segments
 
 HOST = "10.77.0.2"
 PEER = address_number("10.78.0.1")

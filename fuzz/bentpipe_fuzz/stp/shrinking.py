@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bentpipe_fuzz.stp_campaign.disturbance import Disturbance
+from bentpipe_fuzz.stp.disturbance import Disturbance
 
 StillFails = Callable[[list[Disturbance]], bool]
 

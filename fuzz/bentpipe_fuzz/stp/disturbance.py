@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bentpipe_fuzz.stp_campaign.plan import LinkPlan
+from bentpipe_fuzz.stp.plan import LinkPlan
 
 FaultKind = Literal["lost", "twice", "late", "corrupt"]
 

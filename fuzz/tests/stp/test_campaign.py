@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bentpipe_fuzz.stp_campaign import campaign as campaigns
-from bentpipe_fuzz.stp_campaign.__main__ import main
-from bentpipe_fuzz.stp_campaign.black_box import BlackBoxError, Target, attack
-from bentpipe_fuzz.stp_campaign.disturbance import (
+from bentpipe_fuzz.stp import campaign as campaigns
+from bentpipe_fuzz.stp.__main__ import main
+from bentpipe_fuzz.stp.black_box import BlackBoxError, Target, attack
+from bentpipe_fuzz.stp.disturbance import (
     Fault,
     Injection,
     as_json,
     corrupted,
     from_json,
 )
-from bentpipe_fuzz.stp_campaign.flood import flood
-from bentpipe_fuzz.stp_campaign.plan import MODES, Mode, draw
-from bentpipe_fuzz.stp_campaign.runs import run
-from bentpipe_fuzz.stp_campaign.shrinking import shrunk
-from bentpipe_fuzz.stp_campaign.violation import Violation
+from bentpipe_fuzz.stp.flood import flood
+from bentpipe_fuzz.stp.plan import MODES, Mode, draw
+from bentpipe_fuzz.stp.runs import run
+from bentpipe_fuzz.stp.shrinking import shrunk
+from bentpipe_fuzz.stp.violation import Violation
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig
@@ -209,7 +209,7 @@ def test_command_finds_a_mutant_and_says_how_to_repeat_it() -> None:
     result = invoke(*words)
     assert result.exit_code == 1
     assert "STP-DT-012" in result.output
-    assert "again: python -m bentpipe_fuzz.stp_campaign --only off-path --seed 1" in result.output
+    assert "again: python -m bentpipe_fuzz.stp --only off-path --seed 1" in result.output
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bentpipe_fuzz.stp_campaign.disturbance import Disturbance, as_json, from_json
-from bentpipe_fuzz.stp_campaign.plan import TURNS, Mode, draw
-from bentpipe_fuzz.stp_campaign.runs import Configure, Outcome, run
-from bentpipe_fuzz.stp_campaign.shrinking import shrunk
+from bentpipe_fuzz.stp.disturbance import Disturbance, as_json, from_json
+from bentpipe_fuzz.stp.plan import TURNS, Mode, draw
+from bentpipe_fuzz.stp.runs import Configure, Outcome, run
+from bentpipe_fuzz.stp.shrinking import shrunk
 
 STATE = "campaign.json"
 
@@ -157,7 +157,7 @@ def smaller(outcome: Outcome, configure: Configure | None, seconds: float) -> Ou
 def command(outcome: Outcome) -> str:
     """One line that repeats a run."""
     return (
-        f"python -m bentpipe_fuzz.stp_campaign --only {outcome.plan.mode} "
+        f"python -m bentpipe_fuzz.stp --only {outcome.plan.mode} "
         f"--seed {outcome.plan.seed} --runs 1"
     )
 

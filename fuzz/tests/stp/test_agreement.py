@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.protocols.stp import codec as wire
-from bentpipe_fuzz.stp_strategies import BATCH, hostile_packets, packets, quick_batches
+from bentpipe_fuzz.stp.strategies import BATCH, hostile_packets, packets, quick_batches
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.encapsulation import (
     Datagram,

@@ -12,12 +12,12 @@ from typing import Any
 import click
 from bentpipe_reference.common.mutation import load_mutants
 
-from bentpipe_fuzz.stp_campaign import campaign as campaigns
-from bentpipe_fuzz.stp_campaign.black_box import BlackBoxError, Target, attack
-from bentpipe_fuzz.stp_campaign.flood import flood
-from bentpipe_fuzz.stp_campaign.plan import MODES, TURNS, Mode
-from bentpipe_fuzz.stp_campaign.runs import Configure, Outcome
-from bentpipe_fuzz.stp_campaign.violation import Violation
+from bentpipe_fuzz.stp import campaign as campaigns
+from bentpipe_fuzz.stp.black_box import BlackBoxError, Target, attack
+from bentpipe_fuzz.stp.flood import flood
+from bentpipe_fuzz.stp.plan import MODES, TURNS, Mode
+from bentpipe_fuzz.stp.runs import Configure, Outcome
+from bentpipe_fuzz.stp.violation import Violation
 
 PASSED, FAILED, USAGE, OPEN = 0, 1, 2, 3
 """Exit statuses, those of ``bentpipe``."""
@@ -71,13 +71,13 @@ def main(
 
     \b
     Examples:
-      python -m bentpipe_fuzz.stp_campaign --runs 1000
-      python -m bentpipe_fuzz.stp_campaign --seconds 3600 --out campaign
-      python -m bentpipe_fuzz.stp_campaign --only off-path --seed 7 --runs 1
-      python -m bentpipe_fuzz.stp_campaign --replay campaign/off-path-7.json
-      python -m bentpipe_fuzz.stp_campaign --begins 1000000 --runs 1
-      python -m bentpipe_fuzz.stp_campaign --mutant stp-delivers-twice --runs 50
-      python -m bentpipe_fuzz.stp_campaign --seconds 60 \\
+      python -m bentpipe_fuzz.stp --runs 1000
+      python -m bentpipe_fuzz.stp --seconds 3600 --out campaign
+      python -m bentpipe_fuzz.stp --only off-path --seed 7 --runs 1
+      python -m bentpipe_fuzz.stp --replay campaign/off-path-7.json
+      python -m bentpipe_fuzz.stp --begins 1000000 --runs 1
+      python -m bentpipe_fuzz.stp --mutant stp-delivers-twice --runs 50
+      python -m bentpipe_fuzz.stp --seconds 60 \\
           --against './my-stp --listen {address}:{port}'
     """
     try:

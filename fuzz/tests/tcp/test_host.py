@@ -1,8 +1,8 @@
-"""A short campaign against the reference host; ``bentpipe_fuzz.host_machine`` says what holds."""
+"""A short campaign against the reference host; ``bentpipe_fuzz.tcp.host_machine`` says what holds."""
 
 from __future__ import annotations
 
-from bentpipe_fuzz.host_machine import HostMachine
+from bentpipe_fuzz.tcp.host_machine import HostMachine
 from hypothesis import settings
 
 TestHost = HostMachine.TestCase

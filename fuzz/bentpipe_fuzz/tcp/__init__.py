@@ -1,0 +1,1 @@
+"""TCP: strategies and a state machine of hosts."""
