@@ -68,7 +68,7 @@ tool: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy spec/bentpipe_spec reference/bentpipe_reference conformance/bentpipe_conformance fuzz/bentpipe_fuzz
+	$(BIN)/mypy spec/bentpipe_spec reference/bentpipe_reference reference/bentpipe_experiments conformance/bentpipe_conformance fuzz/bentpipe_fuzz
 	$(BIN)/lint-imports
 
 bench: setup

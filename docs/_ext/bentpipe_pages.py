@@ -23,7 +23,7 @@ from bentpipe_conformance.cli.listing import iut_rows
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import Checker, load_checkers
-from bentpipe_conformance.engine.suite import SUITES, suite_named
+from bentpipe_conformance.engine.suite import load_suites, suite_named
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
 from bentpipe_experiments.statistics import decimals
@@ -128,11 +128,15 @@ def _cases_of(requirement: str) -> list[str]:
 
 
 def _cases() -> list[Case]:
-    return [item for suite in SUITES for item in load_cases(suite).values()]
+    return [item for suite in load_suites() for item in load_cases(suite).values()]
 
 
 def _checkers() -> dict[str, Checker]:
-    return {name: found for item in SUITES.values() for name, found in load_checkers(item).items()}
+    return {
+        name: found
+        for item in load_suites().values()
+        for name, found in load_checkers(item).items()
+    }
 
 
 def _anchor(requirement: str) -> str:

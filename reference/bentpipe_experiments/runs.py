@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from bentpipe_conformance.run.pool import follow_parent
+from bentpipe_reference.common.processes import follow_parent
 
 from bentpipe_experiments.model import Experiment, Measurement
 from bentpipe_experiments.registry import EXPERIMENTS

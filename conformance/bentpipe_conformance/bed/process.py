@@ -11,8 +11,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from bentpipe_reference.common.processes import die_with_parent
+
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.run.pool import die_with_parent
 
 LAST_WORDS = 400
 """Characters of a last line worth quoting."""

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bentpipe_conformance.cli.main import USAGE, Failure, print_json
-from bentpipe_conformance.engine.suite import PROFILES
+from bentpipe_conformance.engine.suite import load_profiles
 from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
 
@@ -86,7 +86,7 @@ Examples:
 @click.argument("iut")
 @click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
 @click.option(
-    "--profile", type=click.Choice(PROFILES),
+    "--profile", type=click.Choice(load_profiles()),
     help="Requirements: for TCP a current conformant stack (rfc, the default) or the paper's "
     "algorithm exactly (hk99); for STP stp1.",
 )  # fmt: skip

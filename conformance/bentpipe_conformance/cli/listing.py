@@ -14,7 +14,7 @@ from rich.table import Table
 from bentpipe_conformance.cli.main import USAGE, Failure, print_json
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import Checker, load_checkers
-from bentpipe_conformance.engine.suite import SUITES, UnknownSuite, suite_of
+from bentpipe_conformance.engine.suite import UnknownSuite, load_suites, suite_of
 
 
 def requirement_rows() -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def case_rows() -> list[dict[str, Any]]:
 
 def _cases() -> dict[str, Case]:
     """The cases of every suite."""
-    return {name: item for suite in SUITES for name, item in load_cases(suite).items()}
+    return {name: item for suite in load_suites() for name, item in load_cases(suite).items()}
 
 
 def iut_rows() -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.engine.suite import SUITES
+from bentpipe_conformance.engine.suite import load_suites
 
 
 @click.command(
@@ -22,7 +22,7 @@ from bentpipe_conformance.engine.suite import SUITES
         "bentpipe selftest stp --transfers 100"
     )
 )
-@click.argument("suite", type=click.Choice(list(SUITES)))
+@click.argument("suite", type=click.Choice(list(load_suites())))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
 @click.option(
     "--transfers",

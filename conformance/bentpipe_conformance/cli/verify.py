@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.engine.suite import PROFILES, SNR, SUITES
+from bentpipe_conformance.engine.suite import load_profiles, load_suites, suite_named
+from bentpipe_conformance.iut.description import DEFAULT_SUITE
 
 
 @click.command(epilog="Example: bentpipe verify bentpipe-runs/linux-geo")
@@ -72,9 +73,9 @@ def _changed_requirements(stored: dict[str, Any], judged: dict[str, Any]) -> lis
 @click.argument("capture", type=click.Path(path_type=Path))
 @click.option("--iut", metavar="ADDRESS", help="IPv4 address of the implementation to judge "
               "(default: the host that sent most data).")  # fmt: skip
-@click.option("--suite", "suite_name", type=click.Choice(list(SUITES)), default=SNR.name,
-              show_default=True, help="Protocol to judge: TCP (snr) or STP (stp).")  # fmt: skip
-@click.option("--profile", type=click.Choice(PROFILES),
+@click.option("--suite", "suite_name", type=click.Choice(list(load_suites())),
+              default=DEFAULT_SUITE, show_default=True, help="Suite to judge by.")  # fmt: skip
+@click.option("--profile", type=click.Choice(load_profiles()),
               help="Requirements to judge (default: the suite's first).")  # fmt: skip
 @click.option("--partial", is_flag=True, help="Judge what precedes damage or truncation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON.")
@@ -102,7 +103,7 @@ def analyze(
     if not capture.is_file():
         raise Failure(f"{capture} is not a file", USAGE)
     try:
-        suite = SUITES[suite_name]
+        suite = suite_named(suite_name)
         profile = suite.profile(profile)
         address = iut or busiest_sender(capture, partial=partial, suite=suite)
         foreign = read_foreign(capture, address, partial=partial)

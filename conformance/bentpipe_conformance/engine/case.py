@@ -1,6 +1,6 @@
 """Cases: pytest tests that read as scripts, registered with what they target.
 
-A case is a function in a module ``suites/<suite>/test_<group>.py``::
+A case is a function in a module ``protocols/<protocol>/cases/test_<group>.py``::
 
     @case("SNR-FR-001", "SNR-FR-002")
     def test_established_third_duplicate_acknowledgment(peer: Peer) -> None:
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from bentpipe_conformance.engine.suite import Suite, suite_named, suite_of
+from bentpipe_conformance.engine.suite import Suite, suite_in, suite_named, suite_of
 
 Script = Callable[[Any], None]
 """A function of the suite's scripted peer."""
@@ -77,19 +77,17 @@ def case(
     """
 
     def register(script: _Function) -> _Function:
-        *_, suite, module = script.__module__.split(".")
-        group = module.removeprefix("test_").replace("_", "-")
-        name = script.__name__.removeprefix("test_").replace("_", "-")
+        suite = suite_in(script.__module__)
         purpose = inspect.getdoc(script)
         if not requirements or not purpose:
             raise ValueError(f"{script.__qualname__} needs requirements and a docstring")
         item = Case(
-            id=f"{suite}/{group}/{name}",
+            id=identifier(script),
             title=purpose.splitlines()[0].rstrip("."),
             purpose=purpose,
             requirements=requirements,
             needs=needs,
-            profiles=suite_named(suite).profiles if profiles is None else profiles,
+            profiles=suite.profiles if profiles is None else profiles,
             script=script,
             extra=extra,
         )
@@ -103,10 +101,21 @@ def case(
     return register
 
 
+def identifier(script: Callable[..., object]) -> str:
+    """The identifier of a case, from the names of its suite, module and function.
+
+    Raises:
+        UnknownSuite: the module is in no protocol's folder.
+    """
+    group = script.__module__.rpartition(".test_")[2]
+    name = script.__name__.removeprefix("test_")
+    return f"{suite_in(script.__module__)}/{group}/{name}".replace("_", "-")
+
+
 @cache
-def load_cases(suite: str = "snr") -> Mapping[str, Case]:
+def load_cases(suite: str) -> Mapping[str, Case]:
     """Every case of a suite by identifier, in definition order."""
-    package = importlib.import_module(f"bentpipe_conformance.suites.{suite}")
+    package = importlib.import_module(suite_named(suite).cases)
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
         if module.name.startswith("test_"):
             importlib.import_module(f"{package.__name__}.{module.name}")

@@ -3,7 +3,7 @@
 A checker is registered with ``@checker("SNR-REC-003")`` and yields findings::
 
     @checker("SNR-FR-002")
-    def third_duplicate_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
+    def third_duplicate_acknowledgment(flow: Flow, context: Context[Any]) -> Iterator[Finding]:
         for ack in flow.acks:
             if ack.duplicates == 3:
                 if any(sent.start == ack.una for sent in ack.responses):
@@ -19,26 +19,26 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.suite import Suite
 from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.engine.verdict import Verdict
 
-if TYPE_CHECKING:
-    from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+Prepared = TypeVar("Prepared", covariant=True)
+"""What a protocol's checkers may know of a connection besides its packets."""
 
 
 class HasPacket(Protocol):
     """Anything that stands for one captured packet."""
 
     @property
-    def packet(self) -> Packet:
+    def packet(self) -> Packet[Any]:
         """The packet."""
         ...
 
@@ -47,7 +47,7 @@ Ics = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Context(Generic[Prepared]):
     """What a checker may know besides the packets.
 
     Attributes:
@@ -60,15 +60,9 @@ class Context:
 
     requirement: Requirement
     profile: str
-    ics: Ics = field(default_factory=dict)
-    timing_error: float = 0.0
-    prepared: Any = ()
-
-    @property
-    def episodes(self) -> tuple[Episode, ...]:
-        """The loss-recovery episodes of the flow (suite snr)."""
-        found: tuple[Episode, ...] = self.prepared
-        return found
+    ics: Ics
+    timing_error: float
+    prepared: Prepared
 
     def permitted(self, name: str, default: Any = None) -> Any:
         """A permitted alternative of the requirement in this profile."""
@@ -100,7 +94,7 @@ class Context:
         return Finding(self.requirement.id, verdict, numbers, sentence, expected, actual)
 
 
-Checker = Callable[[Any, Context], Iterable[Finding]]
+Checker = Callable[[Any, Context[Any]], Iterable[Finding]]
 """Given a flow of the suite's kind and the context, what was found."""
 
 _CHECKERS: dict[str, Checker] = {}
@@ -121,7 +115,7 @@ def checker(requirement: str) -> Callable[[_Function], _Function]:
 
 
 @cache
-def load_checkers(suite: Suite = SNR) -> Mapping[str, Checker]:
+def load_checkers(suite: Suite) -> Mapping[str, Checker]:
     """Import every module of the suite's checkers and return them by requirement."""
     package = importlib.import_module(suite.checkers)
     for module in pkgutil.iter_modules(package.__path__):
@@ -130,11 +124,12 @@ def load_checkers(suite: Suite = SNR) -> Mapping[str, Checker]:
 
 
 def judge(
-    trace: Trace,
+    trace: Trace[Any],
     profile: str,
     ics: Ics,
     requirements: Iterable[str] | None = None,
-    suite: Suite = SNR,
+    *,
+    suite: Suite,
 ) -> list[Finding]:
     """Run a suite's checkers over a trace.
 
@@ -162,7 +157,7 @@ def judge(
     return findings
 
 
-def _found(check: Checker, flow: Any, context: Context) -> list[Finding]:
+def _found(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
     """A checker's findings; one that breaks is an error of ours and ends no run."""
     try:
         return list(check(flow, context))
@@ -196,9 +191,3 @@ def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
             first.requirement, Verdict.PASS, first.packets, first.sentence,
             first.expected, first.actual, passes,
         )  # fmt: skip
-
-
-__all__ = [
-    "Checker", "Context", "Finding", "HasPacket", "Ics", "checker", "declared", "judge",
-    "load_checkers",
-]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.checking import Ics, declared, judge
@@ -13,7 +13,7 @@ from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured, Lane, LaneError
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES, NotReached
-from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.suite import Suite
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict, within_case
 from bentpipe_conformance.evidence.captures import as_recorded
@@ -27,6 +27,7 @@ class RunSettings:
     """What is the same for every case of a run.
 
     Attributes:
+        suite: the suite whose cases are run.
         profile: a profile of the suite.
         ics: the declared conformance statement.
         rtt: round-trip time of the link without queueing, in seconds.
@@ -34,17 +35,16 @@ class RunSettings:
         services: ports of the upper tester.
         drain: seconds to wait after a case until the link has surely carried what is on it;
             0 where every case has a link of its own.
-        suite: the suite whose cases are run.
         encapsulation: how packets of a protocol that is not the kernel's travel in IPv4.
     """
 
+    suite: Suite
     profile: str
     ics: Ics
     rtt: float
     seed: int = 0
     services: Mapping[str, int] = field(default_factory=lambda: STANDARD_SERVICES)
     drain: float = 0.0
-    suite: Suite = SNR
     encapsulation: Encapsulation = IN_UDP
 
 
@@ -88,7 +88,7 @@ class Outcome:
 Judged = tuple[Verdict, str, tuple[Finding, ...]]
 """A case's verdict, its reason and all findings."""
 
-Lateness = Callable[[Trace], float]
+Lateness = Callable[[Trace[Any]], float]
 """Measures the bed's own timing error, in seconds, on the packets of a trace."""
 
 

@@ -4,19 +4,20 @@ Everything that runs, judges, stores and reports cases asks the suite's record f
 the protocol. A record is cheap; the modules it names are imported when they are first used, so
 that a worker inside User-Mode Linux loads one protocol only and no report.
 
-A suite's package (``bentpipe_conformance.protocols.tcp``, ``bentpipe_conformance.protocols.stp``) has three modules:
+A suite's package (``protocols.tcp``, ``protocols.stp``) has three modules:
 
-``driving``
+``probe``
     ``DRIVING``, a :class:`Driving`: the scripted peer and the nonsense probe;
-``judging``
+``interpreter``
     ``JUDGING``, a :class:`Judging`: packets, connections and what checkers are given;
-``reporting``
+``report``
     ``REPORTING``, a :class:`Reporting`: rows of a ladder and a sequence plot.
 """
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -44,7 +45,7 @@ class HasPackets(Protocol):
     """A connection replayed from the implementation's side, of whatever protocol."""
 
     @property
-    def packets(self) -> Sequence[Packet]:
+    def packets(self) -> Sequence[Packet[Any]]:
         """Its packets at the implementation's side."""
         ...
 
@@ -78,9 +79,9 @@ class Judging:
 
     dissect: Callable[[bytes], Any]
     trusting: Callable[[Any], Any]
-    read_flows: Callable[[Trace], Sequence[Any]]
+    read_flows: Callable[[Trace[Any]], Sequence[Any]]
     prepare: Callable[[Any], Any]
-    refused: Callable[[Any, Context], Finding | None]
+    refused: Callable[[Any, Context[Any]], Finding | None]
     observed: Callable[[Sequence[Any]], dict[str, Any]]
     payload: Callable[[Any], tuple[str, int]]
 
@@ -100,9 +101,9 @@ class Reporting:
         counting: how the report's numbers count, a clause for its last sentence.
     """
 
-    describe: Callable[[Trace], Mapping[int, tuple[str, tuple[str, ...]]]]
-    plain: Callable[[Packet], tuple[str, tuple[str, ...]]]
-    scene: Callable[[Trace, Collection[int]], Scene | None]
+    describe: Callable[[Trace[Any]], Mapping[int, tuple[str, tuple[str, ...]]]]
+    plain: Callable[[Packet[Any]], tuple[str, tuple[str, ...]]]
+    scene: Callable[[Trace[Any], Collection[int]], Scene | None]
     legend: Sequence[tuple[str, str]]
     unit: str
     counting: str
@@ -118,8 +119,8 @@ class Suite:
         protocol: the protocol judged, as a sentence calls it.
         profiles: its requirement profiles, the default one first.
         proforma: file of the conformance statement proforma in ``bentpipe_spec/ics``.
-        package: where ``driving``, ``judging`` and ``reporting`` are.
-        checkers: package of its checkers.
+        encapsulated: whether its packets travel in UDP or directly in IPv4, as a description says.
+        package: the protocol's folder, ``bentpipe_conformance.protocols.NAME``.
     """
 
     name: str
@@ -128,7 +129,7 @@ class Suite:
     profiles: tuple[str, ...]
     proforma: str
     package: str
-    checkers: str
+    encapsulated: bool = False
 
     @property
     def prefix(self) -> str:
@@ -141,26 +142,31 @@ class Suite:
         return self.profiles[0]
 
     @property
+    def checkers(self) -> str:
+        """Package of its checkers."""
+        return f"{self.package}.checkers"
+
+    @property
     def cases(self) -> str:
         """Package of its cases."""
-        return f"bentpipe_conformance.suites.{self.name}"
+        return f"{self.package}.cases"
 
     @property
     def driving(self) -> Driving:
         """The peer and the probe."""
-        found: Driving = importlib.import_module(f"{self.package}.driving").DRIVING
+        found: Driving = importlib.import_module(f"{self.package}.probe").DRIVING
         return found
 
     @property
     def judging(self) -> Judging:
         """Packets, connections and what checkers are given."""
-        found: Judging = importlib.import_module(f"{self.package}.judging").JUDGING
+        found: Judging = importlib.import_module(f"{self.package}.interpreter").JUDGING
         return found
 
     @property
     def reporting(self) -> Reporting:
         """Ladders and plots."""
-        found: Reporting = importlib.import_module(f"{self.package}.reporting").REPORTING
+        found: Reporting = importlib.import_module(f"{self.package}.report").REPORTING
         return found
 
     def profile(self, asked: str | None) -> str:
@@ -190,29 +196,20 @@ def _requirements(prefix: str) -> Mapping[str, Requirement]:
     return {name: item for name, item in load_requirements().items() if name.startswith(prefix)}
 
 
-SNR = Suite(
-    name="snr",
-    title="TCP loss recovery (SACK-NewReno)",
-    protocol="TCP",
-    profiles=("rfc", "hk99"),
-    proforma="tcp.toml",
-    package="bentpipe_conformance.protocols.tcp",
-    checkers="bentpipe_conformance.protocols.tcp.checkers",
-)
-STP = Suite(
-    name="stp",
-    title="Satellite Transport Protocol, version 1",
-    protocol="STP",
-    profiles=("stp1",),
-    proforma="stp.toml",
-    package="bentpipe_conformance.protocols.stp",
-    checkers="bentpipe_conformance.protocols.stp.checkers",
-)
-SUITES: Mapping[str, Suite] = {item.name: item for item in (SNR, STP)}
-"""Every suite by name."""
+@cache
+def load_suites() -> Mapping[str, Suite]:
+    """Every suite by name: the ``SUITE`` of each folder in ``bentpipe_conformance.protocols``."""
+    protocols = importlib.import_module("bentpipe_conformance.protocols")
+    found: dict[str, Suite] = {}
+    for folder in pkgutil.iter_modules(protocols.__path__):
+        suite = importlib.import_module(f"{protocols.__name__}.{folder.name}.suite").SUITE
+        found[suite.name] = suite
+    return dict(sorted(found.items()))
 
-PROFILES = tuple(profile for item in SUITES.values() for profile in item.profiles)
-"""Every profile of every suite, for the command line."""
+
+def load_profiles() -> tuple[str, ...]:
+    """Every profile of every suite, for the command line."""
+    return tuple(profile for item in load_suites().values() for profile in item.profiles)
 
 
 def suite_named(name: str) -> Suite:
@@ -221,9 +218,10 @@ def suite_named(name: str) -> Suite:
     Raises:
         UnknownSuite: there is none.
     """
-    if name not in SUITES:
-        raise UnknownSuite(f"there is no suite {name!r}; there are {', '.join(SUITES)}")
-    return SUITES[name]
+    suites = load_suites()
+    if name not in suites:
+        raise UnknownSuite(f"there is no suite {name!r}; there are {', '.join(suites)}")
+    return suites[name]
 
 
 def suite_of(identifier: str) -> Suite:
@@ -233,3 +231,15 @@ def suite_of(identifier: str) -> Suite:
         UnknownSuite: it belongs to none.
     """
     return suite_named(identifier.replace("/", "-").partition("-")[0].lower())
+
+
+def suite_in(package: str) -> Suite:
+    """The suite whose protocol's folder is ``package``, or contains it.
+
+    Raises:
+        UnknownSuite: there is none.
+    """
+    for suite in load_suites().values():
+        if f"{package}.".startswith(f"{suite.package}."):
+            return suite
+    raise UnknownSuite(f"{package} belongs to no protocol's folder")

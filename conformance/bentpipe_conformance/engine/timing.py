@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
+from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 
@@ -18,7 +19,7 @@ from bentpipe_conformance.engine.trace import Packet, Trace
 _IMPLAUSIBLE_S = 30.0
 
 
-def lateness(trace: Trace, link: LinkProfile) -> float:
+def lateness(trace: Trace[Any], link: LinkProfile) -> float:
     """The largest deviation from a calculated transit time, in seconds; 0.0 without packets.
 
     Links that reorder on purpose are not calculable and give 0.0.
@@ -41,8 +42,8 @@ def lateness(trace: Trace, link: LinkProfile) -> float:
 
 
 def _transits(
-    entered: Sequence[Packet], left: Sequence[Packet], outgoing: bool
-) -> list[tuple[Packet, float]]:
+    entered: Sequence[Packet[Any]], left: Sequence[Packet[Any]], outgoing: bool
+) -> list[tuple[Packet[Any], float]]:
     """Packets seen on both sides, each with the time it came out of the link.
 
     Where equal octets went in more often than they came out, it is unknown which copy was lost,
@@ -61,7 +62,7 @@ def _transits(
     ]
 
 
-def _identity(packet: Packet) -> bytes:
+def _identity(packet: Packet[Any]) -> bytes:
     """What the satellite's router leaves alone: all but TTL and header checksum."""
     data = packet.data
     return data[2:8] + data[9:10] + data[12:]

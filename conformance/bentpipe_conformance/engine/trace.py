@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from bentpipe_conformance.engine.lane import Captured, Point
-from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.suite import Suite
 
-if TYPE_CHECKING:
-    from bentpipe_conformance.protocols.stp.codec import Stp
-    from bentpipe_conformance.protocols.tcp.codec import Tcp
+Content = TypeVar("Content", covariant=True)
+"""What a protocol's codec makes of octets."""
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class Packet(Generic[Content]):
     """One captured packet.
 
     Attributes:
@@ -27,7 +26,7 @@ class Packet:
         time: seconds since the trace began.
         point: where it was captured.
         outgoing: True when it travels from the implementation under test to the tester.
-        content: what the suite's protocol makes of the octets, None when nothing.
+        content: what the protocol's codec makes of the octets, None when nothing.
         data: the octets as captured.
     """
 
@@ -35,24 +34,12 @@ class Packet:
     time: float
     point: Point
     outgoing: bool
-    content: Any
+    content: Content | None
     data: bytes
-
-    @property
-    def tcp(self) -> Tcp | None:
-        """The segment (suite snr); None when the octets could not be dissected as TCP over IPv4."""
-        found: Tcp | None = self.content
-        return found
-
-    @property
-    def stp(self) -> Stp | None:
-        """The STP packet (suite stp), well-formed or not; None when there is none."""
-        found: Stp | None = self.content
-        return found
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Generic[Content]):
     """All packets of one case (or of a foreign capture), in time order.
 
     Attributes:
@@ -60,10 +47,10 @@ class Trace:
         timing_error: seconds by which ``time`` may be wrong.
     """
 
-    packets: tuple[Packet, ...]
+    packets: tuple[Packet[Content], ...]
     timing_error: float = 0.0
 
-    def at(self, point: Point) -> Sequence[Packet]:
+    def at(self, point: Point) -> Sequence[Packet[Content]]:
         """The packets of one capture point."""
         return [packet for packet in self.packets if packet.point == point]
 
@@ -73,8 +60,8 @@ def read_trace(
     timing_error: float = 0.0,
     *,
     trust_checksums: bool = False,
-    suite: Suite = SNR,
-) -> Trace:
+    suite: Suite,
+) -> Trace[Any]:
     """Dissect captured octets; what cannot be dissected stays in the trace without content.
 
     ``trust_checksums`` takes every checksum for right: in captures of hosts with checksum
@@ -82,7 +69,7 @@ def read_trace(
     """
     judging = suite.judging
     counts: dict[Point, int] = {"iut": 0, "peer": 0}
-    packets = []
+    packets: list[Packet[Any]] = []
     for item in captured:
         counts[item.point] += 1
         content = _dissected(judging.dissect, item.data)

@@ -59,7 +59,7 @@ from bentpipe_conformance.engine import encapsulation
 from bentpipe_conformance.engine.encapsulation import EXPERIMENTAL, Encapsulation
 from bentpipe_conformance.engine.lane import Opening
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.engine.suite import SNR, STP, Suite, UnknownSuite, suite_named
+from bentpipe_conformance.engine.suite import Suite, UnknownSuite, suite_named
 from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_proforma
 
 AttachKind = Literal["tun", "tap", "namespace", "address", "in-process"]
@@ -81,6 +81,9 @@ port and STP port (9: send to it; 19: receive from it), the same as what the imp
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
 """Where the tester's addresses are in every bed."""
+
+DEFAULT_SUITE = "snr"
+"""The suite of a description that names none: there was only one when the first were written."""
 
 _IUTS = Path(__file__).resolve().parent.parent / "iuts"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
@@ -344,14 +347,14 @@ def _services(table: _Table) -> dict[str, int]:
 
 def _suite(top: _Table) -> Suite:
     try:
-        return suite_named(top.text("suite", SNR.name))
+        return suite_named(top.text("suite", DEFAULT_SUITE))
     except UnknownSuite as error:
         raise DescriptionError(f"{top.where} has an unknown 'suite': {error}") from None
 
 
 def _encapsulation(table: _Table, suite: Suite) -> Encapsulation:
-    if table.entries and suite is not STP:
-        raise DescriptionError(f"{table.where} has a meaning only for suite 'stp'")
+    if table.entries and not suite.encapsulated:
+        raise DescriptionError(f"{table.where} has no meaning for suite '{suite}'")
     asked = table.text("kind", "udp")
     kind = next((one for one in encapsulation.KINDS if one == asked), None)
     if kind is None:

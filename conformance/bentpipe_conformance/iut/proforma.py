@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.suite import Suite
 
 Answer = bool | int | str
 
@@ -51,7 +51,7 @@ class Item:
 
 
 @cache
-def load_proforma(suite: Suite = SNR) -> Mapping[str, Item]:
+def load_proforma(suite: Suite) -> Mapping[str, Item]:
     """The proforma of a suite's specification by item name, in its order."""
     path = resources.files("bentpipe_spec") / "ics" / suite.proforma
     document = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from bentpipe_reference.common.processes import dying_with_parent
+
 from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.watching import Watch, kill
-from bentpipe_conformance.run.pool import dying_with_parent
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
 _COUNTS = re.compile(

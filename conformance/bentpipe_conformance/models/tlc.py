@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
+from bentpipe_reference.common.processes import dying_with_parent
+
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.watching import Watch
-from bentpipe_conformance.run.pool import dying_with_parent
 
 Status = Literal["ok", "violation"]
 

@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.network import ipv4_packet
 from bentpipe_conformance.evidence.pcapng import read_capture
 from bentpipe_conformance.models.windows import race_of
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, MalformedPacket, Tcp, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent, read_flows
 from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt
 
@@ -304,7 +305,7 @@ def _place(flow: Flow) -> Iterator[Lack]:
     answer = next(
         (p for p in flow.packets
          if p.outgoing and p.time >= other.time and p.number > other.number
-         and p.tcp is not None and p.tcp.flags & ACK and not p.tcp.flags & RST), None,
+         and p.content is not None and p.content.flags & ACK and not p.content.flags & RST), None,
     )  # fmt: skip
     reply = next((p for p in flow.packets if not p.outgoing and p.number > own.number), None)
     if answer is None or reply is None:

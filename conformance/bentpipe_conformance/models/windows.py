@@ -201,7 +201,7 @@ class _Cutter:
             for left, right in ack.blocks
             if self._piece(right) > window.base
         )
-        bare = ack.packet.tcp is not None and not ack.packet.tcp.payload
+        bare = ack.packet.content is not None and not ack.packet.content.payload
         duplicate = bare and not ack.advance and ack.max > ack.una
         optional = ack.rejected or ack.ancient
         text = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bentpipe_conformance.engine.suite import SNR, Suite
+from bentpipe_conformance.engine.suite import Suite
 from bentpipe_conformance.engine.trace import Trace
 from bentpipe_conformance.report.transit import Transit
 
@@ -53,7 +54,7 @@ def span(start: int, end: int) -> str:
     return f"{thousands(start)}–{thousands(end)}"
 
 
-def ladder(trace: Trace, transit: Transit, numbers: Sequence[int], suite: Suite = SNR) -> list[Row]:
+def ladder(trace: Trace[Any], transit: Transit, numbers: Sequence[int], suite: Suite) -> list[Row]:
     """Rows around the frame ``numbers``; the beginning of the trace when there are none."""
     packets = list(trace.at("iut"))
     if not packets:

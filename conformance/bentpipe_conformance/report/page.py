@@ -118,7 +118,7 @@ def render_page(
     run: RunRecord,
     result: Mapping[str, Any],
     texts: Mapping[str, RequirementText],
-    cases: Iterable[tuple[CaseRecord, Trace]],
+    cases: Iterable[tuple[CaseRecord, Trace[Any]]],
 ) -> str:
     """The page of any records and traces.
 
@@ -210,7 +210,7 @@ def _requirement(
     )
 
 
-def _case(index: int, record: CaseRecord, trace: Trace, suite: Suite) -> CaseView:
+def _case(index: int, record: CaseRecord, trace: Trace[Any], suite: Suite) -> CaseView:
     targets = set(record.requirements)
     findings = sorted(
         record.findings,
@@ -246,7 +246,7 @@ def _purpose(record: CaseRecord) -> str:
 def _plots(
     suite: Suite,
     record: CaseRecord,
-    trace: Trace,
+    trace: Trace[Any],
     transit: Transit,
     numbers: Sequence[int],
     closely: bool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from bentpipe_conformance.engine.trace import Packet, Trace
 
@@ -25,10 +26,10 @@ class Transit:
     known: bool
     at_peer: dict[int, float]
     lost_forward: frozenset[int]
-    lost_return: tuple[Packet, ...]
+    lost_return: tuple[Packet[Any], ...]
 
 
-def match(trace: Trace) -> Transit:
+def match(trace: Trace[Any]) -> Transit:
     """Pair the packets of the two capture points.
 
     A router changes TTL and header checksum only. Equal packets (a retransmission can equal its
@@ -51,19 +52,21 @@ def match(trace: Trace) -> Transit:
     )
 
 
-def _lost(pairs: list[tuple[Packet, Packet | None]], end: float) -> list[Packet]:
+def _lost(pairs: list[tuple[Packet[Any], Packet[Any] | None]], end: float) -> list[Packet[Any]]:
     """What never arrived, without what may still have been under way at the end."""
     longest = max((arrived.time - sent.time for sent, arrived in pairs if arrived), default=0.0)
     return [sent for sent, arrived in pairs if arrived is None and sent.time + longest < end]
 
 
-def _key(packet: Packet) -> bytes:
+def _key(packet: Packet[Any]) -> bytes:
     return packet.data[:8] + packet.data[9:10] + packet.data[12:]
 
 
-def _pair(departures: list[Packet], arrivals: list[Packet]) -> list[tuple[Packet, Packet | None]]:
-    waiting: dict[bytes, list[Packet]] = defaultdict(list)
-    coming: dict[bytes, list[Packet]] = defaultdict(list)
+def _pair(
+    departures: list[Packet[Any]], arrivals: list[Packet[Any]]
+) -> list[tuple[Packet[Any], Packet[Any] | None]]:
+    waiting: dict[bytes, list[Packet[Any]]] = defaultdict(list)
+    coming: dict[bytes, list[Packet[Any]]] = defaultdict(list)
     for packet in departures:
         waiting[_key(packet)].append(packet)
     for packet in arrivals:
@@ -74,9 +77,9 @@ def _pair(departures: list[Packet], arrivals: list[Packet]) -> list[tuple[Packet
         if len(sent) == len(coming.get(key, ())) == 1
     ]
     shortest = min((delay for delay in delays if delay >= 0), default=0.0)
-    partner: dict[int, Packet] = {}
+    partner: dict[int, Packet[Any]] = {}
     for key, sent in waiting.items():
-        early: list[Packet] = []
+        early: list[Packet[Any]] = []
         departures_left = iter(sent)
         upcoming = next(departures_left, None)
         for arrived in coming.get(key, ()):

@@ -392,7 +392,7 @@ def simulated_lane(iut: str, link: str, profile: str | None) -> tuple[Lane, RunS
     """A lane and settings for the reference in this very process (the pytest plugin's)."""
     description, link_profile = load_iut(iut), load_link(link)
     settings = RunSettings(
-        description.suite.profile(profile), description.ics, link_profile.round_trip_s, seed=1,
-        suite=description.suite, encapsulation=description.encapsulation,
+        description.suite, description.suite.profile(profile), description.ics,
+        link_profile.round_trip_s, seed=1, encapsulation=description.encapsulation,
     )  # fmt: skip
     return _open_lane(description, link_profile, 1), settings

@@ -1,7 +1,7 @@
 """pytest plugin: the suites as ordinary tests.
 
-``pytest --pyargs bentpipe_conformance.suites --iut linux --link geo`` runs the selected cases and
-maps the five verdicts onto pytest's outcomes: *pass* passes, *fail* and *inconclusive* fail,
+``pytest --pyargs bentpipe_conformance.protocols --iut linux --link geo`` runs the selected cases
+and maps the five verdicts onto pytest's outcomes: *pass* passes, *fail* and *inconclusive* fail,
 *unsupported* skips, *error* is an error. The simulated reference runs inside this process, case by
 case; any other implementation is certified by workers in its bed and the results are reported
 here, so that selection, ``-k``, JUnit files and exit status are pytest's own.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bentpipe_conformance.engine.suite import PROFILES, Suite
+from bentpipe_conformance.engine.suite import Suite, load_profiles, load_suites, suite_in
 from bentpipe_conformance.engine.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -23,13 +23,24 @@ if TYPE_CHECKING:
     from bentpipe_conformance.iut.description import IutDescription
 
 
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    """Find the cases also by the names of the packages in which they used to be."""
+    former = {"bentpipe_conformance.suites": "bentpipe_conformance.protocols"}
+    former |= {
+        f"bentpipe_conformance.suites.{name}": item.cases for name, item in load_suites().items()
+    }
+    args[:] = [former.get(argument, argument) for argument in args]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the suites."""
     group = parser.getgroup("bentpipe", "transport conformance over satellite links")
     group.addoption("--iut", default="reference", help="implementation under test (ID or TOML)")
     group.addoption("--link", default="geo", help="link profile (ID or TOML)")
     group.addoption(
-        "--requirement-profile", choices=PROFILES, help="which profile (default: the suite's first)"
+        "--requirement-profile",
+        choices=load_profiles(),
+        help="which profile (default: the suite's first)",
     )
     group.addoption("--bed", default="auto", help="auto, uml-virtual, uml, host or simulation")
     group.addoption("--bundle", type=Path, help="where to keep the evidence")
@@ -47,14 +58,11 @@ def peer() -> None:
 def _case_of(item: pytest.Item) -> Case | None:
     function = getattr(item, "function", None)
     module = getattr(function, "__module__", "")
-    if not module.startswith("bentpipe_conformance.suites."):
+    if not module.startswith("bentpipe_conformance.protocols."):
         return None
-    from bentpipe_conformance.engine.case import load_cases
+    from bentpipe_conformance.engine.case import identifier, load_cases
 
-    _, _, suite, name = module.split(".")
-    group = name.removeprefix("test_").replace("_", "-")
-    script = function.__name__.removeprefix("test_").replace("_", "-") if function else ""
-    return load_cases(suite).get(f"{suite}/{group}/{script}")
+    return load_cases(suite_in(module).name).get(identifier(function)) if function else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.execution import judge_case
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.suite import SNR, HasPackets, Suite
+from bentpipe_conformance.engine.suite import HasPackets, Suite
 from bentpipe_conformance.engine.trace import Trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
@@ -107,7 +107,7 @@ class Analysis:
 
 
 def analyze(
-    trace: Trace, profile: str, ics: Mapping[str, Any], suite: Suite = SNR
+    trace: Trace[Any], profile: str, ics: Mapping[str, Any], suite: Suite
 ) -> tuple[list[Analysis], list[HasPackets]]:
     """Judge a capture the suite did not make, against every requirement of a profile.
 
@@ -138,14 +138,12 @@ def analyze(
     return analyses, flows
 
 
-def observed_ics(flows: Sequence[HasPackets], suite: Suite = SNR) -> dict[str, Any]:
+def observed_ics(flows: Sequence[HasPackets], suite: Suite) -> dict[str, Any]:
     """The conformance statement a capture's handshakes suggest, for stacks without one."""
     return suite.judging.observed(flows)
 
 
-def busiest_sender(
-    path: str | os.PathLike[str], *, partial: bool = False, suite: Suite = SNR
-) -> str:
+def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite: Suite) -> str:
     """The IPv4 address that sent the most user data of the suite's protocol in a capture.
 
     Raises:

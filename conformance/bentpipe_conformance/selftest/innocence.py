@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bentpipe_reference.common.processes import follow_parent
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.tcp.host import TcpHost
 
 from bentpipe_conformance.engine.checking import judge
-from bentpipe_conformance.engine.suite import SNR, STP, Suite, suite_named
+from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.run.pool import follow_parent
 from bentpipe_conformance.selftest.callers import Caller, draw_calls, stp_caller, tcp_caller
 from bentpipe_conformance.selftest.chance import Draw, draw_link, draw_stp, draw_tcp
 from bentpipe_conformance.selftest.pair import Station, pair
@@ -79,21 +79,21 @@ class Side:
         profile: of the suite.
     """
 
-    trace: Trace
+    trace: Trace[Any]
     ics: Mapping[str, Any]
     profile: str
 
 
 _Make = Callable[[str, Any, int], Any]
-_KINDS: Mapping[Suite, tuple[Draw, _Make, Caller]] = {
-    SNR: (draw_tcp, TcpHost, tcp_caller),
-    STP: (draw_stp, StpHost, stp_caller),
+_KINDS: Mapping[str, tuple[Draw, _Make, Caller]] = {
+    "snr": (draw_tcp, TcpHost, tcp_caller),
+    "stp": (draw_stp, StpHost, stp_caller),
 }
 
 
 def transfer(suite: Suite, seed: int) -> list[Side]:
     """Let two references of a suite talk; a seed gives the same packets again."""
-    draw, make, caller = _KINDS[suite]
+    draw, make, caller = _KINDS[suite.name]
     numbers = random.Random(f"{suite.name} {seed}")
     link = draw_link(numbers)
     drawn = [draw(numbers, link) for _ in ADDRESSES]

@@ -9,7 +9,7 @@ from typing import Any
 from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
-from bentpipe_conformance.engine.suite import SNR, STP, Suite
+from bentpipe_conformance.engine.suite import Suite
 from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane, stp_lane
 
@@ -86,8 +86,8 @@ def _snr_lane(
 
 def reference_of(suite: Suite) -> Reference:
     """The true reference of a suite."""
-    if suite is SNR:
+    if suite.name == "snr":
         return Reference(SNR_ICS, _snr_lane)
-    assert suite is STP
+    assert suite.name == "stp"
     description = load_iut("stp-reference-simulated")
     return Reference(description.ics, stp_lane, description.encapsulation, STP_SETTINGS)

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any
 
 from bentpipe_reference.common.link.profile import load_profiles
+from bentpipe_reference.common.processes import follow_parent
 
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import load_checkers
@@ -16,7 +17,6 @@ from bentpipe_conformance.engine.execution import RunSettings, run_case
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.run.pool import follow_parent
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
 from bentpipe_conformance.selftest.references import Configure, reference_of
@@ -80,7 +80,7 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
     return [*references, *mutants]
 
 
-def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> SubjectResult:
+def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
     """Run the cases of the subject's profile, but extra ones, on the simulated GEO link."""
     link = load_profiles()["geo"]
     record = suite_named(suite)
@@ -94,8 +94,8 @@ def judge_subject(subject: Subject, suite: str = "snr", seed: int = 0) -> Subjec
     if subject.target:
         changes.append(load_mutants()[subject.name].configure)
     settings = RunSettings(
-        subject.profile, ics, link.round_trip_s, seed,
-        suite=record, encapsulation=reference.encapsulation,
+        record, subject.profile, ics, link.round_trip_s, seed,
+        encapsulation=reference.encapsulation,
     )  # fmt: skip
     lane = reference.lane(subject.profile, _in_turn(changes), link, seed)
     failed: dict[str, str] = {}

@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.lane import Captured, LaneError
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
 from bentpipe_conformance.protocols.tcp.peer import NotReached, Peer
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_reference.common.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]
@@ -27,7 +28,7 @@ def run(
 ) -> Outcome:
     chosen = lane or SimulatedLane(REFERENCES["rfc"], LINK)
     return run_case(
-        a_case(script, needs), chosen, RunSettings("rfc", ICS, LINK.round_trip_s, seed=7)
+        a_case(script, needs), chosen, RunSettings(SNR, "rfc", ICS, LINK.round_trip_s, seed=7)
     )
 
 

@@ -7,6 +7,7 @@ from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 RATE = 1_000_000
@@ -22,7 +23,9 @@ SERIALISATION = len(packet(0)) * 8 / RATE
 
 
 def trace(*seen: tuple[float, Point, int]) -> Trace:
-    return read_trace(Captured(time, point, True, packet(number)) for time, point, number in seen)
+    return read_trace(
+        (Captured(time, point, True, packet(number)) for time, point, number in seen), suite=SNR
+    )
 
 
 def test_packets_that_take_the_links_time_show_no_error() -> None:

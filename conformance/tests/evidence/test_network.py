@@ -11,6 +11,7 @@ from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.network import ipv4_packet, read_foreign
 from bentpipe_conformance.evidence.pcapng import write_pcapng
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 
 PACKET = build(Tcp("10.0.0.1", "10.0.0.2", 19, 4000, 1, 1, 0x10, 100, b"x" * 10))
 BACK = build(Tcp("10.0.0.2", "10.0.0.1", 4000, 19, 1, 11, 0x10, 100, b""))
@@ -81,8 +82,8 @@ def test_foreign_capture_keeps_frame_numbers_and_directions(tmp_path: Path) -> N
         Frame(0, 5_500_000_000, ETHERNET + BACK, 1),
     ]
     foreign = read_foreign(capture(tmp_path / "f", frames), "10.0.0.1")
-    trace = read_trace(foreign.captured)
-    assert [(p.number, p.time, p.outgoing, p.tcp is None) for p in trace.packets] == [
+    trace = read_trace(foreign.captured, suite=SNR)
+    assert [(p.number, p.time, p.outgoing, p.content is None) for p in trace.packets] == [
         (1, 0.0, True, False),
         (2, 0.25, False, True),
         (3, 0.5, False, False),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.engine.lane import OpenRequest
-from bentpipe_conformance.engine.suite import SNR, STP
 from bentpipe_conformance.iut.build import RECIPES
 from bentpipe_conformance.iut.description import (
     Attach,
@@ -16,7 +15,9 @@ from bentpipe_conformance.iut.description import (
     load_iut,
 )
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
+from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.protocols.tcp.peer import STANDARD_SERVICES
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 
 GOOD = """
 id = "mine"
@@ -54,8 +55,8 @@ def test_own_description_loaded_by_path_has_defaults_for_the_rest(tmp_path: Path
     assert mine.services == {"echo": 7007, "discard": 9, "chargen": 19}
     assert mine.ics["sack"] is True
     assert mine.ics["congestion_control"] == "cubic"
-    assert mine.ics["timestamps"] is load_proforma()["timestamps"].default
-    assert set(mine.ics) == set(load_proforma())
+    assert mine.ics["timestamps"] is load_proforma(SNR)["timestamps"].default
+    assert set(mine.ics) == set(load_proforma(SNR))
 
 
 def test_command_filled_in_keeps_what_the_lane_fills_later(tmp_path: Path) -> None:
@@ -336,7 +337,7 @@ def test_description_without_them_is_of_tcp(tmp_path: Path) -> None:
     [
         ('suite = "stp"', 'suite = "sctp"', "the file has an unknown 'suite': there is no suite "
          "'sctp'; there are snr, stp"),
-        ('suite = "stp"', 'suite = "snr"', "[encapsulation] has a meaning only for suite 'stp'"),
+        ('suite = "stp"', 'suite = "snr"', "[encapsulation] has no meaning for suite 'snr'"),
         ('kind = "ip"', 'kind = "gre"', "[encapsulation] needs one of udp, ip for 'kind', not "
          "'gre'"),
         ("protocol = 254", "protocol = 118", "[encapsulation] needs 253 or 254 for 'protocol', not "

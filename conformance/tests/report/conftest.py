@@ -15,6 +15,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.captures import as_recorded
 from bentpipe_conformance.evidence.records import Bed, CaseRecord, Implementation, RunRecord
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.report.page import RequirementText
 
 IUT, TESTER, MSS, DELAY, SERIAL = "10.77.0.2", "10.78.0.9", 1448, 0.3, 0.0093
@@ -138,7 +139,7 @@ class Sample:
     cases: list[tuple[CaseRecord, list[Captured]]]
 
     def traces(self) -> list[tuple[CaseRecord, Trace]]:
-        return [(record, read_trace(captured)) for record, captured in self.cases]
+        return [(record, read_trace(captured, suite=SNR)) for record, captured in self.cases]
 
 
 def case(name: str, title: str, verdict: Verdict, reason: str, *findings: Finding) -> CaseRecord:
@@ -188,12 +189,12 @@ TITLES = {
 def _again(captured: list[Captured]) -> tuple[int, int]:
     """Frame numbers of a segment at the IUT's side that is sent twice in a row too often."""
     seen: dict[int, int] = {}
-    trace = read_trace(captured)
+    trace = read_trace(captured, suite=SNR)
     for packet in trace.at("iut"):
-        if packet.outgoing and packet.tcp and packet.tcp.payload:
-            if packet.tcp.seq in seen and packet.tcp.seq - 5000 in {26 * MSS, 31 * MSS}:
-                return packet.number, seen[packet.tcp.seq]
-            seen[packet.tcp.seq] = packet.number
+        if packet.outgoing and packet.content and packet.content.payload:
+            if packet.content.seq in seen and packet.content.seq - 5000 in {26 * MSS, 31 * MSS}:
+                return packet.number, seen[packet.content.seq]
+            seen[packet.content.seq] = packet.number
     raise AssertionError("the synthetic fault did not happen")
 
 

@@ -16,6 +16,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.report.page import RequirementText, render_page, render_report
 
 VOID = {"meta", "input", "br", "hr", "img", "link", "path", "circle", "rect"}
@@ -183,7 +184,9 @@ def test_hostile_packets_are_drawn_within_bounds(sample: Any) -> None:
         sample.cases[0][0],
         findings=(Finding("SNR-REC-003", Verdict.FAIL, tuple(range(40)), "flood"),),
     )
-    html = render_page(sample.run, sample.result, sample.texts, [(record, read_trace(captured))])
+    html = render_page(
+        sample.run, sample.result, sample.texts, [(record, read_trace(captured, suite=SNR))]
+    )
     Page(html)
     numbers = [
         float(n) for d in re.findall(r' d="([^"]+)"', html) for n in re.findall(r"-?[\d.]+", d)
@@ -219,7 +222,9 @@ def test_flood_of_packets_makes_a_bounded_page(sample: Any) -> None:
         sample.cases[0][0],
         findings=(Finding("SNR-REC-003", Verdict.FAIL, tuple(range(1, 12_000)), "flood"),),
     )
-    html = render_page(sample.run, sample.result, sample.texts, [(record, read_trace(captured))])
+    html = render_page(
+        sample.run, sample.result, sample.texts, [(record, read_trace(captured, suite=SNR))]
+    )
     assert len(html) < 500_000
 
 
@@ -235,7 +240,7 @@ def test_eighty_large_cases_stay_below_ten_megabytes(sample: Any) -> None:
         start = Tcp("1.1.1.1", "2.2.2.2", 19, 2, 0, 1, 0x12, 9000, b"")
         hello = Tcp("2.2.2.2", "1.1.1.1", 2, 19, 0, 0, 2, 9000, b"")
         opening = [Captured(0, "iut", False, build(hello)), Captured(0, "iut", True, build(start))]
-        return read_trace([*opening, *sorted(captured, key=lambda item: item.time)])
+        return read_trace([*opening, *sorted(captured, key=lambda item: item.time)], suite=SNR)
 
     trace = steady(1500)
     record = dataclasses.replace(

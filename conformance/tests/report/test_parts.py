@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.engine.suite import SNR
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.report.ladder import LIMIT, ladder
 from bentpipe_conformance.report.plot import close_view, draw, nice_ticks, whole_view
 from bentpipe_conformance.report.transit import match
@@ -39,7 +39,7 @@ def test_lost_original_is_told_from_its_equal_retransmission() -> None:
         Captured(0.4, "peer", True, routed(second)),
         Captured(0.9, "iut", True, first),
         Captured(1.2, "peer", True, routed(first)),
-    ])  # fmt: skip
+    ], suite=SNR)  # fmt: skip
     transit = match(trace)
     assert transit.lost_forward == {1}
     assert transit.at_peer == {2: 0.4, 3: 1.2}
@@ -54,7 +54,7 @@ def test_lost_retransmission_is_told_from_its_equal_original() -> None:
         Captured(0.4, "peer", True, routed(second)),
         Captured(0.9, "iut", True, first),
         Captured(1.5, "iut", True, packet(21)),
-    ])  # fmt: skip
+    ], suite=SNR)  # fmt: skip
     assert match(trace).lost_forward == {3}  # and not packet 4, which was still under way
 
 
@@ -63,10 +63,10 @@ def test_packet_lost_on_the_way_to_the_implementation_is_a_row_of_its_own() -> N
         Captured(0.0, "peer", False, packet(1, back=True)),
         Captured(0.1, "peer", False, packet(11, back=True)),
         Captured(0.4, "iut", False, routed(packet(11, back=True))),
-    ])  # fmt: skip
+    ], suite=SNR)  # fmt: skip
     transit = match(trace)
     assert [p.number for p in transit.lost_return] == [1]
-    rows = ladder(trace, transit, ())
+    rows = ladder(trace, transit, (), SNR)
     assert [(row.number, row.at_iut, row.at_peer, row.lost) for row in rows] == [
         (0, None, 0.0, True),
         (1, 0.4, 0.1, False),
@@ -78,13 +78,13 @@ def test_flood_of_equal_packets_is_paired_in_order() -> None:
     for n in range(3000):
         captured.append(Captured(n * 1e-4, "iut", True, packet(1)))
         captured.append(Captured(n * 1e-4 + 0.3, "peer", True, packet(1)))
-    transit = match(read_trace(sorted(captured, key=lambda item: item.time)))
+    transit = match(read_trace(sorted(captured, key=lambda item: item.time), suite=SNR))
     assert transit.lost_forward == frozenset()
     assert len(transit.at_peer) == 3000
 
 
 def test_capture_at_one_point_only_says_nothing_of_losses() -> None:
-    transit = match(read_trace([Captured(0.0, "iut", True, packet(1))]))
+    transit = match(read_trace([Captured(0.0, "iut", True, packet(1))], suite=SNR))
     assert not transit.known
     assert transit.lost_forward == frozenset()
 
@@ -154,19 +154,19 @@ def test_enlargement_of_the_whole_is_left_out(sample: Any) -> None:
 
 
 def test_trace_without_connection_has_no_scene() -> None:
-    assert scene_of(read_trace([])) is None
-    assert scene_of(read_trace([Captured(0.0, "iut", True, b"junk")])) is None
+    assert scene_of(read_trace([], suite=SNR)) is None
+    assert scene_of(read_trace([Captured(0.0, "iut", True, b"junk")], suite=SNR)) is None
 
 
 def test_ladder_shows_the_surroundings_and_counts_the_rest(sample: Any) -> None:
     trace = traces(sample)["recovery"]
-    rows = ladder(trace, match(trace), (84, 41))
+    rows = ladder(trace, match(trace), (84, 41), SNR)
     assert sum(row.skipped or 1 for row in rows) == len(trace.at("iut"))
     assert [row.number for row in rows if row.marked] == [41, 84]
     marked = next(row for row in rows if row.number == 84)
     assert marked.notes == ("transmission 2",)
     assert marked.what.replace("\u202f", "") == "data 37648–39096"
-    again = ladder(trace, match(trace), range(1, 400))
+    again = ladder(trace, match(trace), range(1, 400), SNR)
     assert sum(not row.skipped for row in again) <= LIMIT + 13
 
 
@@ -176,8 +176,8 @@ def test_ladder_tells_oddities_apart() -> None:
     trace = read_trace([
         Captured(0.0, "iut", True, b"\x60not ip"),
         Captured(0.1, "iut", True, bytes(damaged)),
-    ])  # fmt: skip
-    rows = ladder(trace, match(trace), (1,))
+    ], suite=SNR)  # fmt: skip
+    rows = ladder(trace, match(trace), (1,), SNR)
     assert [(row.what, row.notes) for row in rows] == [
         ("not TCP over IPv4, 7 octets", ()),
         ("ack · 10 octets of data", ("wrong checksum",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
-from bentpipe_conformance.engine.suite import SNR, STP
+from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.selftest import chance, innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
 from bentpipe_reference.common.mutation import load_mutants
@@ -66,8 +66,8 @@ def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.M
         found = draw(numbers, link)  # type: ignore[arg-type]
         return chance.Drawn(guilty.configure(found.config), found.ics, found.profile)
 
-    _, make, caller = innocence._KINDS[STP]
-    monkeypatch.setattr(innocence, "_KINDS", {STP: (drawn, make, caller)})
+    _, make, caller = innocence._KINDS["stp"]
+    monkeypatch.setattr(innocence, "_KINDS", {"stp": (drawn, make, caller)})
     blamed = {a.requirement for seed in range(10, 18) for a in hear("stp", seed).accusations}
     assert guilty.breaks in blamed
 
@@ -87,8 +87,8 @@ def test_tcp_mutant_over_a_random_link_is_accused(
         found = draw(numbers, link)  # type: ignore[arg-type]
         return chance.Drawn(guilty.configure(found.config), found.ics, found.profile)
 
-    _, make, caller = innocence._KINDS[SNR]
-    monkeypatch.setattr(innocence, "_KINDS", {SNR: (drawn, make, caller)})
+    _, make, caller = innocence._KINDS["snr"]
+    monkeypatch.setattr(innocence, "_KINDS", {"snr": (drawn, make, caller)})
     assert guilty.breaks in {a.requirement for a in hear("snr", 16).accusations}
 
 

@@ -8,11 +8,12 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.execution import RunSettings, judge_case, run_case
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.selftest.memory import RememberingJudge
 from bentpipe_conformance.selftest.references import SNR_ICS as REFERENCE_ICS
 from bentpipe_reference.common.link.profile import load_profiles
 
-CASE = load_cases()["snr/fast-retransmit/established-third-duplicate-acknowledgment"]
+CASE = load_cases("snr")["snr/fast-retransmit/established-third-duplicate-acknowledgment"]
 LINK = load_profiles()["geo"]
 
 
@@ -20,7 +21,7 @@ def test_packets_judged_before_get_the_same_judgment_and_others_their_own() -> N
     lane = SimulatedLane(REFERENCES["rfc"], LINK)
     judge = RememberingJudge()
     outcome = run_case(
-        CASE, lane, RunSettings("rfc", REFERENCE_ICS, LINK.round_trip_s), judged_by=judge
+        CASE, lane, RunSettings(SNR, "rfc", REFERENCE_ICS, LINK.round_trip_s), judged_by=judge
     )
     packets = outcome.captured
     again = judge(CASE, packets, "rfc", REFERENCE_ICS, 1e-6)

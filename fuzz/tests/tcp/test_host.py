@@ -1,4 +1,4 @@
-"""A short campaign against the reference host; ``bentpipe_fuzz.tcp.host_machine`` says what holds."""
+"""A short campaign against the reference host; see ``bentpipe_fuzz.tcp.host_machine``."""
 
 from __future__ import annotations
 

@@ -22,3 +22,8 @@ def checksum_field(residue: int) -> int:
     one, since both include a non-zero protocol number.
     """
     return -residue % 0xFFFF
+
+
+def internet_checksum(data: bytes) -> int:
+    """The checksum of ``data``: 0 when ``data`` holds a valid one, 0xFFFF for nothing but zeros."""
+    return checksum_field(ones_complement_residue(data)) or (0 if any(data) else 0xFFFF)

@@ -1,21 +1,21 @@
 """Mutants: small subclasses of the reference, each breaking exactly one requirement.
 
 They prove that the suites have teeth: the self-test runs every case against every mutant and
-each must fail on the requirement it breaks. A module of this package lists its mutants in a tuple
-named ``MUTANTS``.
+each must fail on the requirement it breaks. A module of a protocol's package ``mutants`` lists its
+mutants in a tuple named ``MUTANTS``.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.sender import Sender
+import bentpipe_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +39,26 @@ class Mutant:
     setting: str = ""
 
 
-def with_sender(sender_class: type[Sender]) -> Callable[[EndpointConfig], EndpointConfig]:
-    """The ``configure`` of a mutant whose sender is ``sender_class``."""
-    return lambda config: replace(config, sender_class=sender_class)
-
-
 @cache
 def load_mutants() -> Mapping[str, Mutant]:
-    """Every mutant by identifier.
+    """Every mutant of every protocol by identifier.
 
     Raises:
         ValueError: two mutants share an identifier.
     """
     found: dict[str, Mutant] = {}
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda item: item.name):
-        for mutant in importlib.import_module(f"{__name__}.{module.name}").MUTANTS:
-            if mutant.id in found:
-                raise ValueError(f"two mutants are called {mutant.id}")
-            found[mutant.id] = mutant
+    for mutant in _listed():
+        if mutant.id in found:
+            raise ValueError(f"two mutants are called {mutant.id}")
+        found[mutant.id] = mutant
     return found
+
+
+def _listed() -> Iterator[Mutant]:
+    for protocol in pkgutil.iter_modules(bentpipe_reference.__path__):
+        name = f"{bentpipe_reference.__name__}.{protocol.name}.mutants"
+        if importlib.util.find_spec(name) is None:
+            continue
+        package = importlib.import_module(name)
+        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda item: item.name):
+            yield from importlib.import_module(f"{name}.{module.name}").MUTANTS

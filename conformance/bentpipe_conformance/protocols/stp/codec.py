@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bentpipe_conformance.protocols.tcp.codec import MalformedPacket as MalformedPacket
-from bentpipe_conformance.protocols.tcp.codec import checksum
+from bentpipe_reference.common.checksum import internet_checksum
+
+from bentpipe_conformance.engine.codec import MalformedPacket
 
 BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
 NAMES = {
@@ -164,7 +165,7 @@ def dissect(packet: bytes) -> Stp:
         if not 8 <= length <= total - at:
             raise MalformedPacket(f"UDP length {length} does not fit the packet")
         covered = _pseudo_header(src, dst, UDP, length) + packet[at : at + length]
-        udp_checksum_ok = udp_checksum != 0 and checksum(covered) == 0
+        udp_checksum_ok = udp_checksum != 0 and internet_checksum(covered) == 0
         octets = packet[at + 8 : at + length]
         covered = octets
     elif protocol in PROTOCOLS:
@@ -181,7 +182,7 @@ def dissect(packet: bytes) -> Stp:
         kind, flags_type >> 4, seq_high << 16 | seq_low, tag,
         protocol=protocol, udp_sport=udp_sport, udp_dport=udp_dport,
         dont_fragment=fragment & 0x4000 != 0,
-        checksum=stp_checksum, checksum_ok=checksum(covered) == 0,
+        checksum=stp_checksum, checksum_ok=internet_checksum(covered) == 0,
         udp_checksum_ok=udp_checksum_ok, octets=octets,
         **_dissect_body(kind, octets),
     )  # fmt: skip
@@ -341,7 +342,7 @@ def octets_of(packet: Stp) -> bytes:
 
 def _rechecked(packet: Stp, octets: bytes) -> bytes:
     octets = octets[:8] + b"\0\0" + octets[10:]
-    return octets[:8] + checksum(_covered(packet, octets)).to_bytes(2, "big") + octets[10:]
+    return octets[:8] + internet_checksum(_covered(packet, octets)).to_bytes(2, "big") + octets[10:]
 
 
 def _covered(packet: Stp, octets: bytes) -> bytes:
@@ -435,7 +436,7 @@ def build_datagram(
     if packet.protocol == UDP:
         length = 8 + len(octets)
         header = _UDP.pack(packet.udp_sport, packet.udp_dport, length, 0)
-        summed = checksum(_pseudo_header(src, dst, UDP, length) + header + octets)
+        summed = internet_checksum(_pseudo_header(src, dst, UDP, length) + header + octets)
         # RFC 768: zero would say that there is no checksum.
         octets = header[:6] + (summed or 0xFFFF).to_bytes(2, "big") + octets
     flags = 0x4000 if packet.dont_fragment else 0
@@ -445,4 +446,4 @@ def build_datagram(
             0x45, 0, 20 + len(octets), identification, flags, ttl, packet.protocol, value, src, dst
         )
 
-    return ip(checksum(ip(0))) + octets
+    return ip(internet_checksum(ip(0))) + octets

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_conformance.engine.checking import Context
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Judging
-from bentpipe_conformance.protocols.stp.codec import MalformedPacket, Stp, dissect
+from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.codec import Stp, dissect
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
 

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
 from bentpipe_conformance.engine.lane import OpenRequest, Port
 from bentpipe_conformance.engine.peer import PATIENCE_S, STANDARD_SERVICES, NotReached
@@ -20,7 +21,6 @@ from bentpipe_conformance.protocols.stp.codec import (
     ENDAK,
     UDP,
     C,
-    MalformedPacket,
     Stp,
     build,
     dissect,

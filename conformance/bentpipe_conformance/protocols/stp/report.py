@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from bentpipe_conformance.engine.suite import Reporting
-from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
+from bentpipe_conformance.protocols.stp.replay import Packet, Trace
 from bentpipe_conformance.protocols.stp.replay.events import (
     Event,
     Other,
@@ -39,7 +39,7 @@ REASONS = {
 
 def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
     """What can be said of a packet by itself."""
-    stp = packet.stp
+    stp = packet.content
     if stp is None:
         return f"not STP, {len(packet.data)} octets", ()
     return _title(stp), tuple(_remarks(stp))

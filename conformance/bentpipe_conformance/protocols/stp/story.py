@@ -17,7 +17,6 @@ from typing import Any
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.engine.suite import STP
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
@@ -39,6 +38,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 )
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.suite import SUITE
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
 IUT_PORT, TESTER_PORT = 9, 40001
@@ -170,9 +170,9 @@ class StpStory:
         self.packets = moved
         return self
 
-    def trace(self) -> Trace:
+    def trace(self) -> Trace[Any]:
         """What was told as a trace."""
-        return read_trace(self.packets, self.timing_error, suite=STP)
+        return read_trace(self.packets, self.timing_error, suite=SUITE)
 
     def flow(self) -> Flow:
         """The first connection told, replayed."""
@@ -180,7 +180,7 @@ class StpStory:
 
     def findings(self, requirement: str, claims: Mapping[str, Any] = CLAIMS) -> list[Finding]:
         """What the checker of a requirement finds."""
-        return judge(self.trace(), STP.default_profile, claims, [requirement], STP)
+        return judge(self.trace(), SUITE.default_profile, claims, [requirement], suite=SUITE)
 
     def verdicts(self, requirement: str, claims: Mapping[str, Any] = CLAIMS) -> set[Verdict]:
         """The verdicts among the findings."""

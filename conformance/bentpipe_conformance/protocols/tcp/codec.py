@@ -10,16 +10,16 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from bentpipe_reference.common.checksum import internet_checksum
+
+from bentpipe_conformance.engine.codec import MalformedPacket
+
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32
 
 _IP = struct.Struct("!BBHHHBBH4s4s")
 _TCP = struct.Struct("!HHIIBBHHH")
 _PROTOCOL_TCP = 6
-
-
-class MalformedPacket(ValueError):
-    """The octets are no IPv4 packet carrying a complete TCP header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,6 @@ class Tcp:
         return "".join(name for bit, name in enumerate("FSRPAUEC") if self.flags >> bit & 1)
 
 
-def checksum(data: bytes) -> int:
-    """The RFC 1071 Internet checksum of ``data``."""
-    if len(data) % 2:
-        data += b"\0"
-    # 2**16 is 1 modulo 65535, so the big-endian number has the residue of the sum of its words.
-    residue = int.from_bytes(data, "big") % 0xFFFF
-    return (0xFFFF - residue) if residue else (0 if any(data) else 0xFFFF)
-
-
 def _pseudo_header(src: bytes, dst: bytes, length: int) -> bytes:
     return src + dst + struct.pack("!BBH", 0, _PROTOCOL_TCP, length)
 
@@ -96,7 +87,7 @@ def dissect(packet: bytes) -> Tcp:
     if data < header + 20 or data > total:
         raise MalformedPacket("the TCP data offset points outside the segment")
     segment = packet[header:total]
-    summed = checksum(_pseudo_header(src, dst, len(segment)) + segment)
+    summed = internet_checksum(_pseudo_header(src, dst, len(segment)) + segment)
     options = _dissect_options(packet[header + 20 : data])
     return Tcp(
         socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport, seq, ack, flags, window,
@@ -169,7 +160,7 @@ def build(segment: Tcp, *, identification: int = 0, ttl: int = 64) -> bytes:
         )  # fmt: skip
 
     tail = options + segment.payload
-    summed = checksum(_pseudo_header(src, dst, length) + header(0) + tail)
+    summed = internet_checksum(_pseudo_header(src, dst, length) + header(0) + tail)
 
     def ip(value: int) -> bytes:
         # Don't Fragment set: the suites never want a link to cut a segment.
@@ -177,4 +168,4 @@ def build(segment: Tcp, *, identification: int = 0, ttl: int = 64) -> bytes:
             0x45, 0, 20 + length, identification, 0x4000, ttl, _PROTOCOL_TCP, value, src, dst
         )
 
-    return ip(checksum(ip(0))) + header(summed) + tail
+    return ip(internet_checksum(ip(0))) + header(summed) + tail

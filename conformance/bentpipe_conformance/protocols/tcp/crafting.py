@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from bentpipe_conformance.protocols.tcp.codec import checksum
+from bentpipe_reference.common.checksum import internet_checksum
 
 LARGEST_HEADER = 60
 """Octets of the longest TCP header (RFC 9293 section 3.1)."""
@@ -30,9 +30,9 @@ def append_options(packet: bytes, octets: bytes) -> bytes:
     segment[12] = (header + len(octets)) // 4 << 4
     segment[16:18] = bytes(2)
     pseudo = packet[12:20] + struct.pack("!BBH", 0, packet[9], len(segment))
-    segment[16:18] = checksum(pseudo + segment).to_bytes(2, "big")
+    segment[16:18] = internet_checksum(pseudo + segment).to_bytes(2, "big")
     ip = bytearray(packet[:20])
     ip[2:4] = (20 + len(segment)).to_bytes(2, "big")
     ip[10:12] = bytes(2)
-    ip[10:12] = checksum(bytes(ip)).to_bytes(2, "big")
+    ip[10:12] = internet_checksum(bytes(ip)).to_bytes(2, "big")
     return bytes(ip + segment)

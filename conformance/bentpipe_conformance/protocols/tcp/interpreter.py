@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_conformance.engine.checking import Context
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Judging
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
-from bentpipe_conformance.protocols.tcp.codec import MalformedPacket, Tcp, dissect
+from bentpipe_conformance.protocols.tcp.codec import Tcp, dissect
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
+from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 
 SMALLEST_MSS = 28
 """Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
@@ -27,10 +28,6 @@ def _dissected(octets: bytes) -> Tcp | None:
 
 def _trusting(segment: Tcp) -> Tcp:
     return replace(segment, checksum_ok=True)
-
-
-def _episodes(flow: Flow) -> tuple[Episode, ...]:
-    return tuple(read_episodes(flow))
 
 
 def _refused(flow: Flow, context: Context) -> Finding | None:
@@ -69,7 +66,7 @@ JUDGING = Judging(
     dissect=_dissected,
     trusting=_trusting,
     read_flows=read_flows,
-    prepare=_episodes,
+    prepare=Prepared,
     refused=_refused,
     observed=_observed,
     payload=_payload,

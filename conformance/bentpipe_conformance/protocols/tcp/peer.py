@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import Port
 from bentpipe_conformance.engine.peer import PATIENCE_S, STANDARD_SERVICES, NotReached
 from bentpipe_conformance.protocols.tcp.codec import (
@@ -23,7 +24,6 @@ from bentpipe_conformance.protocols.tcp.codec import (
     PSH,
     RST,
     SYN,
-    MalformedPacket,
     Tcp,
     build,
     dissect,

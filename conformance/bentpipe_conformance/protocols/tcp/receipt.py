@@ -19,6 +19,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.crafting import append_options
 from bentpipe_conformance.protocols.tcp.peer import pattern
+from bentpipe_conformance.protocols.tcp.suite import SUITE
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
 
@@ -151,8 +152,10 @@ class Receipt:
         self, requirement: str, profile: str = "rfc", claims: Mapping[str, Any] = CLAIMS
     ) -> set[Verdict]:
         """What the checker of a requirement finds."""
-        trace = read_trace(self.packets, self.timing_error)
-        return {finding.verdict for finding in judge(trace, profile, claims, [requirement])}
+        trace = read_trace(self.packets, self.timing_error, suite=SUITE)
+        return {
+            finding.verdict for finding in judge(trace, profile, claims, [requirement], suite=SUITE)
+        }
 
 
 __all__ = ["CLAIMS", "IUT", "TESTER", "Receipt"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bentpipe_conformance.engine.suite import Reporting
-from bentpipe_conformance.engine.trace import Packet, Trace
+from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.flow import (
     Ack,
     Arrival,
@@ -30,9 +30,9 @@ LEGEND = (
 
 def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
     """What can be said of a packet outside any connection, or not seen at the IUT's side."""
-    if packet.tcp is None:
+    if packet.content is None:
         return f"not TCP over IPv4, {len(packet.data)} octets", ()
-    tcp = packet.tcp
+    tcp = packet.content
     names = {"S": "SYN", "F": "FIN", "R": "RST", "A": "ack"}
     flags = "+".join(names[letter] for letter in tcp.flag_names if letter in names)
     size = f" · {len(tcp.payload)} octets of data" if tcp.payload else ""
@@ -58,7 +58,7 @@ def _describe(trace: Trace) -> dict[int, tuple[str, tuple[str, ...]]]:
 
 
 def _opening(packet: Packet) -> list[str]:
-    tcp = packet.tcp
+    tcp = packet.content
     assert tcp is not None
     special = [name for name in ("SYN", "FIN", "RST") if name[0] in tcp.flag_names]
     texts = ["+".join(special)] if special else []
@@ -98,7 +98,7 @@ def _event(event: Sent | Ack | Arrival | Reply) -> tuple[list[str], list[str]]:
 
 
 def _data(event: Sent | Arrival) -> list[str]:
-    tcp = event.packet.tcp
+    tcp = event.packet.content
     return [f"data {span(event.start, event.end)}"] if tcp and tcp.payload else []
 
 
@@ -118,7 +118,8 @@ def make_scene(flow: Flow) -> Scene:
     others = tuple(
         (packet.number, packet.time, letters)
         for packet in flow.packets
-        if packet.tcp and (letters := "".join(c for c in packet.tcp.flag_names if c in "SFR"))
+        if packet.content
+        and (letters := "".join(c for c in packet.content.flag_names if c in "SFR"))
     )
     sent = sum(item.payload for item in flow.sent)
     arrived = sum(item.end - item.start for item in flow.arrivals)

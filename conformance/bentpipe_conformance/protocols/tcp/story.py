@@ -18,6 +18,7 @@ from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp.suite import SUITE
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
 
@@ -139,8 +140,10 @@ class Story:
         timing_error: float = 1e-6,
     ) -> set[Verdict]:
         """What the checker of a requirement finds, with times wrong by ``timing_error`` seconds."""
-        trace = read_trace(self.packets, timing_error)
-        return {finding.verdict for finding in judge(trace, profile, claims, [requirement])}
+        trace = read_trace(self.packets, timing_error, suite=SUITE)
+        return {
+            finding.verdict for finding in judge(trace, profile, claims, [requirement], suite=SUITE)
+        }
 
 
 __all__ = ["CLAIMS", "IUT", "RTT", "SIZE", "TESTER", "Story"]

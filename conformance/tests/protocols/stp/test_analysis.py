@@ -237,7 +237,7 @@ def test_begin_challenged_and_then_accepted_belongs_to_both_connections() -> Non
     ]
     assert [old.state_before[packet.number] for packet in old.packets[3:6]] == [OPEN] * 3
     assert (old.displaced_in, old.state) == (IDLE, None)
-    assert [packet.stp.type for packet in new.packets if packet.stp] == [BEGIN, BGAK]
+    assert [packet.content.type for packet in new.packets if packet.content] == [BEGIN, BGAK]
     assert old.neighbours == new.neighbours == [old, new]
 
 

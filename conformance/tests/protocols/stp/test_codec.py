@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.protocols.stp import codec as wire
 from bentpipe_conformance.protocols.stp.codec import (
-    MalformedPacket,
     Stp,
     build,
     build_datagram,

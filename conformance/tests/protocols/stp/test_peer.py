@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from bentpipe_conformance.engine.encapsulation import IN_UDP
 from bentpipe_conformance.engine.lane import LaneError
-from bentpipe_conformance.engine.suite import STP
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import SimulatedLane, stp_lane
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
@@ -15,6 +14,7 @@ from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, n
 from bentpipe_conformance.protocols.stp.peer import NotReached, Peer, withholding
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]
@@ -124,7 +124,7 @@ def test_impolite_connection_leaves_an_end_to_the_script(bed: Bed) -> None:
     connection.sd(b"", fin=True, poll=True)
     connection.serve(lambda: bool(connection.closed), within=20)
     (flow,) = bed.flows()
-    assert not any(p.stp and p.stp.type == ENDAK for p in flow.packets if not p.outgoing)
+    assert not any(p.content and p.content.type == ENDAK for p in flow.packets if not p.outgoing)
 
 
 def test_raw_fields_override_everything(bed: Bed) -> None:
@@ -140,7 +140,7 @@ def test_finish_aborts_what_is_open_and_marks_the_end(bed: Bed) -> None:
     bed.peer.connect("discard")
     bed.peer.finish()
     (flow,) = bed.flows()
-    assert any(p.stp and p.stp.type == END and p.stp.flags & A for p in flow.packets)
+    assert any(p.content and p.content.type == END and p.content.flags & A for p in flow.packets)
     other = Bed()
     other.peer.wait(3.0)
     other.peer.finish()

@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from bentpipe_conformance.engine.suite import STP
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import stp_lane
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.peer import Connection, NotReached, Peer
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 
 LINK = load_profiles()["geo"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.encapsulation import IN_UDP
-from bentpipe_conformance.engine.suite import STP
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import stp_lane
 from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, STIMULI
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.replay import flow as states
 from bentpipe_conformance.protocols.stp.replay.flow import read_flows
+from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_spec.document import state_table
 
@@ -42,10 +42,10 @@ def test_case_brings_every_packet_into_its_state(name: str) -> None:
     load_cases("stp")[f"stp/states/{name}"].script(peer)
     flows = read_flows(read_trace(lane.end(), suite=STP))
     reached = {
-        packet.stp.name
+        packet.content.name
         for flow in flows
         for packet in flow.packets
-        if packet.stp is not None
+        if packet.content is not None
         and not packet.outgoing
         and flow.state_before[packet.number] == CASES[name]
     }

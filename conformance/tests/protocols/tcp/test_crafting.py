@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build, checksum, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.crafting import append_options
+from bentpipe_reference.common.checksum import internet_checksum
 
 SEGMENT = Tcp("10.78.0.1", "10.77.0.2", 4000, 9, 1, 2, ACK, 500, b"data", tsval=3, tsecr=4)
 
@@ -13,7 +14,7 @@ def test_unknown_option_appended_leaves_the_segment_as_it_was() -> None:
     packet = append_options(build(SEGMENT), bytes((200, 3, 7)))
     assert dissect(packet) == SEGMENT
     assert len(packet) == len(build(SEGMENT)) + 4
-    assert checksum(packet[:20]) in (0, 0xFFFF)
+    assert internet_checksum(packet[:20]) in (0, 0xFFFF)
 
 
 def test_impossible_length_appended_shows_as_a_broken_list() -> None:

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.execution import Outcome, RunSettings, run_case
-from bentpipe_conformance.engine.suite import SNR
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.scenarios import AFTER_RTTS, SEGMENT, replay
+from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.run.certify import select_cases
 from bentpipe_conformance.selftest.references import reference_of
 from bentpipe_reference.common.link.profile import load_profiles
@@ -35,7 +35,7 @@ def run(item: Scenario, profile: str = "rfc") -> Outcome:
     reference = reference_of(SNR)
     lane = reference.lane(profile, None, LINK, 1)
     settings = RunSettings(
-        profile, reference.ics, LINK.round_trip_s, 1, suite=SNR,
+        SNR, profile, reference.ics, LINK.round_trip_s, 1,
         encapsulation=reference.encapsulation,
     )  # fmt: skip
     case = Case(

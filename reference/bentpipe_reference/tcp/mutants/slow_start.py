@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant, with_sender
+from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.tcp.mutants import with_sender
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bentpipe_reference.common.mutation import Mutant, with_sender
+from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.tcp.endpoint import Endpoint
 from bentpipe_reference.tcp.handshake import Handshake
+from bentpipe_reference.tcp.mutants import with_sender
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.wire.segment import Segment

@@ -1,1 +1,8 @@
-"""The checkers of STP/1, one per requirement."""
+"""The checkers of the suite stp, a module per group of requirements."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine import checking
+from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
+
+Context = checking.Context[Prepared]

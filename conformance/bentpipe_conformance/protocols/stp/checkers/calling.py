@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -15,6 +16,7 @@ from bentpipe_conformance.protocols.stp.checkers.common import (
 )
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.flow import CALLING, TAGGED, Flow
 
 TIMER_CC_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
@@ -57,9 +59,9 @@ def early_data_within_early_credit(flow: Flow, context: Context) -> Iterator[Fin
 @checker("STP-CC-014")
 def repeated_begin_is_equal(flow: Flow, context: Context) -> Iterator[Finding]:
     """Every BEGIN of a call of the IUT against its first."""
-    sent = [packet for packet in flow.begins if packet.outgoing and packet.stp is not None]
+    sent = [packet for packet in flow.begins if packet.outgoing and packet.content is not None]
     for packet in sent[1:]:
-        first, again = sent[0].stp, packet.stp
+        first, again = sent[0].content, packet.content
         assert first is not None and again is not None
         if first.octets == again.octets:
             yield context.holds("a BEGIN was repeated as it was", At(sent[0]), At(packet))
@@ -102,9 +104,9 @@ def repetitions(
     until = flow.until if answered is None else answered
     # One that leaves at the very time of the answer is an answer to it.
     waiting = [packet for packet in sent if answered is None or packet.time < answered]
-    if not waiting or waiting[0].stp is None:
+    if not waiting or waiting[0].content is None:
         return
-    what = name(waiting[0].stp)
+    what = name(waiting[0].content)
     wait = TIMER_CC_S.get(path_class(context), 1.0)
     for place, packet in enumerate(waiting):
         if place >= MAX_CC:
@@ -140,9 +142,9 @@ def left_alone(
         sent: the transmissions.
         answer: the packet that ended the wait.
     """
-    if not sent or sent[0].stp is None:
+    if not sent or sent[0].content is None:
         return
-    what = name(sent[0].stp)
+    what = name(sent[0].content)
     late = [p for p in sent if p.time > answer.packet.time + DUE_S + flow.timing_error]
     wait = TIMER_CC_S.get(path_class(context), 1.0) * 2.0 ** (len(sent) - 1)
     due = sent[-1].time + LATEST * wait + TICK_S + flow.timing_error

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bentpipe_conformance.engine.checking import Context
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.codec import END, R, Stp
 from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
 from bentpipe_conformance.protocols.stp.replay.retransmission import Retransmissions
@@ -30,13 +30,19 @@ class At:
 
 def sent_packets(flow: Flow) -> Iterator[tuple[At, Stp]]:
     """Everything the IUT sent, malformed or not."""
-    return ((At(packet), packet.stp) for packet in flow.packets if packet.outgoing and packet.stp)
+    return (
+        (At(packet), packet.content)
+        for packet in flow.packets
+        if packet.outgoing and packet.content
+    )
 
 
 def heard_packets(flow: Flow) -> Iterator[tuple[At, Stp]]:
     """Everything that reached the IUT, malformed or not."""
     return (
-        (At(packet), packet.stp) for packet in flow.packets if not packet.outgoing and packet.stp
+        (At(packet), packet.content)
+        for packet in flow.packets
+        if not packet.outgoing and packet.content
     )
 
 
@@ -65,7 +71,7 @@ def answers(flow: Flow, at: At, kinds: tuple[int, ...], within: float = DUE_S) -
     return [
         At(packet)
         for packet in found
-        if packet.number > at.packet.number and packet.stp and packet.stp.type in kinds
+        if packet.number > at.packet.number and packet.content and packet.content.type in kinds
     ]
 
 
@@ -80,7 +86,9 @@ def proven_at(flow: Flow) -> int | None:
     bgaks = [
         packet.number
         for packet in flow.bgaks
-        if not packet.outgoing and packet.stp is not None and packet.stp.peer_csn == flow.iut_csn
+        if not packet.outgoing
+        and packet.content is not None
+        and packet.content.peer_csn == flow.iut_csn
     ]
     return min((*reports, *bgaks), default=None)
 

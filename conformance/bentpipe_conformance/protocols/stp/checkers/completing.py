@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.calling import EARLIEST, LATEST, TICK_S, TIMER_CC_S
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,

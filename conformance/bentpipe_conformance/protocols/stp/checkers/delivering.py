@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import DUE_S, At, name
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
@@ -28,7 +30,7 @@ QUIET_S = 1.0
 def numbers_mean_one_packet(flow: Flow, context: Context) -> Iterator[Finding]:
     """The credit of everything the IUT sends, and SDs on either side of the wrap."""
     for packet in flow.packets:
-        stp = packet.stp
+        stp = packet.content
         if not packet.outgoing or stp is None or stp.fault or stp.n_mr is None:
             continue
         n_r = 0 if stp.type == BEGIN else stp.seq if stp.n_r is None else stp.n_r

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -86,12 +87,12 @@ def replies_to(flow: Flow, at: At, within: float = DUE_S) -> list[At]:
 
 def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
     """Whether a packet cannot be explained without the one that it may answer."""
-    stp, cause = reply.packet.stp, at.packet.stp
+    stp, cause = reply.packet.content, at.packet.content
     assert stp is not None
     assert cause is not None
     before = [
-        packet.stp for packet in flow.packets
-        if packet.outgoing and packet.stp is not None and packet.number < reply.packet.number
+        packet.content for packet in flow.packets
+        if packet.outgoing and packet.content is not None and packet.number < reply.packet.number
     ]  # fmt: skip
     if stp.type == STAT:
         if cause.type in (SD, STAT, USTAT) and not cause.fault:
@@ -107,7 +108,7 @@ def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
 
 def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:
     """A later report that has the SD of a discarded packet, of which no good copy had come."""
-    stp = at.packet.stp
+    stp = at.packet.content
     receiver = flow.receiver
     if stp is None or receiver is None or stp.type not in (SD, SDP):
         return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     At,
     answers,
@@ -239,7 +241,7 @@ def within_the_peers_max_sd(flow: Flow, context: Context) -> Iterator[Finding]:
 def _announced_before(flow: Flow, time: float) -> int | None:
     """The MaxSD the tester had announced by then."""
     for packet in (*flow.begins, *flow.bgaks):
-        stp = packet.stp
+        stp = packet.content
         if packet.outgoing or packet.time > time or stp is None or not stp.wellformed:
             continue
         if stp.csn == flow.tester_csn and stp.max_sd is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -19,6 +20,7 @@ from bentpipe_conformance.protocols.stp.checkers.common import (
 from bentpipe_conformance.protocols.stp.checkers.discarding import discarded, on_same_ports
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, ENDAK, A, C, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, newer, tag_of
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.events import Other
 from bentpipe_conformance.protocols.stp.replay.flow import (
     CALLED,
@@ -79,7 +81,7 @@ def _present(flow: Flow, at: At) -> Flow | None:
 def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
     """BGAKs with the IUT's CSN as recipient and a newer one of the sender, in data transfer."""
     for packet in flow.bgaks:
-        stp = packet.stp
+        stp = packet.content
         if packet.outgoing or stp is None or flow.state_before.get(packet.number) != OPEN:
             continue
         if stp.peer_csn != flow.iut_csn or stp.csn is None or flow.tester_csn is None:
@@ -115,12 +117,12 @@ def _to_csn(flow: Flow, at: At, csn: int) -> list[At]:
         reply
         for other in on_same_ports(flow)
         for reply in answers(other, at, (BGAK, END), SOON_S)
-        if reply.packet.stp is not None and reply.packet.stp.peer_csn == csn
+        if reply.packet.content is not None and reply.packet.content.peer_csn == csn
     ]
 
 
 def _disowns(flow: Flow, end: At, csn: int) -> bool:
-    stp = end.packet.stp
+    stp = end.packet.content
     return (
         stp is not None
         and bool(stp.flags & A)
@@ -131,7 +133,7 @@ def _disowns(flow: Flow, end: At, csn: int) -> bool:
 
 
 def _type(at: At) -> int | None:
-    return at.packet.stp.type if at.packet.stp else None
+    return at.packet.content.type if at.packet.content else None
 
 
 @checker("STP-CC-010")
@@ -215,7 +217,7 @@ def _arc(numbers: Sequence[int]) -> int:
 def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
     """BGAKs with C flag and both CSNs."""
     for packet in flow.bgaks:
-        stp = packet.stp
+        stp = packet.content
         if packet.outgoing or stp is None or not stp.flags & C or not is_possible(flow, stp):
             continue
         if (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn):
@@ -227,7 +229,7 @@ def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
         at = At(packet)
         replies = [
             reply for reply in answers(flow, at, (BGAK,))
-            if reply.packet.stp is not None and not reply.packet.stp.flags & C
+            if reply.packet.content is not None and not reply.packet.content.flags & C
         ]  # fmt: skip
         right = [r for r in replies if _csns(r) == (flow.iut_csn, flow.tester_csn)]
         if right:
@@ -239,7 +241,7 @@ def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _csns(at: At) -> tuple[int | None, int | None]:
-    stp = at.packet.stp
+    stp = at.packet.content
     return (stp.csn, stp.peer_csn) if stp else (None, None)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -73,8 +75,8 @@ def _confirmed_before(flow: Flow) -> list[Flow]:
     return [
         other for other in _calls(flow)
         if other is not flow and other.established is not None and any(
-            not p.outgoing and p.time < until and p.stp is not None
-            and (p.stp.csn, p.stp.peer_csn) == (other.tester_csn, other.iut_csn)
+            not p.outgoing and p.time < until and p.content is not None
+            and (p.content.csn, p.content.peer_csn) == (other.tester_csn, other.iut_csn)
             for p in other.bgaks
         )
     ]  # fmt: skip
@@ -83,9 +85,9 @@ def _confirmed_before(flow: Flow) -> list[Flow]:
 def _first_answer(flow: Flow) -> tuple[At, Stp] | None:
     """The IUT's first BGAK to a call."""
     first = next((p for p in flow.bgaks if p.outgoing), None)
-    if flow.iut_calls or not flow.begins or first is None or first.stp is None:
+    if flow.iut_calls or not flow.begins or first is None or first.content is None:
         return None
-    return At(first), first.stp
+    return At(first), first.content
 
 
 def _above_iss(flow: Flow, number: int) -> int:
@@ -178,7 +180,7 @@ def _asks_again(flow: Flow, context: Context, at: At, what: str) -> Iterator[Fin
     """The caller shows that it believes the connection open: the question may have been lost."""
     questions = [
         reply for reply in answers(flow, at, (BGAK,))
-        if reply.packet.stp is not None and reply.packet.stp.flags & C
+        if reply.packet.content is not None and reply.packet.content.flags & C
     ]  # fmt: skip
     if questions:
         yield context.holds(f"{what} was answered with the question", at, questions[0])
@@ -215,17 +217,17 @@ def begins_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _type(at: At) -> int | None:
-    return at.packet.stp.type if at.packet.stp else None
+    return at.packet.content.type if at.packet.content else None
 
 
 def _reason(at: At) -> int | None:
-    return at.packet.stp.reason if at.packet.stp else None
+    return at.packet.content.reason if at.packet.content else None
 
 
 def _answers_begin(reply: At, begin: Stp) -> bool:
     """Whether a packet is a BGAK or BGREJ for a BEGIN."""
     return _type(reply) in (BGAK, BGREJ) and (
-        reply.packet.stp is not None and reply.packet.stp.peer_csn == begin.csn
+        reply.packet.content is not None and reply.packet.content.peer_csn == begin.csn
     )
 
 
@@ -263,7 +265,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Findin
     if first is None or flow.tester_csn is None:
         return
     at, bgak = first
-    begin = flow.begins[0].stp
+    begin = flow.begins[0].content
     known = _sure_newest(_confirmed_before(flow))
     if begin is None or known is None or not _newest_of_all(flow, known):
         return
@@ -352,7 +354,7 @@ def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Iterator[F
 
 def _changed_by_repetition(flow: Flow, first: Stp, reply: At, state: int | None) -> str:
     """What is wrong about the answer to a repeated BEGIN; empty when nothing is."""
-    stp = reply.packet.stp
+    stp = reply.packet.content
     assert stp is not None
     if stp.type != BGAK:
         # The IUT may have ended the connection for another reason at that moment.
@@ -362,10 +364,10 @@ def _changed_by_repetition(flow: Flow, first: Stp, reply: At, state: int | None)
     if state == CALLED and not stp.flags & C and flow.established is None:
         return "without C flag, though confirmation was awaited"
     before = [
-        _above_iss(flow, (p.stp.n_r if p.stp.type == BGAK else p.stp.seq) or 0)
+        _above_iss(flow, (p.content.n_r if p.content.type == BGAK else p.content.seq) or 0)
         for p in flow.packets
-        if p.outgoing and p.number < reply.packet.number and p.stp is not None
-        and p.stp.type in (BGAK, STAT, USTAT) and not p.stp.fault
+        if p.outgoing and p.number < reply.packet.number and p.content is not None
+        and p.content.type in (BGAK, STAT, USTAT) and not p.content.fault
     ]  # fmt: skip
     if _above_iss(flow, stp.n_r or 0) < max(before, default=0):
         return "with a N(R) below one sent before"
@@ -398,7 +400,7 @@ def nobody_there(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _described(at: At) -> str:
-    stp = at.packet.stp
+    stp = at.packet.content
     assert stp is not None
     return name(stp) + (f" with reason {stp.reason}" if stp.type == BGREJ else "")
 

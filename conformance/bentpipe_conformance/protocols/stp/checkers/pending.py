@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -40,18 +42,18 @@ def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
 
 def _asked(flow: Flow, context: Context, begin: At) -> Iterator[Finding]:
     """Whether a BEGIN that came beside a pending call is asked for confirmation."""
-    stp = begin.packet.stp
+    stp = begin.packet.content
     assert stp is not None
     if flow.pending_beside >= LEAST_PENDING:
         return  # the pending call may have made room
     for other in on_same_ports(flow):
         replies = [
             reply for reply in answers(other, begin, (BGAK,))
-            if reply.packet.stp is not None and reply.packet.stp.peer_csn == stp.csn
+            if reply.packet.content is not None and reply.packet.content.peer_csn == stp.csn
         ]  # fmt: skip
         # A later one may answer the call's confirmation, or its BEGIN once it is open.
         for reply in replies[:1]:
-            found = reply.packet.stp
+            found = reply.packet.content
             if found is not None and not found.flags & C:
                 yield context.violated(
                     "a BEGIN was accepted at once beside a call that waited for confirmation",
@@ -65,8 +67,8 @@ def _opens(flow: Flow, context: Context) -> Iterator[Finding]:
         (
             At(packet) for packet in flow.bgaks
             if not packet.outgoing and flow.state_before.get(packet.number) == CALLED
-            and packet.stp is not None and packet.stp.wellformed
-            and (packet.stp.csn, packet.stp.peer_csn) == (flow.tester_csn, flow.iut_csn)
+            and packet.content is not None and packet.content.wellformed
+            and (packet.content.csn, packet.content.peer_csn) == (flow.tester_csn, flow.iut_csn)
         ),
         None,
     )  # fmt: skip
@@ -104,9 +106,9 @@ def _alone(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         # Another BEGIN makes a new call of it.
         end = min((p.time for p in other.begins if p.time > opened), default=math.inf)
-        later = [p for p in other.packets if p.stp is not None and start < p.time < end]
-        stats = [p for p in later if p.outgoing and p.stp and p.stp.type == STAT]
-        asked = [p for p in later if not p.outgoing and p.stp and p.stp.type in (POLL, SDP)]
+        later = [p for p in other.packets if p.content is not None and start < p.time < end]
+        stats = [p for p in later if p.outgoing and p.content and p.content.type == STAT]
+        asked = [p for p in later if not p.outgoing and p.content and p.content.type in (POLL, SDP)]
         if stats:
             over = flow.ended is not None and stats[0].time > flow.ended
             yield context.violated(

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import log2
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import proven_at, round_trips_of
 from bentpipe_conformance.protocols.stp.codec import BGAK, POLL
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.calling import EARLIEST, LATEST, TICK_S, TIMER_CC_S
 from bentpipe_conformance.protocols.stp.checkers.common import DUE_S, At, path_class
 from bentpipe_conformance.protocols.stp.checkers.identity import hints
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, C, Stp
 from bentpipe_conformance.protocols.stp.numbers import tag_of
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.flow import CALLING, OPEN, TAGGED, Flow
 
 
@@ -35,7 +37,7 @@ class Proving:
 def proving(flow: Flow) -> Proving | None:
     """The proof of a connection; None where none is asked for, or the packets do not tell."""
     opened = next((p for p in flow.bgaks if not p.outgoing and p.time == flow.established), None)
-    if not flow.iut_calls or opened is None or opened.stp is None or opened.stp.flags & C:
+    if not flow.iut_calls or opened is None or opened.content is None or opened.content.flags & C:
         return None
     if flow.state_before.get(opened.number) != CALLING:
         return None
@@ -43,7 +45,7 @@ def proving(flow: Flow) -> Proving | None:
     steps: list[Packet] = []
     answers: list[Packet] = []
     for packet in flow.packets:
-        stp = packet.stp
+        stp = packet.content
         if packet.number <= opened.number or stp is None:
             continue
         if flow.state_before.get(packet.number) != OPEN:
@@ -147,7 +149,7 @@ def _missed(context: Context, last: Packet, following: Packet | None, wait: floa
 def _challenged(flow: Flow) -> bool:
     """Whether something came that has to be challenged: a challenge looks like a question."""
     return bool(hints(flow)) or any(
-        not packet.outgoing and packet.stp is not None and packet.stp.type == BEGIN
+        not packet.outgoing and packet.content is not None and packet.content.type == BEGIN
         for packet in flow.packets
     )
 

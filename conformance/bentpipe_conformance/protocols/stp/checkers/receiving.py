@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import DUE_S, At
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
@@ -293,7 +295,7 @@ def credit_is_never_taken_back(flow: Flow, context: Context) -> Iterator[Finding
         return
     most: int | None = None
     for packet in flow.packets:
-        stp = packet.stp
+        stp = packet.content
         if not packet.outgoing or stp is None or stp.fault or stp.n_mr is None:
             continue
         if stp.type == BEGIN:

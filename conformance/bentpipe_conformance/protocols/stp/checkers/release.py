@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.calling import left_alone, repetitions
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
@@ -36,6 +37,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 )
 from bentpipe_conformance.protocols.stp.numbers import near, newer
 from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.completion import (
     fin_acknowledged,
     peer_finished,
@@ -104,7 +106,7 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
         return
     release = _first_end(flow)
     if release is not None and release.packet.time >= finished:
-        stp = release.packet.stp
+        stp = release.packet.content
         if stp is not None and not stp.flags & A and (
             acknowledged is None or acknowledged > release.packet.time
         ):  # fmt: skip
@@ -237,8 +239,8 @@ def _due(flow: Flow, at: At) -> float:
 def _data_after(flow: Flow, at: At) -> list[Packet]:
     return [
         packet for packet in flow.packets
-        if packet.outgoing and packet.number > at.packet.number and packet.stp is not None
-        and packet.stp.type in _DATA
+        if packet.outgoing and packet.number > at.packet.number and packet.content is not None
+        and packet.content.type in _DATA
     ]  # fmt: skip
 
 
@@ -265,7 +267,7 @@ def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]
     # A packet of the next connection on the ports carries another tag.
     after = _data_after(flow, release)
     if after:
-        found = after[0].stp
+        found = after[0].content
         assert found is not None
         yield context.violated(f"{name(found)} was sent after an END", release, At(after[0]))
         return

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -39,12 +41,12 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Find
     for packet in flow.packets:
         if proof is not None and packet.number >= proof:
             break
-        if packet.stp is None:
+        if packet.content is None:
             continue
         if not packet.outgoing:
-            came += len(packet.stp.octets)
+            came += len(packet.content.octets)
             continue
-        went += len(packet.stp.octets)
+        went += len(packet.content.octets)
         last = At(packet)
         if went > PROOF_FACTOR * came:
             yield context.violated(
@@ -99,7 +101,7 @@ def pending_connections_are_bounded(flow: Flow, context: Context) -> Iterator[Fi
 def _pending(flow: Flow) -> At | None:
     """The IUT's first BGAK, if it asks for confirmation of a call."""
     first = next((packet for packet in flow.bgaks if packet.outgoing), None)
-    if flow.iut_calls or first is None or first.stp is None or not first.stp.flags & C:
+    if flow.iut_calls or first is None or first.content is None or not first.content.flags & C:
         return None
     return At(first)
 
@@ -107,7 +109,7 @@ def _pending(flow: Flow) -> At | None:
 def _confirmation(flow: Flow) -> At | None:
     """The first BGAK with both CSNs that reached the IUT."""
     for packet in flow.bgaks:
-        stp = packet.stp
+        stp = packet.content
         if packet.outgoing or stp is None or not stp.wellformed:
             continue
         if stp.peer_csn == flow.iut_csn and stp.csn == flow.tester_csn:
@@ -116,13 +118,13 @@ def _confirmation(flow: Flow) -> At | None:
 
 
 def _is_reflected(at: At) -> bool:
-    return at.packet.stp is not None and bool(at.packet.stp.flags & R)
+    return at.packet.content is not None and bool(at.packet.content.flags & R)
 
 
 def _carries_on(flow: Flow, confirmation: At) -> bool:
     """Whether the IUT does on the connection what only an open one does."""
     later = (
-        packet.stp
+        packet.content
         for packet in flow.packets
         if packet.outgoing and packet.time >= confirmation.packet.time
     )
@@ -206,7 +208,7 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
 
 def _answers_alone(ends: list[At]) -> bool:
     """Whether all of them answer packets, as nothing that a user does makes them leave."""
-    return all(at.packet.stp is not None and at.packet.stp.type != END for at in ends)
+    return all(at.packet.content is not None and at.packet.content.type != END for at in ends)
 
 
 def _may_end(flow: Flow, event: Other) -> bool:

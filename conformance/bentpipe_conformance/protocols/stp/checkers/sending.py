@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -306,7 +308,7 @@ def _discarded(
 
 
 def _aborts(at: At) -> bool:
-    return at.packet.stp is not None and bool(at.packet.stp.flags & A)
+    return at.packet.content is not None and bool(at.packet.content.flags & A)
 
 
 def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> SdSent | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -115,9 +117,9 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
         At(packet)
         for packet in flow.packets
         if packet.outgoing
-        and packet.stp is not None
-        and packet.stp.type == END
-        and packet.stp.reason == NO_ANSWER
+        and packet.content is not None
+        and packet.content.type == END
+        and packet.content.reason == NO_ANSWER
     ]
     waits = [*_unanswered(flow), *unanswered_questions(flow)]
     due = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.checkers.common import (
     DUE_S,
     At,
@@ -38,6 +39,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     Stp,
 )
 from bentpipe_conformance.protocols.stp.numbers import tag_of
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.flow import (
     CALLED,
     CALLING,
@@ -92,7 +94,7 @@ def _told_so(flow: Flow, context: Context, at: At, stp: Stp, used: set[int]) -> 
             yield context.violated(f"{what} was not answered with an END", at)
         return
     used.add(replies[0].packet.number)
-    end = replies[0].packet.stp
+    end = replies[0].packet.content
     assert end is not None
     right = A | R, NO_CONNECTION, tag_of(csn or 0), 0
     actual = end.flags & (A | R), end.reason, end.tag, end.seq
@@ -114,12 +116,12 @@ def _near_answers(flow: Flow, at: At, within: float) -> list[At]:
 
 
 def _names(reply: At, csn: int, peer_csn: int) -> bool:
-    stp = reply.packet.stp
+    stp = reply.packet.content
     return stp is not None and stp.type == END and (stp.csn, stp.peer_csn) == (csn, peer_csn)
 
 
 def _acknowledges(reply: At, end: Stp) -> bool:
-    stp = reply.packet.stp
+    stp = reply.packet.content
     return stp is not None and stp.type == ENDAK and stp.peer_csn == end.csn
 
 
@@ -143,7 +145,7 @@ def _is_idle(flow: Flow, at: At) -> bool:
 
 def _shows_connection(flow: Flow, packet: Packet) -> bool:
     """Whether a packet is one that the IUT sends on connections only, or a BEGIN to it."""
-    stp = packet.stp
+    stp = packet.content
     if stp is None:
         return False
     if packet.outgoing:
@@ -202,7 +204,7 @@ def ends_are_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
             if observed_long_enough(flow, at):
                 yield context.violated("a valid END was not acknowledged in time", at)
             continue
-        endak = replies[0].packet.stp
+        endak = replies[0].packet.content
         assert endak is not None
         # Section 5.5: the tag is that of the END's CSN of the recipient, even if it is zero.
         if endak.tag != tag_of(stp.peer_csn or 0):

@@ -1,1 +1,9 @@
-"""Replaying STP connections from the implementation's side of the link."""
+"""What the implementation knew when it sent each packet, inferred from the packets alone."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine import trace
+from bentpipe_conformance.protocols.stp.codec import Stp
+
+Packet = trace.Packet[Stp]
+Trace = trace.Trace[Stp]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 LEAST_MAX_SD = 512

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.stp.codec import STAT, Stp
+from bentpipe_conformance.protocols.stp.replay import Packet
 
 UNREAD_S = 0.1
 """Seconds after a packet arrives in which what leaves may have been decided before it was read:
@@ -30,7 +30,7 @@ class _Event:
     @property
     def stp(self) -> Stp:
         """The packet as dissected."""
-        found = self.packet.stp
+        found = self.packet.content
         assert found is not None
         return found
 

@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -29,6 +28,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     Stp,
 )
 from bentpipe_conformance.protocols.stp.numbers import near, tag_of
+from bentpipe_conformance.protocols.stp.replay import Packet, Trace
 from bentpipe_conformance.protocols.stp.replay.events import (
     Event,
     Other,
@@ -218,9 +218,9 @@ def _meetings(item: Incarnation, every: Sequence[Incarnation]) -> list[_Meeting]
     for other in every:
         if other is item or other.ends != item.ends or other.iut_csn is None:
             continue
-        bgaks = [p for p in other.packets if p.stp is not None and p.stp.type == BGAK]
+        bgaks = [p for p in other.packets if p.content is not None and p.content.type == BGAK]
         first = next((p for p in bgaks if p.outgoing), None)
-        flags = first.stp.flags if first is not None and first.stp is not None else 0
+        flags = first.content.flags if first is not None and first.content is not None else 0
         asked = bool(flags & C) and not other.iut_calls
         if other.start > item.start:
             begin = next((p for p in other.packets if p.number >= other.start), None)
@@ -236,7 +236,7 @@ def _meetings(item: Incarnation, every: Sequence[Incarnation]) -> list[_Meeting]
 
 
 def _returns_csns(item: Incarnation, packet: Packet) -> bool:
-    stp = packet.stp
+    stp = packet.content
     assert stp is not None
     return stp.wellformed and (stp.csn, stp.peer_csn) == (item.tester_csn, item.iut_csn)
 
@@ -254,7 +254,9 @@ def _count_pending(flows: Sequence[Flow]) -> None:
 
 
 def _pending_span(flow: Flow) -> tuple[float, float] | None:
-    asked = next((p.time for p in flow.bgaks if p.outgoing and p.stp and p.stp.flags & C), None)
+    asked = next(
+        (p.time for p in flow.bgaks if p.outgoing and p.content and p.content.flags & C), None
+    )
     if flow.iut_calls or flow.known or asked is None:
         return None
     ends = [time for time in (flow.established, flow.ended) if time is not None]
@@ -272,7 +274,7 @@ class _Replay:
 
     def run(self) -> Flow:
         for packet in self.flow.packets:
-            stp = packet.stp
+            stp = packet.content
             assert stp is not None
             while self._meetings and packet.number >= self._meetings[0].packet.number:
                 self._meet(self._meetings.pop(0))
@@ -403,7 +405,7 @@ class _Replay:
         if flow.sender is None:
             flow.sender = Sender(stp.seq)
             flow.iut_max_sd = stp.max_sd
-            begin = next((p.stp for p in reversed(flow.begins) if not p.outgoing), None)
+            begin = next((p.content for p in reversed(flow.begins) if not p.outgoing), None)
             if begin is not None and begin.n_mr is not None:
                 flow.sender.vt_ms = begin.n_mr
         if flow.receiver is not None:
@@ -447,7 +449,7 @@ class _Replay:
     def _crossing(self, packet: Packet, stp: Stp, *, carries: bool) -> None:
         """A BEGIN meets the IUT's own: whether its data counts is not said (section 5.2)."""
         flow = self.flow
-        receiver, own = flow.receiver, flow.begins[0].stp
+        receiver, own = flow.receiver, flow.begins[0].content
         assert receiver is not None
         if carries:
             flow.events.append(receiver.sd(packet, stp, 0, open_=True))
@@ -467,7 +469,7 @@ class _Replay:
             flow.tester_max_sd = stp.max_sd
             if flow.receiver is None:
                 flow.receiver = Receiver(stp.seq)
-                begin = flow.begins[0].stp
+                begin = flow.begins[0].content
                 flow.receiver.announced = (begin.n_mr if begin else None) or 0
             flow.events.append(flow.sender.report(packet, stp))
             self._enter(OPEN, packet.time)

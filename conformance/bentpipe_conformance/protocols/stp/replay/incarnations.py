@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK, Stp
 from bentpipe_conformance.protocols.stp.numbers import tag_of
+from bentpipe_conformance.protocols.stp.replay import Packet, Trace
 
 Ends = tuple[str, int, int, int, int]
 """Tester's address, UDP port and port, and the IUT's UDP port and port."""
@@ -44,8 +44,8 @@ def separate(trace: Trace) -> list[Incarnation]:
     """The connections of a trace in the order of their first packets."""
     by_ends: dict[Ends, list[Packet]] = defaultdict(list)
     for packet in trace.at("iut"):
-        if packet.stp is not None:
-            by_ends[_ends(packet, packet.stp)].append(packet)
+        if packet.content is not None:
+            by_ends[_ends(packet, packet.content)].append(packet)
     found = [item for ends, packets in by_ends.items() for item in _incarnations(ends, packets)]
     return sorted(found, key=lambda item: item.packets[0].number)
 
@@ -72,7 +72,7 @@ def _incarnations(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
 
 def _confirm(packet: Packet, owner: Incarnation, started: list[Incarnation]) -> None:
     """Of calls that wait side by side the first one confirmed has the ports (STP-CC-033)."""
-    stp = packet.stp
+    stp = packet.content
     assert stp is not None
     if packet.outgoing or stp.type != BGAK or not stp.wellformed or owner.confirmed is not None:
         return
@@ -91,7 +91,7 @@ def _named(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
     latest: dict[int, int] = {}
     calls: dict[int, int] = {}
     for packet in packets:
-        stp = packet.stp
+        stp = packet.content
         assert stp is not None
         if stp.fault or stp.csn is None:
             continue
@@ -128,7 +128,7 @@ def _named(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
 
 def _owner(packet: Packet, started: Sequence[Incarnation]) -> Incarnation | None:
     """The latest connection whose CSNs or tag the packet carries."""
-    stp = packet.stp
+    stp = packet.content
     assert stp is not None
     for item in reversed(started):
         mine, other = (

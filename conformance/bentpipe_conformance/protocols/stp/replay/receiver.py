@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.stp.codec import FIN, SDP, STAT, Stp
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
 from bentpipe_conformance.protocols.stp.reception import Reception
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.events import (
     Knowledge,
     PollHeard,

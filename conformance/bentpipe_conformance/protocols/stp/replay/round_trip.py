@@ -90,8 +90,8 @@ def _measurements(flow: Flow) -> Iterator[tuple[float, float]]:
         packet
         for packet in flow.packets
         if packet.outgoing
-        and packet.stp is not None
-        and (packet.stp.type == BEGIN or _asks(packet.stp))
+        and packet.content is not None
+        and (packet.content.type == BEGIN or _asks(packet.content))
     ]
     answered = next((packet for packet in flow.bgaks if not packet.outgoing), None)
     if answered is not None:

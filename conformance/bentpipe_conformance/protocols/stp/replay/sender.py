@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.stp.codec import BGAK, FIN, STAT, Stp
 from bentpipe_conformance.protocols.stp.numbers import near
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 
 

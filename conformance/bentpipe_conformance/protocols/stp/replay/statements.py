@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
+from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.events import Knowledge, PollHeard, ReportSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 

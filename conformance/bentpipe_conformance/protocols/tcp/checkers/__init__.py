@@ -1,1 +1,8 @@
-"""One checker per wire-testable requirement, grouped as the requirements are."""
+"""The checkers of the suite snr, a module per group of requirements."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine import checking
+from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
+
+Context = checking.Context[Prepared]

@@ -6,7 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import takewhile
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import Calm
 from bentpipe_conformance.protocols.tcp.codec import MODULUS
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
@@ -45,7 +47,7 @@ def _unaffected(flow: Flow, context: Context, calm: Calm, ack: Ack, what: str) -
 
 
 def _without_blocks(ack: Ack) -> bool:
-    return ack.packet.tcp is not None and not ack.packet.tcp.sack
+    return ack.packet.content is not None and not ack.packet.content.sack
 
 
 @checker("SNR-ACK-001")
@@ -260,7 +262,7 @@ def acknowledgment_of_unacceptable_segment_is_ignored(
 ) -> Iterator[Finding]:
     """Exercised by segments beyond the receive window that acknowledge or offer more."""
     tester = flow.handshake.tester
-    if tester is None or tester.tcp is None or not any(ack.rejected for ack in flow.acks):
+    if tester is None or tester.content is None or not any(ack.rejected for ack in flow.acks):
         return
     calm = Calm(flow, context)
     replies = iter(flow.replies)
@@ -270,10 +272,10 @@ def acknowledgment_of_unacceptable_segment_is_ignored(
         while reply is not None and reply.time <= ack.time:
             edge, reference = max(edge, reply.window_edge), reply.ack
             reply = next(replies, None)
-        if not ack.rejected or ack.packet.tcp is None or ack.beyond:
+        if not ack.rejected or ack.packet.content is None or ack.beyond:
             continue
-        near = tester.tcp.seq + 1 + reference
-        ahead = (ack.packet.tcp.seq - near + MODULUS // 2) % MODULUS - MODULUS // 2
+        near = tester.content.seq + 1 + reference
+        ahead = (ack.packet.content.seq - near + MODULUS // 2) % MODULUS - MODULUS // 2
         if reference + ahead > edge and calm.at(ack):
             what = f"a segment {reference + ahead - edge} octets beyond the receive window"
             yield _unaffected(flow, context, calm, ack, what)

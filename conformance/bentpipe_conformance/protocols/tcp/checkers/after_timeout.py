@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.aftermath import read_aftermaths
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -37,7 +39,7 @@ def no_fast_retransmit_before_the_third_duplicate(
     """Exercised by every duplicate below the threshold outside recovery."""
     if flow.handshake.sack:
         return
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if m.episode or not ack.duplicate or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
@@ -59,7 +61,7 @@ def no_fast_retransmit_before_the_third_duplicate(
 def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every third duplicate outside recovery and above recover."""
     needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if ack.beyond:
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
@@ -107,7 +109,7 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Findin
             return
         if first is None and _arrived_meanwhile(flow, context, m):
             return
-        episode = next((e for e in context.episodes if e.first.time >= ack.time), None)
+        episode = next((e for e in context.prepared.episodes if e.first.time >= ack.time), None)
         yield context.violated(
             f"the third duplicate for offset {ack.ack} started no fast retransmit",
             ack,
@@ -135,7 +137,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
     if not flow.handshake.sack:
         return
     kinds = context.permitted("evidence", [])
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
@@ -196,7 +198,7 @@ def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Find
     windows: dict[int, bool] = {}
     last = -1
     for ack in flow.acks:
-        bare = ack.packet.tcp is not None and not ack.packet.tcp.length
+        bare = ack.packet.content is not None and not ack.packet.content.length
         windows[id(ack)] = bare and 0 <= last < ack.window
         if ack.acceptable:
             last = ack.window
@@ -208,7 +210,7 @@ def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Iterator[
     """Exercised by repeats of which at least one carries data."""
 
     def carries_data(ack: Ack) -> bool:
-        return ack.packet.tcp is not None and ack.packet.tcp.length > 0
+        return ack.packet.content is not None and ack.packet.content.length > 0
 
     yield from _not_counted(flow, context, carries_data, "segment with data")
 
@@ -218,7 +220,7 @@ def _not_counted(
 ) -> Iterator[Finding]:
     """Repeats that only together with segments of a kind reach the threshold."""
     seen = 0
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if m.episode or ack.advance or m.repeats <= 1:
             seen = 0
@@ -248,7 +250,7 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
     repeated: dict[int, Sent] = {}
     current: Episode | None = None
     rescues = 0
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         episode = m.episode
         if episode is None or not episode.fast or m.disturbed:
             continue
@@ -296,7 +298,7 @@ def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Itera
     if flow.handshake.sack:
         return
     total = 0
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if m.episode:
             total = 0
@@ -326,7 +328,7 @@ def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> I
     """Exercised by three repeats that report nothing, outside recovery."""
     if not flow.handshake.sack:
         return
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if m.episode or not ack.duplicate or ack.sacked:
             continue

@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     SLUGGISH_S,
@@ -19,7 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, mor
 
 def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
     """First and second duplicates in a row outside recovery."""
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         if m.episode is None and m.ack.duplicate and m.ack.duplicates <= 2 and m.pure:
             yield m
 
@@ -32,7 +34,7 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     """
     if m.last_advance is None:
         return False
-    ends = {id(episode.end) for episode in context.episodes}
+    ends = {id(episode.end) for episode in context.prepared.episodes}
     at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
@@ -126,7 +128,7 @@ def _held_back(flow: Flow, context: Context) -> int:
     A sender that hands several segments at once to the layer below waits until it may send them
     all; what it sends on ordinary acknowledgments shows how many those are.
     """
-    ends = {id(episode.end) for episode in context.episodes}
+    ends = {id(episode.end) for episode in context.prepared.episodes}
     bursts = [
         sum(sent.new for sent in ack.responses)
         for ack in flow.acks

@@ -6,7 +6,9 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -29,7 +31,7 @@ LONGEST_TIMEOUT_S = 30.0
 
 def _in_fast_recovery(flow: Flow, context: Context) -> Iterator[tuple[Moment, Episode]]:
     """Acknowledgments during recoveries that acknowledgments started, the ending one left out."""
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         episode = m.episode
         if episode is None or not episode.fast or episode.end is m.ack or m.disturbed:
             continue
@@ -127,7 +129,7 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[F
         return
     if every_timeout and (flow.handshake.sack or flow.handshake.timestamps):
         return
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack, episode = m.ack, m.episode
         if episode is None or episode.fast or not ack.duplicate or ack.duplicates != 3:
             continue
@@ -172,10 +174,10 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
         return
     ended = {
         id(e.end): e
-        for e in context.episodes
+        for e in context.prepared.episodes
         if e.fast and e.end is not None and disturbed_at(e) == math.inf
     }
-    for m in read_moments(flow, context.episodes):
+    for m in read_moments(flow, context.prepared.episodes):
         ack = m.ack
         if m.episode is not None or not ack.duplicate or ack.duplicates != 3 or not m.pure:
             continue
@@ -315,7 +317,7 @@ def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> I
     if flow.handshake.sack or not acts_at_once(context.ics):
         return
     rtt = minimum_rtt(flow)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if not episode.fast or not episode.partial_acks or rtt <= 0:
             continue
         if disturbed_at(episode) <= episode.partial_acks[0].time:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, read_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
@@ -31,11 +33,11 @@ class Calm:
     def __init__(self, flow: Flow, context: Context) -> None:
         self.flow = flow
         self.context = context
-        self.board = read_scoreboard(flow, context.episodes, context.timing_error)
+        self.board = read_scoreboard(flow, context.prepared.episodes, context.timing_error)
         self._repeats: dict[int, Repeat] = {id(r.sent): r for r in self.board.repeats}
         self._held = {id(r.ack): bool(r.holes) or r.forgiven for r in self.board.reports}
         self._quiet_from = [(e.first.time, e.end.time if e.end else float("inf"))
-                            for e in context.episodes]  # fmt: skip
+                            for e in context.prepared.episodes]  # fmt: skip
 
     def at(self, ack: Ack) -> bool:
         """Whether ``ack`` came outside recovery, with no hole known and few duplicates."""
@@ -162,10 +164,12 @@ def duplicate_report_is_no_evidence(flow: Flow, context: Context) -> Iterator[Fi
 @checker("SNR-SAK-016")
 def blocks_not_negotiated_are_ignored(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by SACK blocks on a connection that did not negotiate SACK."""
-    if flow.handshake.sack or not any(ack.packet.tcp and ack.packet.tcp.sack for ack in flow.acks):
+    if flow.handshake.sack or not any(
+        ack.packet.content and ack.packet.content.sack for ack in flow.acks
+    ):
         return
     calm = Calm(flow, context)
     for ack in flow.acks:
-        tcp = ack.packet.tcp
+        tcp = ack.packet.content
         if tcp is not None and tcp.sack and ack.acceptable and calm.at(ack):
             yield calm.judge(ack, "a SACK block that was not negotiated")

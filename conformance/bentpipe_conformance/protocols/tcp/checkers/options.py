@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     acknowledging,
@@ -54,14 +56,14 @@ def option_kinds(packet: Packet) -> list[int]:
 
 def _leaving(flow: Flow) -> Iterator[tuple[Packet, Tcp]]:
     for packet in flow.packets:
-        if packet.outgoing and packet.tcp is not None:
-            yield packet, packet.tcp
+        if packet.outgoing and packet.content is not None:
+            yield packet, packet.content
 
 
 def _arriving(flow: Flow) -> Iterator[tuple[Packet, Tcp]]:
     for packet in flow.packets:
-        if not packet.outgoing and packet.tcp is not None:
-            yield packet, packet.tcp
+        if not packet.outgoing and packet.content is not None:
+            yield packet, packet.content
 
 
 def _never(
@@ -187,9 +189,9 @@ def shift_of_at_most_14(flow: Flow, context: Context) -> Iterator[Finding]:
 def received_shift_counts_as_14(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a sender that fills more than half of a window scaled by 14."""
     tester = flow.handshake.tester
-    if not flow.handshake.window_scale or tester is None or tester.tcp is None:
+    if not flow.handshake.window_scale or tester is None or tester.content is None:
         return
-    shift = tester.tcp.window_scale or 0
+    shift = tester.content.window_scale or 0
     if shift > MAX_WINDOW_SHIFT:
         yield from _within_window(flow, context, 0, f"a shift of {shift} taken as 14")
 
@@ -259,17 +261,17 @@ def _overhead(packet: Packet) -> int:
 def segments_within_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every data segment to a peer that named its MSS."""
     tester = flow.handshake.tester
-    if tester is None or tester.tcp is None or not tester.tcp.mss:
+    if tester is None or tester.content is None or not tester.content.mss:
         return
-    limit = max(tester.tcp.mss, context.permitted("smallest_octets", 0))
-    yield from _segment_sizes(flow, context, limit, f"the peer's MSS being {tester.tcp.mss}")
+    limit = max(tester.content.mss, context.permitted("smallest_octets", 0))
+    yield from _segment_sizes(flow, context, limit, f"the peer's MSS being {tester.content.mss}")
 
 
 @checker("SNR-OPT-010")
 def default_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every data segment to a peer that named no MSS."""
     tester = flow.handshake.tester
-    if tester is not None and tester.tcp is not None and tester.tcp.mss is None:
+    if tester is not None and tester.content is not None and tester.content.mss is None:
         yield from _segment_sizes(flow, context, 536, "the peer having named no MSS")
 
 
@@ -277,9 +279,9 @@ def default_mss(flow: Flow, context: Context) -> Iterator[Finding]:
 def tiny_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an accepted connection with an MSS option below 64 octets."""
     tester = flow.handshake.tester
-    if tester is None or tester.tcp is None or flow.handshake.iut is None:
+    if tester is None or tester.content is None or flow.handshake.iut is None:
         return
-    mss = tester.tcp.mss
+    mss = tester.content.mss
     if mss is None or mss >= ODD_MSS:
         return
     yield from _survives(flow, context, flow.handshake.iut, f"an MSS option of {mss}")
@@ -319,7 +321,7 @@ def unknown_options_in_syn(flow: Flow, context: Context) -> Iterator[Finding]:
 def unknown_options_in_data(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by acceptable in-order data with unassigned options."""
     for arrival in flow.arrivals:
-        tcp = arrival.packet.tcp
+        tcp = arrival.packet.content
         if not arrival.in_order or arrival.end > arrival.window_edge or tcp is None:
             continue
         unknown = sorted(UNASSIGNED_KINDS.intersection(option_kinds(arrival.packet)))
@@ -357,12 +359,12 @@ def illegal_option_length(flow: Flow, context: Context) -> Iterator[Finding]:
 
 def _survives(flow: Flow, context: Context, odd: Packet, what: str) -> Iterator[Finding]:
     """Whether the IUT still says anything on the connection after ``odd``."""
-    later = [item for item in flow.packets if item.number > odd.number and item.tcp is not None]
+    later = [item for item in flow.packets if item.number > odd.number and item.content is not None]
     for item in later:
         if item.outgoing:
             yield context.holds(f"the implementation lives after {what}", _At(item), _At(odd))
             return
-    unanswered = [item for item in later if item.tcp is not None and item.tcp.length]
+    unanswered = [item for item in later if item.content is not None and item.content.length]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
         yield context.violated(
             f"nothing was heard any more after {what}",

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.codec import FIN, Tcp
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -84,7 +86,7 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Iterator[Findin
 @checker("SNR-RCV-004")
 def every_second_full_segment(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every second of full-sized segments that arrive in sequence."""
-    syn_ack = flow.handshake.iut.tcp if flow.handshake.iut else None
+    syn_ack = flow.handshake.iut.content if flow.handshake.iut else None
     if syn_ack is None:
         return
     mss = syn_ack.mss or DEFAULT_MSS
@@ -198,12 +200,12 @@ def beyond_window_is_refused(flow: Flow, context: Context) -> Iterator[Finding]:
 def right_edge_stays(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every acknowledgment until either side closes."""
     handshake = flow.handshake
-    if handshake.iut is None or handshake.iut.tcp is None:
+    if handshake.iut is None or handshake.iut.content is None:
         return
-    shift = (handshake.iut.tcp.window_scale or 0) if handshake.window_scale else 0
+    shift = (handshake.iut.content.window_scale or 0) if handshake.window_scale else 0
     edge, offer = 0, None
     for event in flow.events:
-        tcp = event.packet.tcp
+        tcp = event.packet.content
         if tcp is not None and tcp.flags & FIN:
             return
         if not isinstance(event, Reply):
@@ -232,12 +234,12 @@ def echo_is_exact(flow: Flow, context: Context) -> Iterator[Finding]:
     disturbed = [a for a in flow.arrivals if a.payload and not (a.in_order and not a.held)]
     last = None
     for sent in flow.sent:
-        if not sent.payload or sent.packet.tcp is None:
+        if not sent.payload or sent.packet.content is None:
             continue
         end = sent.start + sent.payload
         if differing.overlap(sent.start, end):
             continue
-        if stream[sent.start : end] != sent.packet.tcp.payload:
+        if stream[sent.start : end] != sent.packet.content.payload:
             yield context.violated(
                 f"the echo of octets {sent.start} to {end} differs from what was sent",
                 sent,
@@ -255,7 +257,7 @@ def _tester_stream(flow: Flow) -> tuple[bytes, RangeSet]:
     """The tester's octets by offset, and where two segments disagree about them."""
     stream, known, differing = bytearray(), RangeSet(), RangeSet()
     for arrival in flow.arrivals:
-        tcp = arrival.packet.tcp
+        tcp = arrival.packet.content
         assert tcp is not None
         # Data far outside the window is never part of the stream and would only take up memory.
         if arrival.start < 0 or arrival.start > arrival.window_edge:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.checkers.sack import name_of
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt
@@ -19,11 +21,11 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Iterator[Find
         context.permitted("patience_s"), context.permitted("patience_rtts") * minimum_rtt(flow)
     )
     original: dict[int, bytes] = {}
-    timeouts = [e.first.time for e in context.episodes if not e.fast]
+    timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
     last = flow.packets[-1].time if flow.packets else 0.0
     for index, event in enumerate(flow.events):
-        if isinstance(event, Sent) and event.packet.tcp and not event.retransmission:
-            original[event.start] = event.packet.tcp.payload
+        if isinstance(event, Sent) and event.packet.content and not event.retransmission:
+            original[event.start] = event.packet.content.payload
         if not isinstance(event, Ack) or not event.acceptable:
             continue
         if event.advance:
@@ -58,7 +60,7 @@ def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
 
 
 def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
-    payload = sent.packet.tcp.payload if sent.packet.tcp else b""
+    payload = sent.packet.content.payload if sent.packet.content else b""
     before = original.get(sent.start)
     if before is not None and payload[: len(before)] != before[: len(payload)]:
         return context.violated(

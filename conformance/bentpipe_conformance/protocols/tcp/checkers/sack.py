@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard, read_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -19,7 +21,7 @@ def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard | None:
     """The flow's scoreboard, None when SACK was not negotiated."""
     if not flow.handshake.sack:
         return None
-    return read_scoreboard(flow, context.episodes, context.timing_error)
+    return read_scoreboard(flow, context.prepared.episodes, context.timing_error)
 
 
 def _repeats(flow: Flow, context: Context) -> list[Repeat]:
@@ -77,7 +79,7 @@ def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if episode.fast or episode.end is None:
             continue
         acks = [ack for ack in episode.acks if ack.newly_sacked or ack.blocks]
@@ -106,8 +108,15 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Fi
                 actual=f"offset {repeat.sent.start} first",
             )
             continue
-        episode = next((e for e in context.episodes if e.first.time <= repeat.sent.time and (
-            e.end is None or repeat.sent.time <= e.end.time)), None)  # fmt: skip
+        episode = next(
+            (
+                e
+                for e in context.prepared.episodes
+                if e.first.time <= repeat.sent.time
+                and (e.end is None or repeat.sent.time <= e.end.time)
+            ),
+            None,
+        )
         if episode is not None and id(episode) in started:
             yield context.holds(f"{name_of(repeat.sent)} was the lowest hole", repeat.sent)
         if episode is not None:
@@ -167,7 +176,7 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
     octets = context.permitted("held_segments") * flow.segment
     distance = context.permitted("distance_segments") * flow.segment
     patience = context.permitted("reordering_rtts") * board.rtt
-    firsts = {id(e.first) for e in context.episodes if e.fast and not e.nested}
+    firsts = {id(e.first) for e in context.prepared.episodes if e.fast and not e.nested}
     for number, repeat in enumerate(board.repeats):
         sent = repeat.sent
         if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
@@ -207,7 +216,7 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Ite
     if board is None or (round_trips and not board.rtt):
         return
     patience = round_trips * board.rtt
-    episode_of = {id(sent): id(e) for e in context.episodes for sent in e.sent}
+    episode_of = {id(sent): id(e) for e in context.prepared.episodes for sent in e.sent}
     last: dict[int, int | None] = {}
     rescued = RangeSet()
     for repeat in board.repeats:

@@ -8,7 +8,9 @@ from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
@@ -71,7 +73,7 @@ def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
 
 def _carries_text(reply: Reply) -> bool:
     """Whether it has data or FIN, so that something else than an arrival may have released it."""
-    return reply.packet.tcp is not None and reply.packet.tcp.length > 0
+    return reply.packet.content is not None and reply.packet.content.length > 0
 
 
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context) -> bool:
@@ -249,7 +251,7 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
         reported.remove_below(reply.ack)
         for block in reply.sack:
             reported.add(*block)
-        tcp = reply.packet.tcp
+        tcp = reply.packet.content
         if tcp is None or reply.payload or not reply.sack or moment.crowded:
             continue
         room = (OPTION_OCTETS - 2 - (12 if tcp.tsval is not None else 0)) // 8

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.checkers.sack import (
     DUPLICATE_THRESHOLD,
     name_of,
@@ -24,7 +26,7 @@ def _certain(board: Scoreboard, context: Context) -> set[int]:
     """
     certain = set()
     timer = next((r.sent.time for r in board.repeats if r.timer), None)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         timed = timer is not None and timer <= episode.first.time
         if not episode.fast or episode.nested or timed:
             break
@@ -46,7 +48,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
     if board is None:
         return
     certain = _certain(board, context)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or episode.flight < 8 * largest_segment(flow):
             continue
         first = episode.first
@@ -91,7 +93,7 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Itera
     by_ack = {id(report.ack): report for report in board.reports}
     timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
     certain = _certain(board, context)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if episode.trigger is None or id(episode) not in certain:
             continue
         for ack in episode.acks:
@@ -143,7 +145,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         largest = max(largest, sent.end - sent.una)
         ends.append((sent.time, largest))
     certain = _certain(board, context)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or episode.end is None:
             continue
         end = episode.end
@@ -182,7 +184,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
     last = flow.packets[-1].time if flow.packets else 0.0
     recover = -1
-    waiting = iter(context.episodes)
+    waiting = iter(context.prepared.episodes)
     episode = next(waiting, None)
     for report in board.reports:
         ack = report.ack

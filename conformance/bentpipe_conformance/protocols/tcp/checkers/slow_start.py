@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.aftermath import read_aftermaths
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -250,7 +252,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
     """Exercised by three round trips without loss after a recovery phase."""
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
             # After a timeout slow start takes the sender to half of what was outstanding then.
             continue

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import Context, Finding, HasPacket, checker
+from bentpipe_conformance.engine.checking import HasPacket, checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.timeouts import (
@@ -64,7 +66,7 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     Within a recovery only the first partial acknowledgment restarts it for certain (RFC 6582
     section 3.2 step 3).
     """
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         partial = [ack for ack in episode.acks if ack.advance and ack is not episode.end]
         if episode.fast and expiry.progress in partial[1:]:
             return True

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
-from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     acknowledging,
@@ -31,7 +33,7 @@ class _At:
 def echoes_ts_recent(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every acknowledgment with a timestamp."""
     for reply in flow.replies:
-        tcp = reply.packet.tcp
+        tcp = reply.packet.content
         if tcp is None or tcp.tsecr is None or not reply.echoes:
             continue
         if tcp.tsecr in reply.echoes:
@@ -52,16 +54,20 @@ def tsval_does_not_decrease(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every segment after the first with a timestamp, RST excepted."""
     previous: Packet | None = None
     for packet in flow.packets:
-        tcp = packet.tcp
+        tcp = packet.content
         if not packet.outgoing or tcp is None or tcp.tsval is None or tcp.flags & RST:
             continue
-        if previous is not None and previous.tcp is not None and previous.tcp.tsval is not None:
-            if older(tcp.tsval, previous.tcp.tsval):
+        if (
+            previous is not None
+            and previous.content is not None
+            and previous.content.tsval is not None
+        ):
+            if older(tcp.tsval, previous.content.tsval):
                 yield context.violated(
-                    f"TSval went back from {previous.tcp.tsval} to {tcp.tsval}",
+                    f"TSval went back from {previous.content.tsval} to {tcp.tsval}",
                     _At(packet),
                     _At(previous),
-                    expected=f"at least {previous.tcp.tsval}",
+                    expected=f"at least {previous.content.tsval}",
                     actual=str(tcp.tsval),
                 )
                 return
@@ -73,12 +79,12 @@ def tsval_does_not_decrease(flow: Flow, context: Context) -> Iterator[Finding]:
 def clock_rate(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by timestamps of one connection at least two seconds apart."""
     stamped = [
-        (packet, packet.tcp.tsval)
+        (packet, packet.content.tsval)
         for packet in flow.packets
         if packet.outgoing
-        and packet.tcp is not None
-        and packet.tcp.tsval is not None
-        and not packet.tcp.flags & RST
+        and packet.content is not None
+        and packet.content.tsval is not None
+        and not packet.content.flags & RST
     ]
     if not stamped:
         return
@@ -156,38 +162,42 @@ def reset_is_exempt(flow: Flow, context: Context) -> Iterator[Finding]:
     if not flow.handshake.timestamps:
         return
     reset = next((packet for packet in flow.resets if not packet.outgoing), None)
-    if reset is None or reset.tcp is None or flow.resets[0] is not reset:
+    if reset is None or reset.content is None or flow.resets[0] is not reset:
         return
     replies = [reply for reply in flow.replies if reply.packet.number < reset.number]
     if not replies or not _exact(flow, replies[-1], reset):
         return
-    tsval = reset.tcp.tsval
+    tsval = reset.content.tsval
     if tsval is not None and not all(older(tsval, known) for known in replies[-1].echoes):
         return
     settled = reset.time + REACTION_S + context.timing_error
-    later = [item for item in flow.packets if item.number > reset.number and item.tcp is not None]
+    later = [
+        item for item in flow.packets if item.number > reset.number and item.content is not None
+    ]
     for item in later:
-        assert item.tcp is not None
-        if item.outgoing and not item.tcp.flags & RST and item.time > settled:
+        assert item.content is not None
+        if item.outgoing and not item.content.flags & RST and item.time > settled:
             yield context.violated(
                 "the connection goes on after a RST with an old timestamp",
                 _At(item),
                 _At(reset),
                 expected="the connection reset",
-                actual=f"a segment with flags {item.tcp.flag_names}",
+                actual=f"a segment with flags {item.content.flag_names}",
             )
             return
     # A segment after the RST shows whether there still is a connection.
-    asked = [item for item in later if not item.outgoing and item.tcp and item.tcp.length]
+    asked = [item for item in later if not item.outgoing and item.content and item.content.length]
     if asked:
         yield context.holds("a RST with an old timestamp reset the connection", _At(reset))
 
 
 def _exact(flow: Flow, last: Reply, reset: Packet) -> bool:
     """Whether a RST stands exactly at the octet the IUT expects."""
-    assert reset.tcp is not None and last.packet.tcp is not None
+    assert reset.content is not None and last.packet.content is not None
     between = [a for a in flow.arrivals if last.packet.number < a.packet.number < reset.number]
-    return not between and last.ack == last.expected and reset.tcp.seq == last.packet.tcp.ack
+    return (
+        not between and last.ack == last.expected and reset.content.seq == last.packet.content.ack
+    )
 
 
 @checker("SNR-TS-007")
@@ -195,7 +205,7 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Find
     """Exercised by the first in-order data after the tester's timestamps wrapped."""
     before: int | None = None
     for arrival in still_receiving(flow):
-        tsval = arrival.packet.tcp.tsval if arrival.packet.tcp else None
+        tsval = arrival.packet.content.tsval if arrival.packet.content else None
         if tsval is None or arrival.may_be_stale or not flow.handshake.timestamps:
             continue
         wrapped = before is not None and tsval < before and not older(tsval, before)
@@ -228,7 +238,7 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Iterator[F
     bare: Packet | None = None
     latest: Packet | None = None
     for packet in flow.packets:
-        tcp = packet.tcp
+        tcp = packet.content
         if tcp is None:
             continue
         if not packet.outgoing:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.codec import MODULUS
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
@@ -52,9 +54,9 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Iterator[
 def window_is_scaled(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised where the scaled and the unscaled window differ by what was sent."""
     tester = flow.handshake.tester
-    if not flow.handshake.window_scale or tester is None or tester.tcp is None:
+    if not flow.handshake.window_scale or tester is None or tester.content is None:
         return
-    if not tester.tcp.window_scale:
+    if not tester.content.window_scale:
         return
     last: Ack | None = None
     filled: Sent | None = None
@@ -62,7 +64,7 @@ def window_is_scaled(flow: Flow, context: Context) -> Iterator[Finding]:
         if isinstance(event, Ack) and event.acceptable:
             last = event
         elif isinstance(event, Sent) and last is not None and event.new:
-            unscaled = last.ack + (last.packet.tcp.window if last.packet.tcp else 0)
+            unscaled = last.ack + (last.packet.content.window if last.packet.content else 0)
             if unscaled < event.end <= last.window_edge and event.payload > 1:
                 yield context.holds(
                     f"data was sent up to offset {event.end}, beyond the {unscaled} of an "
@@ -235,7 +237,7 @@ class _LastUpdate:
 
     def is_news(self, ack: Ack) -> bool:
         """Whether the window of an acknowledgment counts; then it is the last that did."""
-        sequence = ack.packet.tcp.seq if ack.packet.tcp is not None else 0
+        sequence = ack.packet.content.seq if ack.packet.content is not None else 0
         if self._last is not None:
             ahead = (sequence - self._last[0]) % MODULUS
             if ahead >= MODULUS >> 1 or (ahead == 0 and ack.ack < self._last[1]):

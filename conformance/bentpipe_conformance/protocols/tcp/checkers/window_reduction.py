@@ -11,7 +11,9 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import Context, Finding, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, minimum_rtt
@@ -48,7 +50,7 @@ class _Window:
 
     def __init__(self, flow: Flow, context: Context) -> None:
         self.flow = flow
-        self.episodes = context.episodes
+        self.episodes = context.prepared.episodes
         self.rtt = minimum_rtt(flow)
         self._times = [sent.time for sent in flow.sent]
 
@@ -112,7 +114,7 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
     if share is None:
         return
     window = _Window(flow, context)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if not window.shows(episode) or not window.complete(episode) or episode.end is None:
             continue
         end = min(episode.end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
@@ -145,7 +147,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         return
     window = _Window(flow, context)
     segment = largest_segment(flow)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if not window.shows(episode) or not window.complete(episode) or episode.end is None:
             continue
         if len({sent.start for sent in episode.retransmissions}) < 2:
@@ -220,7 +222,7 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
     share = _share(context)
     beyond = context.permitted("segments_beyond_flight")
     window = _Window(flow, context)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         end = episode.end
         if not episode.fast or episode.nested or not window.complete(episode) or end is None:
             continue
@@ -258,7 +260,7 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
         return
     window = _Window(flow, context)
     segment = largest_segment(flow)
-    for episode in context.episodes:
+    for episode in context.prepared.episodes:
         if not window.shows(episode):
             continue
         duplicates = 0

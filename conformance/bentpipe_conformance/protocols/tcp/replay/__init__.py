@@ -1,1 +1,9 @@
-"""What a trace says about one TCP connection, seen from the implementation's side of the link."""
+"""What the implementation knew when it sent each packet, inferred from the packets alone."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine import trace
+from bentpipe_conformance.protocols.tcp.codec import Tcp
+
+Packet = trace.Packet[Tcp]
+Trace = trace.Trace[Tcp]

@@ -134,8 +134,8 @@ class _Account:
 
     def _answers_earlier_copy(self, ack: Ack) -> bool:
         """Whether the echoed timestamp is older than the retransmission (RFC 3522)."""
-        echoed = ack.packet.tcp.tsecr if ack.packet.tcp else None
-        stamped = self.aftermath.expiry.sent.packet.tcp
+        echoed = ack.packet.content.tsecr if ack.packet.content else None
+        stamped = self.aftermath.expiry.sent.packet.content
         if not ack.advance or echoed is None or stamped is None or stamped.tsval is None:
             return False
         return (echoed - stamped.tsval) % MODULUS >= MODULUS >> 1

@@ -78,7 +78,9 @@ def still_receiving(flow: Flow) -> list[Arrival]:
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT.
     """
-    closing = [sent.packet for sent in flow.sent if sent.packet.tcp and sent.packet.tcp.flags & FIN]
+    closing = [
+        sent.packet for sent in flow.sent if sent.packet.content and sent.packet.content.flags & FIN
+    ]
     ends = [packet.number for packet in (*closing[:1], *flow.resets[:1])]
     return [
         arrival

@@ -27,8 +27,8 @@ from itertools import islice, takewhile
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
 from bentpipe_conformance.protocols.tcp.replay.receiving import Arrival, Receiver, Reply
 from bentpipe_conformance.protocols.tcp.replay.transmissions import Transmissions
@@ -208,7 +208,7 @@ class Handshake:
     @property
     def ordinary(self) -> bool:
         """Whether nothing about the tester's SYN excuses an answer without options."""
-        tcp = self.tester.tcp if self.tester else None
+        tcp = self.tester.content if self.tester else None
         return tcp is not None and tcp.options_ok and (tcp.mss is None or tcp.mss >= ODD_MSS)
 
     @property
@@ -228,12 +228,12 @@ class Handshake:
 
     def offered(self, attribute: str) -> bool:
         """Whether the tester's SYN carried ``attribute`` (``sack_permitted``, ``tsval``, ...)."""
-        tcp = self.tester.tcp if self.tester else None
+        tcp = self.tester.content if self.tester else None
         return _carries(tcp, attribute)
 
     def answered(self, attribute: str) -> bool:
         """Whether the IUT's SYN-ACK carried ``attribute``."""
-        tcp = self.iut.tcp if self.iut else None
+        tcp = self.iut.content if self.iut else None
         return _carries(tcp, attribute)
 
 
@@ -299,7 +299,7 @@ class _Replay:
         self.last_out = float("-inf")
 
     def packet(self, packet: Packet) -> None:
-        tcp = packet.tcp
+        tcp = packet.content
         if tcp is None:
             return
         self.flow.packets.append(packet)
@@ -335,9 +335,9 @@ class _Replay:
             handshake.established = packet.time
         if handshake.window_scale:
             tester, iut = handshake.tester, handshake.iut
-            assert tester and tester.tcp and iut and iut.tcp
-            self.tester_shift = min(tester.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
-            self.receiver.shift = min(iut.tcp.window_scale or 0, MAX_WINDOW_SHIFT)
+            assert tester and tester.content and iut and iut.content
+            self.tester_shift = min(tester.content.window_scale or 0, MAX_WINDOW_SHIFT)
+            self.receiver.shift = min(iut.content.window_scale or 0, MAX_WINDOW_SHIFT)
         self.receiver.timestamps = handshake.timestamps
 
     def _completes(self, packet: Packet, tcp: Tcp) -> bool:
@@ -452,7 +452,7 @@ def read_flows(trace: Trace) -> list[Flow]:
     """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
     flows: dict[tuple[tuple[str, int], tuple[str, int]], tuple[Flow, _Replay]] = {}
     for packet in trace.at("iut"):
-        tcp = packet.tcp
+        tcp = packet.content
         if tcp is None or not tcp.checksum_ok:
             continue
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
 
 

@@ -78,8 +78,8 @@ def first_stamped(flow: Flow) -> dict[int, float]:
     found: dict[int, float] = {}
     if flow.handshake.timestamps:
         for packet in flow.packets:
-            if packet.outgoing and packet.tcp is not None and packet.tcp.tsval is not None:
-                found.setdefault(packet.tcp.tsval, packet.time)
+            if packet.outgoing and packet.content is not None and packet.content.tsval is not None:
+                found.setdefault(packet.content.tsval, packet.time)
     return found
 
 
@@ -94,7 +94,7 @@ def minimum_rtt(flow: Flow) -> float:
     """
     samples = []
     established = flow.handshake.established
-    opened = [p.time for p in flow.packets if p.outgoing and p.tcp and p.tcp.flags & SYN]
+    opened = [p.time for p in flow.packets if p.outgoing and p.content and p.content.flags & SYN]
     # A repeated SYN or SYN-ACK does not tell which copy was answered.
     if established is not None and len(opened) == 1:
         samples.append(established - opened[0])
@@ -111,7 +111,7 @@ def minimum_rtt(flow: Flow) -> float:
             sent_at = first_sent.get(event.ack)
             if sent_at is not None and event.ack not in spoiled:
                 samples.append(event.time - sent_at)
-            echoed = event.packet.tcp.tsecr if event.packet.tcp is not None else None
+            echoed = event.packet.content.tsecr if event.packet.content is not None else None
             if echoed is not None and echoed in stamped:
                 samples.append(event.time - stamped[echoed])
     return min(samples, default=0.0)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Arrival, Flow, Sent
 from bentpipe_conformance.protocols.tcp.replay.recovery import first_stamped
 
@@ -55,7 +55,7 @@ class RoundTrips:
         opened = [
             packet.time
             for packet in flow.packets
-            if packet.outgoing and packet.tcp is not None and packet.tcp.flags & SYN
+            if packet.outgoing and packet.content is not None and packet.content.flags & SYN
         ]
         established = flow.handshake.established
         # A repeated SYN or SYN-ACK does not tell which copy was answered.
@@ -79,7 +79,7 @@ class RoundTrips:
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             self._take(ack.time - sent_at)
-        tcp = ack.packet.tcp
+        tcp = ack.packet.content
         if tcp is None or tcp.tsecr is None or tcp.tsecr not in self._stamped:
             return
         age = ack.time - self._stamped[tcp.tsecr]
@@ -215,7 +215,7 @@ def timed_syn_acks(flow: Flow) -> list[Mark]:
     """
     found: list[Mark] = []
     for packet in flow.packets:
-        tcp = packet.tcp
+        tcp = packet.content
         if tcp is None or not tcp.flags & SYN:
             continue
         if packet.outgoing:

@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
 
 
@@ -47,7 +47,7 @@ def more_waited(flow: Flow, sent: Sent) -> bool:
 
     The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it.
     """
-    tcp = sent.packet.tcp
+    tcp = sent.packet.content
     return always_sends(flow) or (tcp is not None and not tcp.flags & PSH)
 
 

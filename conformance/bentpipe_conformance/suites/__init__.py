@@ -1,1 +1,0 @@
-"""Conformance suites: pytest modules whose tests are cases."""
