@@ -142,6 +142,11 @@ class Suite:
         return self.profiles[0]
 
     @property
+    def folder(self) -> str:
+        """The name of the protocol's folder in every room."""
+        return self.package.rpartition(".")[2]
+
+    @property
     def checkers(self) -> str:
         """Package of its checkers."""
         return f"{self.package}.checkers"

@@ -1,21 +1,20 @@
 """The in-process adapter: the reference behind a simulated link.
 
-The only place of this room that sees the reference's protocol code.
+The reference's protocol code is found by the protocol's name; see
+``bentpipe_reference.common.subject``.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Handle, Simulation
-from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
-from bentpipe_reference.tcp.host import TcpHost
+from bentpipe_reference.common.subject import Host, subject_of
 
-from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
 from bentpipe_conformance.engine.suite import Suite
 
@@ -23,49 +22,29 @@ IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"
 
 
-class Host(Protocol):
-    """A reference with the standard services, as the simulation drives it."""
-
-    def receive(self, packet: bytes, now: float) -> None:
-        """Take one IPv4 packet."""
-        ...
-
-    def advance(self, now: float) -> None:
-        """Let timers expire."""
-        ...
-
-    def transmit(self, now: float) -> Sequence[bytes]:
-        """The IPv4 packets to send now."""
-        ...
-
-    def next_deadline(self) -> float | None:
-        """When the next timer expires, None when none runs."""
-        ...
-
-
 class SimulatedLane:
     """A lane in virtual time; every case gets a new reference host on a new link.
 
     Args:
-        config: configuration of the reference.
+        make: makes a host from its address, the setup and the seed.
+        setup: what the host is made from, see :class:`Subject`.
         link: the link profile.
         seed: seed of the link's random faults and of the host's initial sequence numbers.
-        host: makes a host from its address, the configuration and the seed.
     """
 
     def __init__(
         self,
-        config: Any,
+        make: Callable[[str, Any, int], Host],
+        setup: Any,
         link: LinkProfile,
         seed: int = 0,
-        host: Callable[[str, Any, int], Host] = TcpHost,
     ) -> None:
         self.iut_address = IUT_ADDRESS
         self.timing_error = SIMULATION_ERROR_S
-        self._config = config
+        self._setup = setup
         self._link = link
         self._seed = seed
-        self._make_host = host
+        self._make = make
         self._reset()
         self.port = SimulatedPort(self)
 
@@ -75,7 +54,7 @@ class SimulatedLane:
         self._captured: list[Captured] = []
         self._died: str | None = None
         self._timer: Handle | None = None
-        self._host = self._make_host(IUT_ADDRESS, self._config, self._seed)
+        self._host = self._make(IUT_ADDRESS, self._setup, self._seed)
         self._forward: VirtualLink[bytes] = VirtualLink(
             self.simulation, self._link.forward, self._to_tester, self._seed
         )
@@ -173,51 +152,20 @@ class SimulatedPort:
         return lane.inbox.popleft() if lane.inbox else None
 
 
-REFERENCES: Mapping[str, EndpointConfig] = {
-    "rfc": EndpointConfig(variant="sack-newreno-rfc", dsack=True),
-    "hk99": EndpointConfig(variant="sack-newreno-hk99", timestamps=True),
-}
-"""The true reference of each profile."""
-
-
-def reference_lane(suite: Suite, variant: str, link: LinkProfile, seed: int) -> SimulatedLane:
-    """A lane with the reference of a suite.
+def simulated_lane(suite: Suite, variant: str, link: LinkProfile, seed: int = 0) -> SimulatedLane:
+    """A lane with the true reference of a suite.
 
     Args:
         suite: the suite.
-        variant: for TCP the recovery variant (a name of ``tcp.config.Variant``), for STP a profile.
+        variant: which of its setups, by profile or by the ``variant`` of a description.
         link: the link profile.
         seed: see :class:`SimulatedLane`.
 
     Raises:
         LaneError: there is no such variant.
     """
-    if suite.name != "snr":
-        return stp_lane(variant, None, link, seed)
-    known = {config.variant: config for config in REFERENCES.values()}
-    if variant in known:
-        return SimulatedLane(known[variant], link, seed)
-    chosen = next((name for name in VARIANTS if name == variant), None)
-    if chosen is None:
-        raise LaneError(f"the reference has no variant {variant!r}; it has {', '.join(VARIANTS)}")
-    return SimulatedLane(EndpointConfig(variant=chosen), link, seed)
-
-
-def stp_lane(
-    profile: str, configure: Callable[[Any], Any] | None, link: LinkProfile, seed: int
-) -> SimulatedLane:
-    """A lane with the STP reference of a profile; ``configure`` makes a mutant of it.
-
-    Raises:
-        LaneError: there is no such profile.
-    """
-    if profile != "stp1":
-        raise LaneError(f"the STP reference has no profile {profile!r}; it has stp1")
-    # Here, so that judging TCP does not load it.
-    from bentpipe_reference.stp.config import StpConfig
-    from bentpipe_reference.stp.host import StpHost
-
-    config = StpConfig(udp_port=DEFAULT_UDP_PORT)
-    if configure is not None:
-        config = configure(config)
-    return SimulatedLane(config, link, seed, getattr(config, "host_class", StpHost))
+    subject = subject_of(suite.folder)
+    known = {**subject.variants, **subject.setups}
+    if variant not in known:
+        raise LaneError(f"the reference has no variant {variant!r}; it has {', '.join(known)}")
+    return SimulatedLane(subject.make, known[variant], link, seed)

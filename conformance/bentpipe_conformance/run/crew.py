@@ -356,9 +356,9 @@ def _open_lane(
 ) -> Lane:
     kind = description.attach.kind
     if kind == "in-process":
-        from bentpipe_conformance.iut.inprocess import reference_lane
+        from bentpipe_conformance.iut import inprocess
 
-        return reference_lane(description.suite, description.attach.variant, link, seed)
+        return inprocess.simulated_lane(description.suite, description.attach.variant, link, seed)
     values: dict[str, object] = {
         "here": description.path.parent,
         "udp_port": description.encapsulation.port,

@@ -1,16 +1,15 @@
-"""Links and settings drawn at random: everything an implementation is free to choose."""
+"""Links and users drawn at random; a protocol's hosts are drawn by its reference."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
-from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.common.subject import Call
 
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+
+_CHARGEN = STANDARD_SERVICES["chargen"]
 _LOSSES = (0.0, 0.0, 0.002, 0.01, 0.03, 0.1)
 
 
@@ -37,80 +36,23 @@ def _draw_direction(numbers: random.Random, delay: float, untidy: bool) -> Direc
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One host's configuration, and what its conformance statement says of it.
-
-    Attributes:
-        config: of the reference.
-        ics: answers.
-        profile: a profile of the suite.
-    """
-
-    config: Any
-    ics: Mapping[str, Any]
-    profile: str
-
-
-def draw_stp(numbers: random.Random, link: LinkProfile) -> Drawn:
-    """An STP host."""
-    reorders = any(way.reorder_probability > 0 for way in (link.forward, link.return_))
-    rate = numbers.choice((0, 0, 0, 100_000, 700_000))
-    config = StpConfig(
-        path_class=numbers.choice(("geo", "leo", "vbdc")),
-        mtu=numbers.choice((1500, 1500, 1280, 576)),
-        credit=numbers.choice((8, 40, 256, 2048)),
-        send_buffer=numbers.choice((4096, 65536, 1 << 18)),
-        initial_window=numbers.randint(1, 10),
-        max_rate=rate or None,
-        fifo=not reorders and numbers.random() < 0.8,
-        keep_alive=numbers.random() < 0.1,
-    )
-    ics = {
-        "active_open": True,
-        "fifo": config.fifo,
-        "rate_limit": rate > 0,
-        "rate_limit_bps": rate,
-        "initial_window_sds": config.initial_window,
-        "remembers_peers": True,
-        "path_class": config.path_class,
-    }
-    return Drawn(config, ics, "stp1")
-
-
-def draw_tcp(numbers: random.Random, _link: LinkProfile) -> Drawn:
-    """A TCP host of either profile."""
-    profile = numbers.choice(("rfc", "rfc", "rfc", "hk99"))
-    config = EndpointConfig(
-        variant="sack-newreno-rfc" if profile == "rfc" else "sack-newreno-hk99",
-        mss=numbers.choice((1460, 1460, 1000, 536)),
-        sack=numbers.random() < 0.8,
-        dsack=profile == "rfc",
-        window_scale=numbers.random() < 0.9,
-        timestamps=numbers.random() < 0.8,
-        limited_transmit=numbers.random() < 0.8 if profile == "rfc" else None,
-        nagle=numbers.random() < 0.2,
-        receive_buffer=numbers.choice((8192, 65536, 240 * 1024)),
-        send_buffer=numbers.choice((16384, 240 * 1024)),
-        delayed_ack_timeout=numbers.choice((0.04, 0.2, 0.5)),
-        initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
-    )
-    ics = {
-        "sack": config.uses_sack,
-        "sack_sender": config.uses_sack,
-        "sack_receiver": config.uses_sack,
-        "dsack": config.dsack and config.uses_sack,
-        "timestamps": config.uses_timestamps,
-        "window_scale": config.window_scale,
-        "limited_transmit": config.uses_limited_transmit,
-        "fast_retransmit": True,
-        "newreno": True,
-        "congestion_control": "reno",
-        "pacing": False,
-        "initial_window_segments": config.initial_segments,
-    }
-    return Drawn(config, ics, profile)
-
-
-Draw = Callable[[random.Random, LinkProfile], Drawn]
-"""Draws one host for a link."""
+def draw_calls(numbers: random.Random, until: float) -> list[Call]:
+    """Up to three calls of one host."""
+    calls = []
+    for _ in range(numbers.choice((0, 1, 1, 2, 3))):
+        at = numbers.uniform(0.0, until / 3)
+        port = numbers.choice(tuple(STANDARD_SERVICES.values()))
+        longest = 8.0 if port == _CHARGEN else until
+        calls.append(
+            Call(
+                at,
+                port,
+                octets=numbers.choice((0, 1, 300, 5000, 60_000, 250_000)),
+                at_once=numbers.choice((1, 300, 20_000, 1 << 20)),
+                reading=numbers.choice((2000, 1 << 20)),
+                ends_at=at + numbers.uniform(0.2, longest),
+                aborts=numbers.random() < 0.15,
+                endless=port == _CHARGEN,
+            )
+        )
+    return calls

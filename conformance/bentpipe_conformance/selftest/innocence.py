@@ -16,15 +16,13 @@ from typing import Any
 
 from bentpipe_reference.common.processes import follow_parent
 from bentpipe_reference.common.sim import Simulation
-from bentpipe_reference.stp.host import StpHost
-from bentpipe_reference.tcp.host import TcpHost
+from bentpipe_reference.common.subject import subject_of
 
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.selftest.callers import Caller, draw_calls, stp_caller, tcp_caller
-from bentpipe_conformance.selftest.chance import Draw, draw_link, draw_stp, draw_tcp
+from bentpipe_conformance.selftest.chance import draw_calls, draw_link
 from bentpipe_conformance.selftest.pair import Station, pair
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
@@ -84,28 +82,21 @@ class Side:
     profile: str
 
 
-_Make = Callable[[str, Any, int], Any]
-_KINDS: Mapping[str, tuple[Draw, _Make, Caller]] = {
-    "snr": (draw_tcp, TcpHost, tcp_caller),
-    "stp": (draw_stp, StpHost, stp_caller),
-}
-
-
 def transfer(suite: Suite, seed: int) -> list[Side]:
     """Let two references of a suite talk; a seed gives the same packets again."""
-    draw, make, caller = _KINDS[suite.name]
+    subject = subject_of(suite.folder)
     numbers = random.Random(f"{suite.name} {seed}")
     link = draw_link(numbers)
-    drawn = [draw(numbers, link) for _ in ADDRESSES]
+    drawn = [subject.draw(numbers, link) for _ in ADDRESSES]
     simulation = Simulation()
     hosts = [
-        make(address, item.config, numbers.getrandbits(32))
+        subject.make(address, item.setup, numbers.getrandbits(32))
         for address, item in zip(ADDRESSES, drawn, strict=True)
     ]
     stations = pair(simulation, (hosts[0], hosts[1]), link, numbers.getrandbits(32))
     for number, station in enumerate(stations):
         for call in draw_calls(numbers, LENGTH_S):
-            caller(simulation, station, hosts[number], ADDRESSES[1 - number], call)
+            subject.call(simulation, station, hosts[number], ADDRESSES[1 - number], call)
     _run(simulation, stations)
     return [
         Side(read_trace(station.captured, suite=suite), item.ics, item.profile)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Handle, Simulation
+from bentpipe_reference.common.subject import Host
 
 from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.iut.inprocess import Host
 
 
 class Station:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.processes import follow_parent
+from bentpipe_reference.common.subject import Configure, subject_of
 
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import load_checkers
@@ -17,9 +18,9 @@ from bentpipe_conformance.engine.execution import RunSettings, run_case
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.iut.inprocess import SimulatedLane
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import load_mutants
-from bentpipe_conformance.selftest.references import Configure, reference_of
 
 _REFERENCE = "reference"
 
@@ -71,7 +72,7 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
         if item.breaks.startswith(record.prefix)
         and (not only or item.id in only or item.breaks in only)
     ]
-    settings = ("", *reference_of(record).settings)
+    settings = ("", *subject_of(record.folder).settings)
     references = [
         Subject(_REFERENCE, profile, setting=setting)
         for profile in record.profiles
@@ -84,8 +85,8 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
     """Run the cases of the subject's profile, but extra ones, on the simulated GEO link."""
     link = load_profiles()["geo"]
     record = suite_named(suite)
-    reference = reference_of(record)
-    changes = []
+    reference = subject_of(record.folder)
+    changes: list[Configure] = []
     ics = dict(reference.ics)
     if subject.setting:
         setting = reference.settings[subject.setting]
@@ -95,9 +96,11 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
         changes.append(load_mutants()[subject.name].configure)
     settings = RunSettings(
         record, subject.profile, ics, link.round_trip_s, seed,
-        encapsulation=reference.encapsulation,
     )  # fmt: skip
-    lane = reference.lane(subject.profile, _in_turn(changes), link, seed)
+    setup = reduce(
+        lambda changed, change: change(changed), changes, reference.setups[subject.profile]
+    )
+    lane = SimulatedLane(reference.make, setup, link, seed)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     passed: set[str] = set()
@@ -107,10 +110,6 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
     if subject.setting:
         still_open = {name: why for name, why in still_open.items() if name not in passed}
     return SubjectResult(subject, failed, still_open)
-
-
-def _in_turn(changes: Sequence[Configure]) -> Configure:
-    return lambda config: reduce(lambda changed, change: change(changed), changes, config)
 
 
 def _judge_case(

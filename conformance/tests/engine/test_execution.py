@@ -9,10 +9,11 @@ from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.execution import Outcome, RunSettings, judge_case, run_case
 from bentpipe_conformance.engine.lane import Captured, LaneError
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.iut.inprocess import REFERENCES, SimulatedLane
+from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
 from bentpipe_conformance.protocols.tcp.peer import NotReached, Peer
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_reference.common.link.profile import load_profiles
+from bentpipe_reference.tcp.subject import SUBJECT
 
 LINK = load_profiles()["geo"]
 ICS = {"fast_retransmit": True, "newreno": True}
@@ -26,7 +27,7 @@ def a_case(script: Callable[[Peer], None], needs: tuple[str, ...] = ()) -> Case:
 def run(
     script: Callable[[Peer], None], lane: SimulatedLane | None = None, needs: tuple[str, ...] = ()
 ) -> Outcome:
-    chosen = lane or SimulatedLane(REFERENCES["rfc"], LINK)
+    chosen = lane or simulated_lane(SNR, "rfc", LINK)
     return run_case(
         a_case(script, needs), chosen, RunSettings(SNR, "rfc", ICS, LINK.round_trip_s, seed=7)
     )
@@ -67,7 +68,7 @@ def test_bed_that_breaks_is_an_error() -> None:
         def end(self) -> list[Captured]:
             raise LaneError("the capture lost 3 packets")
 
-    outcome = run(lose_one_segment, Broken(REFERENCES["rfc"], LINK))
+    outcome = run(lose_one_segment, Broken(SUBJECT.make, SUBJECT.setups["rfc"], LINK))
     assert outcome.verdict is Verdict.ERROR
     assert outcome.broken == "the capture lost 3 packets"
 
@@ -77,7 +78,7 @@ def test_implementation_that_dies_fails_its_targets() -> None:
         def iut_alive(self) -> str | None:
             return "signal 11"
 
-    outcome = run(lose_one_segment, Dying(REFERENCES["rfc"], LINK))
+    outcome = run(lose_one_segment, Dying(SUBJECT.make, SUBJECT.setups["rfc"], LINK))
     assert outcome.verdict is Verdict.FAIL
     assert "signal 11" in outcome.reason
 

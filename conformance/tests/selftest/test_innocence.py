@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
-from bentpipe_conformance.selftest import chance, innocence
+from bentpipe_conformance.selftest import innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
 from bentpipe_reference.common.mutation import load_mutants
+from bentpipe_reference.common.subject import Drawn, subject_of
 from click.testing import CliRunner
 
 SEEDS = (10, 14, 17)
@@ -60,14 +63,13 @@ def test_transfer_of_one_seed_is_the_same_again() -> None:
 )
 def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     guilty = load_mutants()[mutant]
-    draw = chance.draw_stp
+    subject = subject_of("stp")
 
-    def drawn(numbers: object, link: object) -> chance.Drawn:
-        found = draw(numbers, link)  # type: ignore[arg-type]
-        return chance.Drawn(guilty.configure(found.config), found.ics, found.profile)
+    def drawn(numbers: object, link: object) -> Drawn:
+        found = subject.draw(numbers, link)  # type: ignore[arg-type]
+        return replace(found, setup=guilty.configure(found.setup))
 
-    _, make, caller = innocence._KINDS["stp"]
-    monkeypatch.setattr(innocence, "_KINDS", {"stp": (drawn, make, caller)})
+    monkeypatch.setattr(innocence, "subject_of", lambda _: replace(subject, draw=drawn))
     blamed = {a.requirement for seed in range(10, 18) for a in hear("stp", seed).accusations}
     assert guilty.breaks in blamed
 
@@ -81,14 +83,13 @@ def test_tcp_mutant_over_a_random_link_is_accused(
     mutant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guilty = load_mutants()[mutant]
-    draw = chance.draw_tcp
+    subject = subject_of("tcp")
 
-    def drawn(numbers: object, link: object) -> chance.Drawn:
-        found = draw(numbers, link)  # type: ignore[arg-type]
-        return chance.Drawn(guilty.configure(found.config), found.ics, found.profile)
+    def drawn(numbers: object, link: object) -> Drawn:
+        found = subject.draw(numbers, link)  # type: ignore[arg-type]
+        return replace(found, setup=guilty.configure(found.setup))
 
-    _, make, caller = innocence._KINDS["snr"]
-    monkeypatch.setattr(innocence, "_KINDS", {"snr": (drawn, make, caller)})
+    monkeypatch.setattr(innocence, "subject_of", lambda _: replace(subject, draw=drawn))
     assert guilty.breaks in {a.requirement for a in hear("snr", 16).accusations}
 
 

@@ -2,7 +2,7 @@
 
 They prove that the suites have teeth: the self-test runs every case against every mutant and
 each must fail on the requirement it breaks. A module of a protocol's package ``mutants`` lists its
-mutants in a tuple named ``MUTANTS``.
+mutants in ``MUTANTS``, or the package lists those of all its modules.
 """
 
 from __future__ import annotations
@@ -61,4 +61,6 @@ def _listed() -> Iterator[Mutant]:
             continue
         package = importlib.import_module(name)
         for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda item: item.name):
-            yield from importlib.import_module(f"{name}.{module.name}").MUTANTS
+            found = importlib.import_module(f"{name}.{module.name}")
+            yield from getattr(found, "MUTANTS", ())
+        yield from getattr(package, "MUTANTS", ())

@@ -8,7 +8,7 @@ import pytest
 from bentpipe_conformance.engine.encapsulation import IN_UDP
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.iut.inprocess import SimulatedLane, stp_lane
+from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
 from bentpipe_conformance.protocols.stp.peer import NotReached, Peer, withholding
@@ -22,7 +22,7 @@ LINK = load_profiles()["geo"]
 
 class Bed:
     def __init__(self) -> None:
-        self.lane: SimulatedLane = stp_lane("stp1", None, LINK, 1)
+        self.lane: SimulatedLane = simulated_lane(STP, "stp1", LINK, 1)
         self.peer = Peer(
             self.lane.port, self.lane.begin(), self.lane.iut_address, rtt=LINK.round_trip_s,
             seed=1, encapsulation=IN_UDP, opener=self.lane.open,
@@ -149,9 +149,9 @@ def test_finish_aborts_what_is_open_and_marks_the_end(bed: Bed) -> None:
 
 def test_tcp_lane_cannot_be_made_to_call() -> None:
     from bentpipe_conformance.engine.lane import OpenRequest
-    from bentpipe_conformance.iut.inprocess import REFERENCES
+    from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 
-    lane = SimulatedLane(REFERENCES["rfc"], LINK)
+    lane = simulated_lane(SNR, "rfc", LINK)
     with pytest.raises(LaneError, match="cannot be made to open"):
         lane.open(OpenRequest("10.78.0.1", 9, 100))
 

@@ -9,7 +9,7 @@ import random
 
 import pytest
 from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.iut.inprocess import stp_lane
+from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.peer import Connection, NotReached, Peer
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
@@ -64,7 +64,7 @@ def serve_for(connection: Connection, seconds: float, source: random.Random) -> 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("drive", [download, upload, both_ways])
 def test_transfer_with_losses_every_packet_is_explained(drive: object, seed: int) -> None:
-    lane = stp_lane("stp1", None, LINK, seed)
+    lane = simulated_lane(STP, "stp1", LINK, seed)
     peer = Peer(lane.port, lane.begin(), lane.iut_address, rtt=LINK.round_trip_s, seed=seed)
     drive(peer, random.Random(seed))  # type: ignore[operator]
     peer.wait(1.0)

@@ -6,7 +6,7 @@ import pytest
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.encapsulation import IN_UDP
 from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.iut.inprocess import stp_lane
+from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, STIMULI
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.replay import flow as states
@@ -34,7 +34,7 @@ def test_every_row_has_a_stimulus_or_a_reason() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_case_brings_every_packet_into_its_state(name: str) -> None:
     link = load_profiles()["geo"]
-    lane = stp_lane("stp1", None, link, 1)
+    lane = simulated_lane(STP, "stp1", link, 1)
     peer = Peer(
         lane.port, lane.begin(), lane.iut_address, rtt=link.round_trip_s, seed=1,
         encapsulation=IN_UDP, opener=lane.open,

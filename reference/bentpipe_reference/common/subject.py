@@ -1,0 +1,136 @@
+"""A reference as the exam sees it: how its hosts are made, in which setups, and who uses them.
+
+Each protocol has a module ``subject`` with one :class:`Subject`. The in-process adapter and the
+self-test load it by the protocol's name and know nothing else of the protocol.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.sim import Simulation
+
+
+class Host(Protocol):
+    """A reference with the standard services, as a simulation drives it."""
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take one IPv4 packet."""
+        ...
+
+    def advance(self, now: float) -> None:
+        """Let timers expire."""
+        ...
+
+    def transmit(self, now: float) -> Sequence[bytes]:
+        """The IPv4 packets to send now."""
+        ...
+
+    def next_deadline(self) -> float | None:
+        """When the next timer expires, None when none runs."""
+        ...
+
+
+class Station(Protocol):
+    """A host on a link in virtual time."""
+
+    def step(self, action: Callable[[float], object]) -> None:
+        """Let something happen at the host, and send what it then sends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a user.
+
+    Attributes:
+        at: when it begins, seconds.
+        port: the service it calls.
+        octets: how many it sends.
+        at_once: the most it writes between two looks at the connection.
+        reading: the most it reads between two looks.
+        ends_at: when it closes at the latest, seconds.
+        aborts: whether it then aborts instead.
+        endless: whether the service sends without end, so that the user closes only when it must.
+    """
+
+    at: float
+    port: int
+    octets: int
+    at_once: int
+    reading: int
+    ends_at: float
+    aborts: bool
+    endless: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A host drawn at random, and what its conformance statement says of it.
+
+    Attributes:
+        setup: see :class:`Subject`.
+        ics: answers.
+        profile: a profile of the suite.
+    """
+
+    setup: Any
+    ics: Mapping[str, Any]
+    profile: str
+
+
+Configure = Callable[[Any], Any]
+"""Turns the setup of a true reference into another one's, or a mutant's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Another way to set the true reference up, under which it must remain conformant.
+
+    Attributes:
+        configure: turns its usual setup into this one.
+        ics: what its conformance statement then answers differently.
+    """
+
+    configure: Configure
+    ics: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The true reference of a protocol.
+
+    A *setup* is everything a host is made from, of a type that only the protocol knows.
+
+    Attributes:
+        ics: the conformance statement of its usual setups.
+        setups: the usual setup of each profile.
+        variants: further setups, by the ``variant`` of a description of kind ``in-process``.
+        make: makes a host from its dotted IPv4 address, a setup and a seed.
+        draw: draws a host for a link.
+        call: makes a host call another, by its address, at the time of the call.
+        settings: further settings of the true reference, by name.
+    """
+
+    ics: Mapping[str, Any]
+    setups: Mapping[str, Any]
+    variants: Mapping[str, Any]
+    make: Callable[[str, Any, int], Host]
+    draw: Callable[[random.Random, LinkProfile], Drawn]
+    call: Callable[[Simulation, Station, Any, str, Call], None]
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+
+def subject_of(protocol: str) -> Subject:
+    """The reference of a protocol, by the name of its folder.
+
+    Raises:
+        ModuleNotFoundError: there is no reference of that protocol.
+    """
+    found: Subject = importlib.import_module(f"bentpipe_reference.{protocol}.subject").SUBJECT
+    return found

@@ -1,0 +1,116 @@
+"""The STP reference as the exam sees it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.sim import Simulation
+from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Subject
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.host import StpHost
+
+TICK_S = 0.5
+"""How often a user looks at its connection when nothing happens on it."""
+
+RATE_BPS = 600_000
+"""The rate of the setting ``max-rate``."""
+
+
+def _make(address: str, config: StpConfig, seed: int) -> StpHost:
+    host_class: type[StpHost] = getattr(config, "host_class", StpHost)
+    return host_class(address, config, seed)
+
+
+def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
+    reorders = any(way.reorder_probability > 0 for way in (link.forward, link.return_))
+    rate = numbers.choice((0, 0, 0, 100_000, 700_000))
+    config = StpConfig(
+        path_class=numbers.choice(("geo", "leo", "vbdc")),
+        mtu=numbers.choice((1500, 1500, 1280, 576)),
+        credit=numbers.choice((8, 40, 256, 2048)),
+        send_buffer=numbers.choice((4096, 65536, 1 << 18)),
+        initial_window=numbers.randint(1, 10),
+        max_rate=rate or None,
+        fifo=not reorders and numbers.random() < 0.8,
+        keep_alive=numbers.random() < 0.1,
+    )
+    ics = {
+        "active_open": True,
+        "fifo": config.fifo,
+        "rate_limit": rate > 0,
+        "rate_limit_bps": rate,
+        "initial_window_sds": config.initial_window,
+        "remembers_peers": True,
+        "path_class": config.path_class,
+    }
+    return Drawn(config, ics, "stp1")
+
+
+class User:
+    """A user of a connection."""
+
+    def __init__(self, call: Call, simulation: Simulation) -> None:
+        self._call = call
+        self._simulation = simulation
+        self._left = call.octets
+
+    def run(self, connection: Connection) -> None:
+        """Read, write, and end as the call says."""
+        call, now = self._call, self._simulation.now
+        connection.read(call.reading)
+        if connection.is_over or connection.has_closed:
+            return
+        if now >= call.ends_at and call.aborts:
+            connection.abort(now)
+            return
+        if self._left and connection.write_room:
+            self._left -= connection.write(bytes(min(self._left, call.at_once)))
+        if (not self._left and not call.endless) or now >= call.ends_at:
+            connection.close()
+
+
+def _call(simulation: Simulation, station: Station, host: StpHost, remote: str, call: Call) -> None:
+    def begin(_: float) -> None:
+        user = User(call, simulation)
+        connection = host.connect(remote, call.port, user)
+
+        def look(_: float) -> None:
+            user.run(connection)
+            if not connection.is_over:
+                simulation.call_at(simulation.now + TICK_S, lambda: station.step(look))
+
+        look(simulation.now)
+
+    simulation.call_at(call.at, lambda: station.step(begin))
+
+
+SUBJECT = Subject(
+    ics={
+        "active_open": True,
+        "fifo": True,
+        "rate_limit": False,
+        "rate_limit_bps": 0,
+        "initial_window_sds": 4,
+        "remembers_peers": True,
+        "path_class": "geo",
+    },
+    setups={"stp1": StpConfig()},
+    variants={"stp1": StpConfig()},
+    make=_make,
+    draw=_draw,
+    call=_call,
+    settings={
+        "max-rate": Setting(
+            lambda config: replace(config, max_rate=RATE_BPS),
+            {"rate_limit": True, "rate_limit_bps": RATE_BPS},
+        ),
+        "reordering": Setting(lambda config: replace(config, fifo=False), {"fifo": False}),
+        "vbdc": Setting(lambda config: replace(config, path_class="vbdc"), {"path_class": "vbdc"}),
+        "initial-window-10": Setting(
+            lambda config: replace(config, initial_window=10), {"initial_window_sds": 10}
+        ),
+    },
+)

@@ -1,0 +1,108 @@
+"""The TCP reference as the exam sees it."""
+
+from __future__ import annotations
+
+import random
+
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.sim import Simulation
+from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
+from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
+from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.host import TcpHost
+from bentpipe_reference.tcp.states import State
+
+SETUPS = {
+    "rfc": EndpointConfig(variant="sack-newreno-rfc", dsack=True),
+    "hk99": EndpointConfig(variant="sack-newreno-hk99", timestamps=True),
+}
+
+
+def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
+    """A host of either profile."""
+    profile = numbers.choice(("rfc", "rfc", "rfc", "hk99"))
+    config = EndpointConfig(
+        variant="sack-newreno-rfc" if profile == "rfc" else "sack-newreno-hk99",
+        mss=numbers.choice((1460, 1460, 1000, 536)),
+        sack=numbers.random() < 0.8,
+        dsack=profile == "rfc",
+        window_scale=numbers.random() < 0.9,
+        timestamps=numbers.random() < 0.8,
+        limited_transmit=numbers.random() < 0.8 if profile == "rfc" else None,
+        nagle=numbers.random() < 0.2,
+        receive_buffer=numbers.choice((8192, 65536, 240 * 1024)),
+        send_buffer=numbers.choice((16384, 240 * 1024)),
+        delayed_ack_timeout=numbers.choice((0.04, 0.2, 0.5)),
+        initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
+    )
+    ics = {
+        "sack": config.uses_sack,
+        "sack_sender": config.uses_sack,
+        "sack_receiver": config.uses_sack,
+        "dsack": config.dsack and config.uses_sack,
+        "timestamps": config.uses_timestamps,
+        "window_scale": config.window_scale,
+        "limited_transmit": config.uses_limited_transmit,
+        "fast_retransmit": True,
+        "newreno": True,
+        "congestion_control": "reno",
+        "pacing": False,
+        "initial_window_segments": config.initial_segments,
+    }
+    return Drawn(config, ics, profile)
+
+
+class User:
+    """A user of a connection."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._left = call.octets
+
+    def run(self, endpoint: Endpoint, now: float) -> None:
+        """Read, write, and end as the call says."""
+        call = self._call
+        endpoint.read(call.reading)
+        if endpoint.state not in (State.ESTABLISHED, State.CLOSE_WAIT):
+            return
+        if now >= call.ends_at and call.aborts:
+            endpoint.abort("the user aborted", now)
+            return
+        if self._left and endpoint.write_room:
+            self._left -= endpoint.write(bytes(min(self._left, call.at_once)), now)
+        if (not self._left and not call.endless) or now >= call.ends_at:
+            endpoint.close(now)
+
+
+def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, call: Call) -> None:
+    """Let a host call; its user looks at the connection when something happens on it."""
+
+    def begin(now: float) -> None:
+        host.connect(remote, call.port, User(call), now)
+
+    simulation.call_at(call.at, lambda: station.step(begin))
+
+
+SUBJECT = Subject(
+    ics={
+        "sack": True,
+        "sack_sender": True,
+        "sack_receiver": True,
+        "dsack": True,
+        "timestamps": True,
+        "window_scale": True,
+        "limited_transmit": True,
+        "fast_retransmit": True,
+        "newreno": True,
+        "congestion_control": "reno",
+        "pacing": False,
+    },
+    setups=SETUPS,
+    variants={
+        **{name: EndpointConfig(variant=name) for name in VARIANTS},
+        **{config.variant: config for config in SETUPS.values()},
+    },
+    make=TcpHost,
+    draw=_draw,
+    call=_call,
+)
