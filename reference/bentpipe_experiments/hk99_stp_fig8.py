@@ -13,6 +13,7 @@ from itertools import zip_longest
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import decode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.congestion import Congestion
@@ -23,7 +24,6 @@ from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Packet, Poll, Sd, Stat, Ustat
 from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.transfer import Station, StpPath
-from bentpipe_reference.tcp.stream import pattern
 from bentpipe_spec.document import specification
 
 from bentpipe_experiments.ladder import Ladder, Rung

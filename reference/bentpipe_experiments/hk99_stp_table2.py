@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.encapsulation import PROTOCOL
@@ -20,7 +21,6 @@ from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Endpoint
 from bentpipe_reference.tcp.path import Flow, Path
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.stream import pattern
 
 from bentpipe_experiments import net3
 from bentpipe_experiments.model import (

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from bentpipe_reference.common.link.virtual import VirtualLink
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
@@ -20,7 +21,6 @@ from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Endpoint
 from bentpipe_reference.tcp.path import Delivery, Flow, Path
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.stream import pattern
 from bentpipe_reference.tcp.wire.segment import Segment
 
 

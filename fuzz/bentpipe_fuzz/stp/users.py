@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events, StreamError
-from bentpipe_reference.tcp.stream import pattern
 
 from bentpipe_fuzz.stp.network import Network, Node
 from bentpipe_fuzz.stp.plan import UserPlan

@@ -6,9 +6,10 @@ script of calls.
 
 from __future__ import annotations
 
+from bentpipe_reference.common.address import address_number
 from bentpipe_reference.tcp import EndpointConfig, TcpHost
 from bentpipe_reference.tcp.config import VARIANTS
-from bentpipe_reference.tcp.wire import Segment, address_number, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire import Segment, emit_packet, parse_packet
 from bentpipe_reference.tcp.wire.sequence import MASK
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule

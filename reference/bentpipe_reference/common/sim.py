@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Handle:
-    """One planned call; :meth:`cancel` takes it back."""
+    """One planned call."""
 
     __slots__ = ("action", "time")
 
@@ -67,6 +67,11 @@ class Simulation:
         while (following := self.next_time()) is not None and following <= time:
             self.step()
         self.now = max(self.now, time)
+
+    def run_while(self, pending: Callable[[], bool], limit: float) -> None:
+        """Run planned calls while ``pending()``, but none planned for later than ``limit``."""
+        while pending() and (following := self.next_time()) is not None and following <= limit:
+            self.step()
 
     def run(self) -> None:
         """Run until nothing is planned."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bentpipe_reference.common.address import address_number
 from bentpipe_reference.stp.codec import MalformedPacket
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
@@ -12,7 +13,6 @@ from bentpipe_reference.stp.encapsulation import UDP, Datagram, emit_datagram, p
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
 from bentpipe_reference.stp.services import NAMED, SERVICES, Service
-from bentpipe_reference.tcp.wire.segment import address_number
 
 
 class StpHost:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.rto import RttEstimator
-
-_BOUNDS = EndpointConfig()
-"""Of TCP's timeout, which is not used here."""
+from bentpipe_reference.common.rtt import RttEstimator
 
 
 class RoundTrip(RttEstimator):
-    """RFC 6298's smoothing with gains 1/8 and 1/4, as TCP's; seconds.
+    """RFC 6298's smoothing with gains 1/8 and 1/4, seconds; its timeout is not used.
 
     A measurement runs from a POLL that this endpoint noted to the STAT with its number, or from a
     BEGIN or BGAK to the BGAK; the timestamp a peer returns is not trusted with a timer.
     """
 
     def __init__(self) -> None:
-        super().__init__(_BOUNDS)
+        super().__init__()
         self._sent: dict[int, float] = {}
 
     def polled(self, number: int, now: float) -> None:

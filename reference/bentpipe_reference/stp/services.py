@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from bentpipe_reference.common.services import CHARGEN, DISCARD, ECHO, Discard
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.tcp.stream import pattern
-
-ECHO, DISCARD, CHARGEN = 7, 9, 19
 
 
 class Service(Protocol):
@@ -29,16 +28,6 @@ class Echo:
         if connection.readable and not connection.is_over:
             connection.ask_for_room()
         elif connection.peer_has_closed:
-            connection.close()
-
-
-class Discard:
-    """Reads and forgets; closes after the FIN."""
-
-    def run(self, connection: Connection) -> None:
-        """See :class:`Service`."""
-        connection.read()
-        if connection.peer_has_closed:
             connection.close()
 
 

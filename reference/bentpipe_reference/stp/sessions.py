@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
@@ -26,7 +27,6 @@ from bentpipe_reference.stp.packets import Begin, Type
 from bentpipe_reference.stp.sequence import CSN_MASK
 from bentpipe_reference.stp.tracing import StpTrace, packet_values
 from bentpipe_reference.stp.transfer import PORT, Carrier, Station, StpPath
-from bentpipe_reference.tcp.stream import pattern
 
 CLIENT_PORT = 50000
 _CREDIT = 32

@@ -10,15 +10,16 @@ from typing import Any, Protocol
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import LinkCounters, VirtualLink
+from bentpipe_reference.common.services import DISCARD
 from bentpipe_reference.common.sim import Alarm, Simulation
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.sender import Sender
-from bentpipe_reference.tcp.stream import pattern
 
-PORT = 9
+PORT = DISCARD
 """The STP port of the receiving end."""
 
 User = Callable[[Connection, Events, float], None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from bentpipe_reference.common.stream import Source, WriteBuffer
 from bentpipe_reference.tcp.connection import TIMESTAMP_HZ, Addresses, Connection
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.states import RECEIVES_DATA, Happening, State
-from bentpipe_reference.tcp.stream import Source, WriteBuffer
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
@@ -53,6 +53,8 @@ class Endpoint(Connection):
     @property
     def write_room(self) -> int:
         """Octets that :meth:`write` would take now."""
+        if self.sender.fin_queued:
+            return 0
         source = self.sender.source
         return source.room if isinstance(source, WriteBuffer) else self.config.send_buffer
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.rto import RttEstimator
 from bentpipe_reference.tcp.wire.segment import Segment
 
 DEFAULT_MSS = 536

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
+from bentpipe_reference.common.address import address_number
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.codec import WireError, emit_packet, parse_packet
-from bentpipe_reference.tcp.wire.segment import Flags, Segment, address_number
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK
 
 _ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)

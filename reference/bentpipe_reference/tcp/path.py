@@ -6,19 +6,20 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
+from bentpipe_reference.common.services import DISCARD
 from bentpipe_reference.common.sim import Alarm, Simulation
+from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.stream import PatternSource, pattern
-from bentpipe_reference.tcp.wire.segment import Flags, Segment, address_number
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 _SENDER_ADDRESS = address_number("10.77.0.2")
 _RECEIVER_ADDRESS = address_number("10.78.0.2")
-_DISCARD_PORT = 9
 _FIRST_PORT = 40000
 
 Delivery = Callable[[], None]
@@ -88,6 +89,10 @@ class Flow:
     def failure(self) -> str | None:
         """Why the connection ended before the stream was through, None while it has not."""
         return self.sending.failure or self.receiving.failure
+
+    def is_pending(self) -> bool:
+        """Whether the stream is neither through nor given up by its sender."""
+        return self.finished is None and self.sending.failure is None
 
     def start(self) -> None:
         """Open the connection."""
@@ -170,8 +175,8 @@ class Path:
         """
         answering = receiver_config or config
         port, self._next_port = self._next_port, self._next_port + 1
-        ends = Addresses(_SENDER_ADDRESS, port, _RECEIVER_ADDRESS, _DISCARD_PORT)
-        other = Addresses(_RECEIVER_ADDRESS, _DISCARD_PORT, _SENDER_ADDRESS, port)
+        ends = Addresses(_SENDER_ADDRESS, port, _RECEIVER_ADDRESS, DISCARD)
+        other = Addresses(_RECEIVER_ADDRESS, DISCARD, _SENDER_ADDRESS, port)
         sending = (config.endpoint_class or Endpoint)(
             config, ends, self._numbers.getrandbits(32), on_event=on_event
         )

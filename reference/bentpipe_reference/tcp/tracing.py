@@ -12,28 +12,22 @@ One JSON object per line. Sequence numbers are stream offsets in octets, times a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.tracing import EventTrace
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Ack, Event
 
 
-class ProtocolTrace:
-    """Collects the events of one sender; a sender without one pays nothing.
-
-    Attributes:
-        events: the events so far, the first being ``begin``.
-    """
+class ProtocolTrace(EventTrace):
+    """Collects the events of one sender, ``begin`` first; a sender without one pays nothing."""
 
     def __init__(self, profile: str) -> None:
-        self.events: list[dict[str, Any]] = [
-            {"event": "begin", "protocol": "sack-newreno", "profile": profile}
-        ]
+        super().__init__({"event": "begin", "protocol": "sack-newreno", "profile": profile})
 
     def attach(self, sender: Sender) -> None:
         """Listen to ``sender`` from now on."""
@@ -64,12 +58,8 @@ class ProtocolTrace:
         sender.on_event = on_event
         sender.on_ack = on_ack  # type: ignore[method-assign]
 
-    def lines(self) -> str:
-        """The trace as NDJSON."""
-        return "".join(f"{json.dumps(event)}\n" for event in self.events)
-
     def _note(self, name: str, now: float, **values: Any) -> None:
-        self.events.append({"event": name, "time": round(now, 9), **values})
+        self.add({"event": name, "time": round(now, 9), **values})
 
 
 def record(
@@ -100,10 +90,5 @@ def record(
     trace = ProtocolTrace("hk99" if config.variant.endswith("hk99") else "rfc")
     trace.attach(flow.sending.sender)
     flow.start()
-    simulation = path.simulation
-    while flow.finished is None and flow.sending.failure is None:
-        following = simulation.next_time()
-        if following is None or following > limit_s:
-            break
-        simulation.step()
+    path.simulation.run_while(flow.is_pending, limit_s)
     return trace

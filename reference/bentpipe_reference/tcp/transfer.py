@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from bentpipe_reference.common.link.profile import LinkProfile
-from bentpipe_reference.common.link.virtual import LinkCounters
+from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.path import Flow, Path
+from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.sending.variables import Event, EventSink, SenderCounters
 
 CrossTraffic = Callable[[Path], None]
@@ -32,34 +32,17 @@ class TracePoint:
     octets: int
 
 
-@dataclass(slots=True)
-class TransferResult:
-    """What a transfer came to.
+@dataclass(slots=True, kw_only=True)
+class TransferResult(Transferred):
+    """What a transfer over TCP came to; see :class:`Transferred` for the rest.
 
     Attributes:
-        octets: octets the receiving application read.
-        intact: whether each of them was right and none missing.
-        seconds: from the SYN to the last octet read.
         sender: the sender's totals.
-        forward: counters of the link that carried the data.
-        return_: counters of the link that carried the acknowledgments.
-        failure: why the transfer did not complete, None when it did.
         trace: the time-sequence trace, empty unless asked for.
     """
 
-    octets: int
-    intact: bool
-    seconds: float
     sender: SenderCounters
-    forward: LinkCounters
-    return_: LinkCounters
-    failure: str | None = None
     trace: list[TracePoint] = field(default_factory=list)
-
-    @property
-    def throughput_bit_s(self) -> float:
-        """Application-level throughput, bits per second."""
-        return 8 * self.octets / self.seconds if self.seconds else 0.0
 
 
 def transfer(
@@ -99,7 +82,7 @@ def transfer(
     if cross_traffic is not None:
         cross_traffic(path)
     flow.start()
-    _run(path, flow, limit_s)
+    path.simulation.run_while(flow.is_pending, limit_s)
     failure = None
     if flow.finished is None:
         failure = flow.failure or f"not finished within {limit_s:g} s"
@@ -113,16 +96,6 @@ def transfer(
         failure=failure,
         trace=recorder.points if recorder else [],
     )
-
-
-def _run(path: Path, flow: Flow, limit_s: float) -> None:
-    """Run until the stream is through, the sender gives up or the limit is reached."""
-    simulation = path.simulation
-    while flow.finished is None and flow.sending.failure is None:
-        following = simulation.next_time()
-        if following is None or following > limit_s:
-            return
-        simulation.step()
 
 
 class _Recorder:

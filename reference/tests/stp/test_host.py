@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bentpipe_reference.common.address import address_number
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.encapsulation import Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.packets import Begin, Bgak, Packet
-from bentpipe_reference.tcp.stream import pattern
-from bentpipe_reference.tcp.wire.segment import address_number
 
 NEAR, FAR = "10.77.0.2", "10.78.0.2"
 

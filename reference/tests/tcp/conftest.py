@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp import Addresses, Endpoint, EndpointConfig
-from bentpipe_reference.tcp.stream import PatternSource, pattern
 from bentpipe_reference.tcp.wire import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
-from hypothesis import settings
-
-settings.register_profile("bentpipe", derandomize=True, deadline=None)
-settings.load_profile("bentpipe")
 
 LOCAL, REMOTE = 0x0A4D0002, 0x0A4E0002
 PEER_ISN = 900_000

@@ -3,11 +3,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.sim import Simulation
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.tcp import EndpointConfig, State, TcpHost
 from bentpipe_reference.tcp.endpoint import Endpoint
-from bentpipe_reference.tcp.stream import pattern
-from bentpipe_reference.tcp.wire import Flags, Segment, address_number, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire import Flags, Segment, emit_packet, parse_packet
 
 SERVER, CLIENT = "10.77.0.2", "10.78.0.9"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bentpipe_reference.tcp.stream import pattern
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.tcp.wire import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 

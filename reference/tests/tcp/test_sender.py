@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from bentpipe_reference.tcp.stream import PatternSource
+from bentpipe_reference.common.stream import PatternSource
 from bentpipe_reference.tcp.wire import Flags
 
 VARIANTS = ["reno", "newreno", "sack-reno", "sack-newreno-hk99", "sack-newreno-rfc"]

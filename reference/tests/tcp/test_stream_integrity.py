@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from bentpipe_reference.common.link import Direction, VirtualLink
 from bentpipe_reference.common.sim import Simulation
+from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp import VARIANTS, Addresses, Endpoint, EndpointConfig, State
 from bentpipe_reference.tcp.path import EndpointDriver
-from bentpipe_reference.tcp.stream import PatternSource, pattern
 from bentpipe_reference.tcp.wire import Flags, Segment, emit_packet, parse_packet
 from bentpipe_reference.tcp.wire.sequence import unwrap
 from hypothesis import given, settings

@@ -1,28 +1,14 @@
-"""Sequence arithmetic, scoreboard and reassembly against naive models."""
+"""Scoreboard and reassembly against naive models."""
 
 from __future__ import annotations
 
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.tcp.reassembly import Reassembly
 from bentpipe_reference.tcp.scoreboard import Scoreboard
-from bentpipe_reference.tcp.stream import PatternSource, WriteBuffer, pattern
-from bentpipe_reference.tcp.wire.sequence import before, difference, unwrap, wrap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-far = st.integers(0, 1 << 40)
 ranges = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), max_size=25)
-
-
-@given(far, st.integers(-(1 << 31), (1 << 31) - 1))
-def test_unwrap_when_within_half_the_space_returns_the_number(near: int, offset: int) -> None:
-    assert unwrap(wrap(near + offset), near) == near + offset
-
-
-@given(far, st.integers(1, (1 << 31) - 1))
-def test_before_when_numbers_wrap_still_orders(number: int, step: int) -> None:
-    assert before(wrap(number), wrap(number + step))
-    assert not before(wrap(number + step), wrap(number))
-    assert difference(wrap(number + step), wrap(number)) == step
 
 
 def runs(held: set[int]) -> list[tuple[int, int]]:
@@ -85,30 +71,3 @@ def test_reassembly_when_pieces_overlap_yields_the_stream(
             taken += data
     assert len(taken) + buffer.unread == buffer.rcv_nxt
     assert taken + buffer.read() == stream[: buffer.rcv_nxt]
-
-
-@given(st.integers(0, 1 << 20), st.integers(0, 200_000))
-@settings(max_examples=50)
-def test_pattern_when_cut_anywhere_is_the_same_stream(offset: int, size: int) -> None:
-    data = pattern(offset, size)
-    assert len(data) == size
-    for place in {0, size // 2, size - 1} if size else set():
-        assert data[place] == (offset + place ^ (offset + place) >> 8) & 0xFF
-
-
-def test_pattern_source_when_stopped_ends_there() -> None:
-    source = PatternSource()
-    assert source.end() is None
-    source.stop_at(500)
-    assert source.end() == 500
-
-
-def test_write_buffer_when_full_takes_what_fits_and_frees_on_release() -> None:
-    buffer = WriteBuffer(10)
-    assert buffer.write(b"abcdefgh") == 8
-    assert buffer.write(b"ijkl") == 2
-    assert (buffer.room, buffer.end(), buffer.read(6, 4)) == (0, 10, b"ghij")
-    buffer.release(4)
-    assert (buffer.room, buffer.end(), buffer.read(4, 2)) == (4, 10, b"ef")
-    assert buffer.write(b"klmnop") == 4
-    assert buffer.read(10, 4) == b"klmn"

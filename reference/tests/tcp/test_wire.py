@@ -7,11 +7,10 @@ import warnings
 from typing import Any
 
 import pytest
+from bentpipe_reference.common.address import address_number
 from bentpipe_reference.tcp.wire import (
     Segment,
     WireError,
-    address_number,
-    address_text,
     emit_packet,
     parse_packet,
 )
@@ -196,17 +195,6 @@ def test_segment_without_an_encoding_raises(segment: Segment) -> None:
 def test_option_kept_raw_when_repeated_or_of_odd_length() -> None:
     segment = Segment(1, 2, 3, 4, mss=1460, unknown=((2, b"\1\2"), (8, b"\1"), (5, b"123")))
     assert parse_packet(emit_packet(segment)) == segment
-
-
-@pytest.mark.parametrize("text", ["10.0.0", "10.0.0.256", "a.b.c.d", "", "1.2.3.4.5"])
-def test_address_when_malformed_names_the_mend(text: str) -> None:
-    with pytest.raises(ValueError, match="four numbers"):
-        address_number(text)
-
-
-@given(word)
-def test_address_when_printed_reads_back(number: int) -> None:
-    assert address_number(address_text(number)) == number
 
 
 def test_codec_is_twenty_times_as_fast_as_scapy() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bentpipe_reference.common.services import DISCARD, ECHO
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.encapsulation import UDP
@@ -16,7 +17,7 @@ from bentpipe_reference.stp.io.raw import RawCarrier
 from bentpipe_reference.stp.io.transfers import Download, Transfer, Upload
 from bentpipe_reference.stp.io.udp import UdpCarrier
 from bentpipe_reference.stp.packets import Reason
-from bentpipe_reference.stp.services import DISCARD, ECHO, Service
+from bentpipe_reference.stp.services import Service
 from bentpipe_reference.stp.states import State
 
 DEFAULT_PORT, DEFAULT_ECHO_PORT = DISCARD, ECHO

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.endpoint import Endpoint
 from bentpipe_reference.tcp.handshake import Handshake
 from bentpipe_reference.tcp.mutants import with_sender
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
-from bentpipe_reference.tcp.rto import RttEstimator
 from bentpipe_reference.tcp.sending.variables import Ack
 
 
@@ -53,7 +53,7 @@ class ForgetsTheLostSyn(RttEstimator):
     """A repeated SYN-ACK leaves the initial timeout in force."""
 
     def after_lost_syn(self) -> None:
-        self.rto = self._config.initial_rto
+        self.rto = self.initial
 
 
 class RepeatsSynAckSteadily(Handshake):
@@ -61,7 +61,7 @@ class RepeatsSynAckSteadily(Handshake):
 
     def sent(self, now: float, *, repeated: bool) -> None:
         super().sent(now, repeated=repeated)
-        self._estimator.rto = self._config.initial_rto
+        self._estimator.rto = self._estimator.initial
 
 
 class RepeatingSynAckSteadily(Endpoint):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from bentpipe_reference.common.rtt import RttEstimator
+from bentpipe_reference.common.stream import Source
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.rto import RttEstimator
 from bentpipe_reference.tcp.scoreboard import Scoreboard
-from bentpipe_reference.tcp.stream import Source
 
 
 @dataclass(slots=True)
@@ -113,7 +113,12 @@ class SenderVariables:
         self.scoreboard = Scoreboard()
         self.source: Source | None = None
         self.fin_queued = False
-        self.estimator = self.rtt_estimator_class(config)
+        self.estimator = self.rtt_estimator_class(
+            initial=config.initial_rto,
+            minimum=config.min_rto,
+            maximum=config.max_rto,
+            granularity=config.granularity,
+        )
         self.limited_transmit_octets = 0
         self.counters = SenderCounters()
         self.on_event: EventSink | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
+from bentpipe_reference.common.address import address_text
+
 
 class Flags(IntFlag):
     """Control bits of the TCP header (RFC 9293 section 3.1; AE from RFC 9768)."""
@@ -18,23 +20,6 @@ class Flags(IntFlag):
     ECE = 0x040
     CWR = 0x080
     AE = 0x100
-
-
-def address_number(text: str) -> int:
-    """The 32-bit number of a dotted IPv4 address.
-
-    Raises:
-        ValueError: the text is not four numbers from 0 to 255 joined by dots.
-    """
-    parts = text.split(".")
-    if len(parts) != 4 or not all(part.isdecimal() and int(part) < 256 for part in parts):
-        raise ValueError(f"{text!r} is no IPv4 address; write it as four numbers, as in 10.77.0.2.")
-    return int.from_bytes(bytes(int(part) for part in parts), "big")
-
-
-def address_text(number: int) -> str:
-    """The dotted form of a 32-bit IPv4 address."""
-    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
 @dataclass(slots=True)

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_reference.tcp import EndpointConfig
-from bentpipe_reference.tcp.rto import RttEstimator
+from bentpipe_reference.common.rtt import RttEstimator
 
 
 def test_estimator_before_a_measurement_uses_the_initial_rto() -> None:
-    assert RttEstimator(EndpointConfig()).rto == 1.0
+    assert RttEstimator().rto == 1.0
 
 
 def test_estimator_when_measured_twice_smooths() -> None:
-    estimator = RttEstimator(EndpointConfig(min_rto=0.2))
+    estimator = RttEstimator(minimum=0.2)
     estimator.sample(0.6)
     assert (estimator.srtt, estimator.rttvar, estimator.rto) == (0.6, 0.3, pytest.approx(1.8))
     estimator.sample(0.8)
@@ -20,7 +19,7 @@ def test_estimator_when_measured_twice_smooths() -> None:
 
 
 def test_estimator_when_rtt_is_steady_keeps_above_it_by_the_granularity() -> None:
-    estimator = RttEstimator(EndpointConfig(min_rto=0.0, clock_granularity=0.1))
+    estimator = RttEstimator(minimum=0.0, granularity=0.1)
     for _ in range(200):
         estimator.sample(0.6)
     assert estimator.rto == pytest.approx(0.7)
@@ -28,14 +27,14 @@ def test_estimator_when_rtt_is_steady_keeps_above_it_by_the_granularity() -> Non
 
 @pytest.mark.parametrize(("rtt", "expected"), [(0.01, 1.0), (100.0, 60.0)])
 def test_estimator_when_rtt_is_extreme_keeps_its_bounds(rtt: float, expected: float) -> None:
-    estimator = RttEstimator(EndpointConfig())
+    estimator = RttEstimator()
     for _ in range(50):
         estimator.sample(rtt)
     assert estimator.rto == expected
 
 
 def test_estimator_when_backed_off_doubles_to_the_bound_and_collapses_on_a_sample() -> None:
-    estimator = RttEstimator(EndpointConfig(max_rto=10.0))
+    estimator = RttEstimator(maximum=10.0)
     seen = []
     for _ in range(5):
         estimator.back_off()
