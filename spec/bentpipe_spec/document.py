@@ -1,6 +1,6 @@
-"""Specifications as one text: the prose of ``text/*.rst`` with the registry's rules put in place.
+"""A specification as one text: the prose of ``PROTOCOL/text.rst`` with the requirements in place.
 
-A requirement's text lives in the registry only, so the prose names it and this module prints it::
+A requirement's text is in the registry only; the prose names it and this module prints it::
 
     .. requirements:: STP-PF-001 STP-PF-002
     .. state-table:: stp
@@ -9,13 +9,12 @@ A requirement's text lives in the registry only, so the prose names it and this 
 from __future__ import annotations
 
 import textwrap
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
-from bentpipe_spec.registry import Requirement, SpecificationError, load_requirements
+from bentpipe_spec.protocols import SpecificationError, file, protocols, read_table, read_text
+from bentpipe_spec.registry import Requirement, load_requirements
 
 _WIDTH = 100
 _REQUIREMENTS = ".. requirements::"
@@ -48,19 +47,15 @@ def state_table(name: str) -> tuple[Row, ...]:
     """Every row of a protocol's state table: by state, then by packet, in order of precedence.
 
     Raises:
-        SpecificationError: there is no such table, or it lacks a packet in a state.
+        SpecificationError: there is no such table, or it has no entry for a packet in a state.
     """
-    path = resources.files("bentpipe_spec") / "tables" / f"{name}-states.toml"
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecificationError(f"there is no state table called {name!r}") from None
+    document = read_table(name, "states.toml", "state table")
     rows = []
     for state in document["states"]:
         for packet in document["packets"]:
             entries = document["cells"].get(state, {}).get(packet)
             if not entries:
-                raise SpecificationError(f"{path.name}: state {state!r} says nothing of {packet}")
+                raise SpecificationError(f"{name}: state {state!r} has no entry for {packet}")
             rows += [
                 Row(state, packet, entry["when"], entry["do"], entry["next"],
                     tuple(entry["requirements"]))
@@ -71,24 +66,18 @@ def state_table(name: str) -> tuple[Row, ...]:
 
 @cache
 def specifications() -> tuple[str, ...]:
-    """The names of the specifications there are."""
-    folder = resources.files("bentpipe_spec") / "text"
-    return tuple(sorted(path.name.removesuffix(".rst") for path in folder.iterdir()))
+    """The protocols whose specification is a text of its own."""
+    return tuple(name for name in protocols() if file(name, "text.rst").is_file())
 
 
 def specification(name: str) -> str:
-    """A whole specification as reStructuredText without directives, readable as it stands.
+    """A whole specification as reStructuredText without directives, readable as it is.
 
     Raises:
         SpecificationError: there is no such specification, or it names an unknown requirement.
     """
-    if name not in specifications():
-        raise SpecificationError(
-            f"there is no specification called {name!r}; there is {', '.join(specifications())}"
-        )
-    path = resources.files("bentpipe_spec") / "text" / f"{name}.rst"
     lines: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_text(name, "text.rst", "specification").splitlines():
         if line.startswith(_REQUIREMENTS):
             for identifier in line.removeprefix(_REQUIREMENTS).split():
                 lines += _rule(identifier)

@@ -1,6 +1,6 @@
-"""The requirement registry: typed records loaded from ``requirements/*.toml``.
+"""The requirement registry: typed records loaded from ``PROTOCOL/requirements/*.toml``.
 
-A requirement's identifier is permanent; its text lives in the TOML file and nowhere else.
+A requirement's identifier is permanent; its text is in the TOML file and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,20 +10,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, Literal, get_args
 
+from bentpipe_spec.protocols import SpecificationError, files
+from bentpipe_spec.protocols import profiles as known_profiles
+
 Level = Literal["MUST", "SHOULD", "MAY"]
 Testability = Literal["wire", "model", "review"]
-Profile = Literal["hk99", "rfc", "stp1"]
 
-PROFILES: tuple[Profile, ...] = get_args(Profile)
 _ID = re.compile(r"[A-Z]{3,4}-[A-Z]{2,4}-\d{3}")
-
-
-class SpecificationError(ValueError):
-    """A specification file says something the registry cannot accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class Requirement:
     text: str
     source: tuple[str, ...]
     testability: Testability
-    profiles: tuple[Profile, ...]
+    profiles: tuple[str, ...]
     condition: str = ""
     difference: str = ""
     alternatives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -69,11 +65,8 @@ _FIELDS = {
     "source": list,
     "testability": str,
     "profiles": list,
-    "condition": str,
-    "difference": str,
-    "alternatives": dict,
 }
-_OPTIONAL = {"condition", "difference", "alternatives"}
+_OPTIONAL = {"condition": str, "difference": str, "alternatives": dict}
 
 
 def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
@@ -83,15 +76,15 @@ def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
         SpecificationError: a key is missing, unknown, of the wrong type or out of range.
     """
     name = entry.get("id", "a requirement without id")
-    if unknown := set(entry) - set(_FIELDS):
+    kinds = {**_FIELDS, **_OPTIONAL}
+    if unknown := set(entry) - set(kinds):
         raise SpecificationError(f"{where}: {name} has unknown key {sorted(unknown)[0]!r}")
-    for key, kind in _FIELDS.items():
+    for key in _FIELDS:
         if key not in entry:
-            if key in _OPTIONAL:
-                continue
             raise SpecificationError(f"{where}: {name} lacks {key!r}")
-        if not isinstance(entry[key], kind):
-            raise SpecificationError(f"{where}: {name}: {key!r} must be a {kind.__name__}")
+    for key, value in entry.items():
+        if not isinstance(value, kinds[key]):
+            raise SpecificationError(f"{where}: {name}: {key!r} must be a {kinds[key].__name__}")
     if not _ID.fullmatch(entry["id"]):
         raise SpecificationError(f"{where}: {name!r} is not of the form AAA-BBB-000")
     for key, allowed in (("level", get_args(Level)), ("testability", get_args(Testability))):
@@ -100,8 +93,9 @@ def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
                 f"{where}: {name}: {key} {entry[key]!r} is not one of {', '.join(allowed)}"
             )
     profiles = tuple(entry["profiles"])
-    if not profiles or set(profiles) - set(PROFILES):
-        raise SpecificationError(f"{where}: {name}: profiles must be among {', '.join(PROFILES)}")
+    if not profiles or set(profiles) - set(known_profiles()):
+        known = ", ".join(known_profiles())
+        raise SpecificationError(f"{where}: {name}: profiles must be among {known}")
     if not entry["source"]:
         raise SpecificationError(f"{where}: {name} names no source")
     alternatives = entry.get("alternatives", {})
@@ -109,17 +103,9 @@ def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
         raise SpecificationError(
             f"{where}: {name}: alternatives for {sorted(extra)[0]!r}, which is not its profile"
         )
+    folded = {key: " ".join(entry.get(key, "").split()) for key in ("text", "difference")}
     return Requirement(
-        id=entry["id"],
-        title=entry["title"],
-        level=entry["level"],
-        text=" ".join(entry["text"].split()),
-        source=tuple(entry["source"]),
-        testability=entry["testability"],
-        profiles=profiles,
-        condition=entry.get("condition", ""),
-        difference=" ".join(entry.get("difference", "").split()),
-        alternatives=alternatives,
+        **{**entry, **folded, "source": tuple(entry["source"]), "profiles": profiles}
     )
 
 
@@ -141,11 +127,8 @@ def load_requirements() -> Mapping[str, Requirement]:
     Raises:
         SpecificationError: a file is malformed or an identifier is used twice.
     """
-    folder = resources.files("bentpipe_spec") / "requirements"
     found: dict[str, Requirement] = {}
-    for path in sorted(folder.iterdir(), key=lambda item: item.name):
-        if not path.name.endswith(".toml"):
-            continue
+    for path in files("requirements", ".toml"):
         for requirement in load_file(path):
             if requirement.id in found:
                 raise SpecificationError(f"{path.name}: {requirement.id} is defined twice")

@@ -3,7 +3,7 @@
 A scenario is a script of the environment alone: which transmissions are lost, delayed or doubled,
 when a timer expires, how much the user offers and the window permits. What the endpoints do is
 theirs. ``bentpipe model NAME --scenarios`` makes them (``docs/models``) and stores them in
-``scenarios/NAME.json``; a suite reads them so::
+``PROTOCOL/scenarios/NAME.json``; a suite reads them so::
 
     for scenario in load_scenarios("stp-data").named():
         for kind, nth, fate in scenario.fates():
@@ -19,8 +19,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
+
+from bentpipe_spec.protocols import files
 
 Fate = Literal["lost", "delayed", "doubled"]
 Kind = Literal["mutant", "limit", "cover"]
@@ -164,12 +165,12 @@ def load_scenarios(model: str) -> Scenarios:
     Raises:
         NoScenarios: there are none.
     """
-    file = files("bentpipe_spec") / "scenarios" / f"{model}.json"
-    if not file.is_file():
-        raise NoScenarios(
-            f"there are no scenarios of {model!r}; make them: bentpipe model {model} --scenarios"
-        )
-    return read_scenarios(file.read_text(encoding="utf-8"), f"{model}.json")
+    for path in files("scenarios", ".json"):
+        if path.name == f"{model}.json":
+            return read_scenarios(path.read_text(encoding="utf-8"), path.name)
+    raise NoScenarios(
+        f"there are no scenarios of {model!r}; make them: bentpipe model {model} --scenarios"
+    )
 
 
 def read_scenarios(text: str, name: str) -> Scenarios:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_spec.document import specification, specifications, state_table
-from bentpipe_spec.registry import SpecificationError, load_requirements
+from bentpipe_spec.protocols import SpecificationError
+from bentpipe_spec.registry import load_requirements
 
 
 def test_every_stp_requirement_stands_in_the_text() -> None:

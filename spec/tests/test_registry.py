@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_spec.protocols import SpecificationError
 from bentpipe_spec.registry import (
     Requirement,
-    SpecificationError,
     load_file,
     load_requirements,
     parse_requirement,

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 from typing import Any
 
 import click
+from bentpipe_spec import protocols
 
 from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
 from bentpipe_conformance.models.generating import Generator, format_scenarios
 from bentpipe_conformance.models.manifest import Manifest
-from bentpipe_conformance.models.planned import FILE, load_plan
+from bentpipe_conformance.models.planned import FILE, Plan, load_plan
 
 
 def make_scenarios(
@@ -34,7 +35,7 @@ def make_scenarios(
     report = []
     for manifest, plan in planned:
         data = generator.generate(manifest, plan)
-        file = (out or stored()) / f"{manifest.name}.json"
+        file = (out or _stored(plan)) / f"{manifest.name}.json"
         difference = ""
         if check:
             difference = _difference(data, file)
@@ -52,9 +53,11 @@ def make_scenarios(
     return FAILED if any(line["difference"] for line in report) else PASSED
 
 
-def stored() -> Path:
-    """The folder of the scenarios that are part of the specification."""
-    with as_file(files("bentpipe_spec") / "scenarios") as folder:
+def _stored(plan: Plan) -> Path:
+    """The folder of the scenarios that are part of a protocol's specification."""
+    if not plan.protocol:
+        raise Failure(f"{FILE} names no protocol to store the scenarios with; give --out", USAGE)
+    with as_file(protocols.file(plan.protocol, "scenarios")) as folder:
         return folder
 
 

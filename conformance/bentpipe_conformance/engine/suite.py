@@ -118,7 +118,6 @@ class Suite:
         title: for people.
         protocol: the protocol judged, as a sentence calls it.
         profiles: its requirement profiles, the default one first.
-        proforma: file of the conformance statement proforma in ``bentpipe_spec/ics``.
         encapsulated: whether its packets travel in UDP or directly in IPv4, as a description says.
         package: the protocol's folder, ``bentpipe_conformance.protocols.NAME``.
     """
@@ -127,7 +126,6 @@ class Suite:
     title: str
     protocol: str
     profiles: tuple[str, ...]
-    proforma: str
     package: str
     encapsulated: bool = False
 

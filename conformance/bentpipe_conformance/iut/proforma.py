@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
+
+from bentpipe_spec.protocols import read_table
 
 from bentpipe_conformance.engine.suite import Suite
 
@@ -53,8 +53,7 @@ class Item:
 @cache
 def load_proforma(suite: Suite) -> Mapping[str, Item]:
     """The proforma of a suite's specification by item name, in its order."""
-    path = resources.files("bentpipe_spec") / "ics" / suite.proforma
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document = read_table(suite.folder, "ics.toml", "conformance statement proforma")
     return {name: _item(name, entry) for name, entry in document["item"].items()}
 
 

@@ -42,6 +42,7 @@ class Plan:
         window: the constant that says how many the receiver permits.
         graphs: the state graphs to cover.
         broken: the mutants and limits whose counterexamples become scenarios.
+        protocol: the folder of ``bentpipe_spec`` that the scenarios are stored in; may be empty.
     """
 
     layout: Layout
@@ -50,6 +51,7 @@ class Plan:
     window: str
     graphs: tuple[Bounded, ...]
     broken: tuple[Run, ...]
+    protocol: str = ""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -91,8 +93,9 @@ def load_plan(manifest: Manifest) -> Plan | None:
             if run.kind in ("mutant", "limit")
         )
         return Plan(
-            layout, frozenset(data["numbered"]), data["offered"], data["window"], graphs, broken
-        )
+            layout, frozenset(data["numbered"]), data["offered"], data["window"], graphs, broken,
+            data.get("protocol", ""),
+        )  # fmt: skip
     except OSError as error:
         raise ToolProblem(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError as error:

@@ -29,7 +29,7 @@ from bentpipe_reference.stp.encapsulation import (
     pseudo_header,
 )
 from bentpipe_reference.stp.packets import Flags, Packet, Type
-from bentpipe_spec.vectors import DatagramVector, PacketVector, stp_datagrams, stp_packets
+from bentpipe_spec.vectors import DatagramVector, PacketVector, datagram_vectors, packet_vectors
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
@@ -332,7 +332,7 @@ def agree_on_packet(packet: Packet, path: Path) -> None:
         assert built_by_tester(fields, path) == octets
 
 
-@pytest.mark.parametrize("vector", stp_packets().values(), ids=lambda vector: vector.name)
+@pytest.mark.parametrize("vector", packet_vectors("stp").values(), ids=lambda vector: vector.name)
 def test_codecs_read_every_vector_as_it_says(vector: PacketVector) -> None:
     assert agree_on_octets(vector.octets, path_of(vector)) == vector.fields
 
@@ -352,9 +352,10 @@ def is_canonical(vector: PacketVector) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    "vector", list(filter(is_canonical, stp_packets().values())), ids=lambda vector: vector.name
-)
+CANONICAL = [vector for vector in packet_vectors("stp").values() if is_canonical(vector)]
+
+
+@pytest.mark.parametrize("vector", CANONICAL, ids=lambda vector: vector.name)
 def test_codecs_build_the_octets_of_a_vector_from_its_fields(vector: PacketVector) -> None:
     path = path_of(vector)
     assert vector.fields is not None
@@ -365,7 +366,7 @@ def test_codecs_build_the_octets_of_a_vector_from_its_fields(vector: PacketVecto
         assert built_by_tester(dict(vector.fields), path) == vector.octets
 
 
-@pytest.mark.parametrize("vector", stp_datagrams().values(), ids=lambda vector: vector.name)
+@pytest.mark.parametrize("vector", datagram_vectors("stp").values(), ids=lambda vector: vector.name)
 def test_codecs_read_every_datagram_as_it_says(vector: DatagramVector) -> None:
     if vector.malformed:
         with pytest.raises(MalformedPacket):
@@ -375,7 +376,7 @@ def test_codecs_read_every_datagram_as_it_says(vector: DatagramVector) -> None:
         except codec.MalformedPacket as error:
             assert vector.malformed in str(error)  # noqa: PT017
         return
-    packet = stp_packets()[vector.packet]
+    packet = packet_vectors("stp")[vector.packet]
     parsed = parse_datagram(vector.octets)
     assert parsed.payload == packet.octets
     assert parsed.pseudo_header == reference_pseudo_header(path_of(packet))
@@ -390,14 +391,14 @@ def test_codecs_read_every_datagram_as_it_says(vector: DatagramVector) -> None:
 def test_datagrams_dissect_in_scapy_once_the_port_is_bound() -> None:
     layers.bind_udp(PORTS[1])
     try:
-        for vector in stp_datagrams().values():
+        for vector in datagram_vectors("stp").values():
             if not vector.malformed:
                 seen = IP(vector.octets)
                 assert isinstance(seen.payload.payload if UDP in seen else seen.payload, layers.STP)
                 assert not seen[layers.STP].malformed
     finally:
         layers.unbind_udp(PORTS[1])
-    assert layers.STP not in IP(stp_datagrams()["sd-in-udp"].octets)
+    assert layers.STP not in IP(datagram_vectors("stp")["sd-in-udp"].octets)
 
 
 campaign = settings(

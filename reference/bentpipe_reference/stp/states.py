@@ -1,6 +1,6 @@
 """The states of a connection and what every packet does in each (STP/1 section 9).
 
-The rows are those of ``spec/bentpipe_spec/tables/stp-states.toml``, word for word; a test compares
+The rows are those of ``spec/bentpipe_spec/stp/states.toml``, word for word; a test compares
 them. Each row names the methods that decide and act: of
 :class:`~bentpipe_reference.stp.without.WithoutConnection` in the state idle, of
 :class:`~bentpipe_reference.stp.connection.Connection` in the others.

@@ -14,7 +14,7 @@ import (
 )
 
 // vectorFile is in the source tree; a copy of this directory elsewhere names it by STP_VECTORS.
-const vectorFile = "../../../../spec/bentpipe_spec/vectors/stp.json"
+const vectorFile = "../../../../spec/bentpipe_spec/stp/vectors.json"
 
 type vector struct {
 	Name string

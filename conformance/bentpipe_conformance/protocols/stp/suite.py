@@ -9,7 +9,6 @@ SUITE = Suite(
     title="Satellite Transport Protocol, version 1",
     protocol="STP",
     profiles=("stp1",),
-    proforma="stp.toml",
     package="bentpipe_conformance.protocols.stp",
     encapsulated=True,
 )

@@ -9,6 +9,5 @@ SUITE = Suite(
     title="TCP loss recovery (SACK-NewReno)",
     protocol="TCP",
     profiles=("rfc", "hk99"),
-    proforma="tcp.toml",
     package="bentpipe_conformance.protocols.tcp",
 )

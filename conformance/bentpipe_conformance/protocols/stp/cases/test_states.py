@@ -1,7 +1,7 @@
 """STP-CC: every packet in every state, row by row of the state table (section 9).
 
 Valid, invalid and inopportune behaviour, as ITU's suites have it. The cases follow the rows of
-``stp-states.toml``; a row has a stimulus in :data:`STIMULI` or a reason in :data:`OUT_OF_REACH`.
+``states.toml``; a row has a stimulus in :data:`STIMULI` or a reason in :data:`OUT_OF_REACH`.
 """
 
 from __future__ import annotations

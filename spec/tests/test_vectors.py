@@ -8,13 +8,14 @@ import json
 from typing import Any
 
 import pytest
-from bentpipe_spec.registry import SpecificationError, load_requirements
+from bentpipe_spec.protocols import SpecificationError
+from bentpipe_spec.registry import load_requirements
 from bentpipe_spec.vectors import (
     PacketVector,
     _named,
     _packet,
-    stp_datagrams,
-    stp_packets,
+    datagram_vectors,
+    packet_vectors,
 )
 
 # Type code, shortest length, and (field, first octet, octets) of section 3; a number of three
@@ -39,7 +40,9 @@ FLAGS = {
 }  # fmt: skip
 NAMES = {code: name for name, (code, _, _) in LAYOUT.items()}
 
-packets = pytest.mark.parametrize("vector", stp_packets().values(), ids=lambda vector: vector.name)
+every_packet = pytest.mark.parametrize(
+    "vector", packet_vectors("stp").values(), ids=lambda vector: vector.name
+)
 
 
 def naive_sum(octets: bytes) -> int:
@@ -174,14 +177,14 @@ def broken_requirements(octets: bytes, fields: dict[str, Any]) -> set[str]:
     return broken
 
 
-@packets
+@every_packet
 def test_vector_has_exactly_the_fault_it_names(vector: PacketVector) -> None:
     intact = len(vector.octets) < 12 or naive_sum(pseudo_header(vector) + vector.octets) == 0xFFFF
     assert intact == (vector.malformed != "checksum")
     assert fault(vector.octets) == ("" if vector.malformed == "checksum" else vector.malformed)
 
 
-@packets
+@every_packet
 def test_vector_has_its_fields_where_section_3_puts_them(vector: PacketVector) -> None:
     if vector.fields is None:
         assert vector.malformed in ("length", "type", "options", "checksum")
@@ -195,7 +198,7 @@ def test_vector_has_its_fields_where_section_3_puts_them(vector: PacketVector) -
 
 def test_checksum_field_is_the_complement_except_where_rfc_1071_allows_two() -> None:
     both = []
-    for vector in stp_packets().values():
+    for vector in packet_vectors("stp").values():
         if vector.malformed or len(vector.octets) < 12:
             continue
         octets = vector.octets[:8] + bytes(2) + vector.octets[10:]
@@ -206,7 +209,7 @@ def test_checksum_field_is_the_complement_except_where_rfc_1071_allows_two() -> 
 
 
 def test_vectors_cover_every_type_flag_carrier_and_fault() -> None:
-    vectors = stp_packets().values()
+    vectors = packet_vectors("stp").values()
     decoded = [vector for vector in vectors if vector.fields is not None]
     for name, (_, least, _) in LAYOUT.items():
         of_type = [vector for vector in decoded if vector.fields["type"] == name]
@@ -228,16 +231,16 @@ def test_vectors_cover_every_type_flag_carrier_and_fault() -> None:
 
 def test_provenance_names_sections_and_existing_requirements() -> None:
     known = set(load_requirements())
-    for vector in [*stp_packets().values(), *stp_datagrams().values()]:
+    for vector in [*packet_vectors("stp").values(), *datagram_vectors("stp").values()]:
         assert vector.provenance
         for source in vector.provenance:
             assert source.startswith(("section ", "RFC ")) or source in known
-    for vector in stp_packets().values():
+    for vector in packet_vectors("stp").values():
         assert {requirement for requirement, _ in vector.defects} <= known
 
 
 def test_datagrams_carry_the_packets_they_name() -> None:
-    for vector in stp_datagrams().values():
+    for vector in datagram_vectors("stp").values():
         octets = vector.octets
         assert octets[0] == 0x45 and naive_sum(octets[:20]) == 0xFFFF
         body = octets[20 : number(octets, 2, 2)]
@@ -250,7 +253,7 @@ def test_datagrams_carry_the_packets_they_name() -> None:
         if vector.malformed:
             assert vector.malformed == "UDP checksum" or octets[9] not in (17, 253, 254)
             continue
-        packet = stp_packets()[vector.packet]
+        packet = packet_vectors("stp")[vector.packet]
         assert body == packet.octets
         assert octets[9] == (packet.protocol or 17)
         if packet.carrier == "ipv4":

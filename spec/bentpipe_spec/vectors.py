@@ -1,4 +1,4 @@
-"""Test vectors of the wire formats; ``stp.json`` explains its own keys under ``about``."""
+"""Test vectors of wire formats; ``PROTOCOL/vectors.json`` explains its keys under ``about``."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, TypeVar
 
-from bentpipe_spec.registry import SpecificationError
+from bentpipe_spec.protocols import SpecificationError, read_text
 
 
 @dataclass(frozen=True, slots=True)
 class PacketVector:
-    """One STP packet, right or wrong.
+    """One packet, well-formed or not.
 
     Attributes:
         name: unique among the packets.
@@ -69,29 +68,30 @@ _Vector = TypeVar("_Vector", PacketVector, DatagramVector)
 
 
 @cache
-def stp_packets() -> Mapping[str, PacketVector]:
-    """The packets of ``stp.json`` by name.
+def packet_vectors(protocol: str) -> Mapping[str, PacketVector]:
+    """The packets of a protocol by name.
 
     Raises:
-        SpecificationError: two of one name, or one that neither decodes nor is malformed.
+        SpecificationError: there are none, two have one name, or one neither decodes nor is
+            malformed.
     """
-    return _named(_packet(entry) for entry in _document()["packets"])
+    return _named(_packet(entry) for entry in _document(protocol)["packets"])
 
 
 @cache
-def stp_datagrams() -> Mapping[str, DatagramVector]:
-    """The datagrams of ``stp.json`` by name.
+def datagram_vectors(protocol: str) -> Mapping[str, DatagramVector]:
+    """The datagrams of a protocol by name.
 
     Raises:
-        SpecificationError: two of one name, or one that neither carries a packet nor is malformed.
+        SpecificationError: there are none, two have one name, or one neither carries a packet nor
+            is malformed.
     """
-    return _named(_datagram(entry) for entry in _document()["datagrams"])
+    return _named(_datagram(entry) for entry in _document(protocol)["datagrams"])
 
 
 @cache
-def _document() -> Mapping[str, Any]:
-    text = (resources.files("bentpipe_spec") / "vectors" / "stp.json").read_text(encoding="utf-8")
-    document: Mapping[str, Any] = json.loads(text)
+def _document(protocol: str) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads(read_text(protocol, "vectors.json", "set of vectors"))
     return document
 
 
@@ -99,39 +99,41 @@ def _named(vectors: Iterable[_Vector]) -> Mapping[str, _Vector]:
     found: dict[str, _Vector] = {}
     for vector in vectors:
         if vector.name in found:
-            raise SpecificationError(f"stp.json: there are two vectors {vector.name!r}")
+            raise SpecificationError(f"there are two vectors {vector.name!r}")
         found[vector.name] = vector
     return found
 
 
+def _common(entry: Mapping[str, Any], content: str) -> dict[str, Any]:
+    """The attributes that both kinds have, of an entry with either ``content`` or a defect."""
+    if (content in entry) == ("malformed" in entry):
+        raise SpecificationError(f"vector {entry['name']!r} needs either {content} or malformed")
+    return {
+        "name": entry["name"],
+        "provenance": tuple(entry["provenance"]),
+        "octets": bytes.fromhex(entry["octets"]),
+        "malformed": entry.get("malformed", ""),
+    }
+
+
 def _packet(entry: Mapping[str, Any]) -> PacketVector:
-    if ("fields" in entry) == ("malformed" in entry):
-        raise SpecificationError(f"stp.json: {entry['name']!r} needs either fields or malformed")
     over = entry["over"]
     return PacketVector(
-        name=entry["name"],
-        provenance=tuple(entry["provenance"]),
-        octets=bytes.fromhex(entry["octets"]),
+        **_common(entry, "fields"),
         carrier=over["carrier"],
         source=over.get("source", ""),
         destination=over.get("destination", ""),
         protocol=over.get("protocol", 0),
         fields=entry.get("fields"),
-        malformed=entry.get("malformed", ""),
         defects=tuple((item["requirement"], item["why"]) for item in entry.get("defects", ())),
         unspecified=entry.get("unspecified", ""),
     )
 
 
 def _datagram(entry: Mapping[str, Any]) -> DatagramVector:
-    if ("packet" in entry) == ("malformed" in entry):
-        raise SpecificationError(f"stp.json: {entry['name']!r} needs either packet or malformed")
     ports = entry.get("udp_ports")
     return DatagramVector(
-        name=entry["name"],
-        provenance=tuple(entry["provenance"]),
-        octets=bytes.fromhex(entry["octets"]),
+        **_common(entry, "packet"),
         packet=entry.get("packet", ""),
         udp_ports=(ports[0], ports[1]) if ports else None,
-        malformed=entry.get("malformed", ""),
     )
