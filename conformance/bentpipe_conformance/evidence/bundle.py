@@ -6,15 +6,16 @@ Layout::
     DIR/cases/<id, / as __>/iut.pcapng, peer.pcapng, case.json
     DIR/result.json, junit.xml, report.html, manifest.sha256      when the run is finished
 
-Each file appears whole or not at all (written beside, then renamed), and ``case.json`` comes
-last in its directory, so a case is complete exactly when it has one. A writer killed at any
-moment leaves at most a temporary file, which nobody reads and `Bundle.seal` removes.
+Each file appears whole or not at all (written under another name, then renamed), and ``case.json``
+is written last in its directory, so a case is complete if and only if it has one. A writer killed
+at any moment leaves at most a temporary file, which is never read and which `Bundle.seal` removes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import hashlib
 import os
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import get_args
 
 from bentpipe_conformance.engine.lane import Captured, Point
-from bentpipe_conformance.evidence import serialization as codec
+from bentpipe_conformance.evidence import serialization
 from bentpipe_conformance.evidence.captures import dump_captured, load_captured
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
@@ -38,7 +39,7 @@ _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+=,\[\]-]*(_[A-Za-z0-9.+=,\[\]-]
 
 
 class BundleError(Exception):
-    """A bundle cannot be written or is not to be trusted; the message is one sentence."""
+    """A bundle cannot be written or trusted; the message is one sentence."""
 
 
 def case_directory(case_id: str) -> str:
@@ -54,7 +55,7 @@ def case_directory(case_id: str) -> str:
 
 
 class Bundle:
-    """A bundle on disk; made by `create`, `resume` (both for the run's front) or `open`."""
+    """A bundle on disk, made by `create`, `resume` or `open`."""
 
     def __init__(self, directory: Path, run: RunRecord) -> None:
         """Used by the class methods."""
@@ -74,8 +75,8 @@ class Bundle:
             root.mkdir(parents=True, exist_ok=True)
             if any(entry.name != ".lock" for entry in root.iterdir()):
                 what = "a run" if (root / "run.json").exists() else "other files"
-                mend = "add --resume or choose" if what == "a run" else "choose"
-                raise BundleError(f"{root} already holds {what}; {mend} another --out directory.")
+                remedy = "add --resume or --fresh, or choose" if what == "a run" else "choose"
+                raise BundleError(f"{root} already holds {what}; {remedy} another --out directory.")
             bundle = cls(root, run)
             bundle._take_lock()
             (root / "cases").mkdir()
@@ -84,7 +85,7 @@ class Bundle:
 
     @classmethod
     def resume(cls, directory: str | os.PathLike[str], run: RunRecord) -> Bundle:
-        """Go on with an interrupted (or extend a finished) run, and lock it for this process.
+        """Continue an interrupted run, or extend a finished one, and lock it for this process.
 
         The stored run must be the same experiment as ``run``; its start time is kept.
 
@@ -118,26 +119,26 @@ class Bundle:
         """
         root = Path(directory)
         if not root.is_dir():
-            raise BundleError(f"{root} is not a directory, so it is no bundle.")
+            raise BundleError(f"{root} is not a directory, so it is not a bundle.")
         document = _read_json(root / "run.json")
         with _decoded(root / "run.json"):
             if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-                raise codec.RecordError(f"its format is not {FORMAT}")
-            return cls(root, RunRecord.from_json(document))
+                raise serialization.RecordError(f"its format is not {FORMAT}")
+            return cls(root, serialization.decode(RunRecord, document))
 
     def close(self) -> None:
-        """Let another process take the bundle; does nothing to its files."""
+        """Release the lock; the files stay as they are."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end, so that the bundle has a manifest."""
+        """Whether the run ended, so that the bundle has a manifest."""
         return (self.directory / MANIFEST).is_file()
 
     def add_case(self, case: CaseRecord, captured: Sequence[Captured]) -> None:
-        """Store a case and its captures; several processes may add different cases at a time.
+        """Store a case and its captures; processes may add different cases concurrently.
 
         Raises:
             BundleError: the ID is impossible or the disk refuses.
@@ -149,9 +150,9 @@ class Bundle:
             for point in POINTS:
                 octets = dump_captured(captured, point, case.id, case.started)
                 _write(folder / f"{point}.pcapng", octets)
-                digests[f"{point}.pcapng"] = hashlib.sha256(octets).hexdigest()
-            document = {**case.to_json(), "sha256": digests}
-            _write(folder / "case.json", codec.dumps(document).encode())
+                digests[f"{point}.pcapng"] = _digest(octets)
+            document = {**serialization.encode(case), "sha256": digests}
+            _write(folder / "case.json", serialization.dumps(document).encode())
 
     def completed(self) -> tuple[str, ...]:
         """The IDs of all stored cases, sorted.
@@ -159,16 +160,17 @@ class Bundle:
         Raises:
             BundleError: a ``case.json`` is damaged.
         """
-        return tuple(sorted(self._load(folder)[0].id for folder in self._complete_folders()))
+        return tuple(case.id for case in self.cases())
 
-    def cases(self) -> Iterator[CaseRecord]:
+    def cases(self) -> list[CaseRecord]:
         """All stored cases in the order of their IDs.
 
         Raises:
             BundleError: a ``case.json`` is damaged.
         """
-        for case_id in self.completed():
-            yield self.case(case_id)
+        with _explained(self.directory):
+            folders = [path.parent for path in self.directory.glob("cases/*/case.json")]
+        return sorted((self._load(folder)[0] for folder in folders), key=lambda case: case.id)
 
     def case(self, case_id: str) -> CaseRecord:
         """One stored case.
@@ -190,7 +192,7 @@ class Bundle:
         for point in POINTS:
             path = folder / f"{point}.pcapng"
             octets[point] = _read(path)
-            if digests.get(path.name) != hashlib.sha256(octets[point]).hexdigest():
+            if digests.get(path.name) != _digest(octets[point]):
                 raise BundleError(f"{path} has been changed since the case ran (SHA-256 differs).")
         try:
             return load_captured(octets, str(folder))
@@ -211,8 +213,7 @@ class Bundle:
             self.run = dataclasses.replace(self.run, finished=finished)
             self._write_run()
             lines = [
-                f"{hashlib.sha256(_read(path)).hexdigest()}  {name}\n"
-                for name, path in sorted(self._files().items())
+                f"{_digest(_read(path))}  {name}\n" for name, path in sorted(self._files().items())
             ]
             _write(self.directory / MANIFEST, "".join(lines).encode())
 
@@ -240,26 +241,22 @@ class Bundle:
                 raise BundleError(f"{path} is missing, although the manifest lists it.")
             if name not in listed:
                 raise BundleError(f"{path} was added after the run; the manifest lacks it.")
-            if hashlib.sha256(_read(path)).hexdigest() != listed[name]:
+            if _digest(_read(path)) != listed[name]:
                 raise BundleError(f"{path} was changed after the run (SHA-256 differs).")
 
     def _case_folder(self, case_id: str) -> Path:
         return self.directory / "cases" / case_directory(case_id)
-
-    def _complete_folders(self) -> list[Path]:
-        with _explained(self.directory):
-            return sorted(path.parent for path in self.directory.glob("cases/*/case.json"))
 
     def _load(self, folder: Path) -> tuple[CaseRecord, dict[str, str]]:
         path = folder / "case.json"
         document = _read_json(path)
         with _decoded(path):
             if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):
-                raise codec.RecordError("it lacks the digests of its captures")
+                raise serialization.RecordError("it lacks the digests of its captures")
             digests = document.pop("sha256")
-            case = CaseRecord.from_json(document)
+            case = serialization.decode(CaseRecord, document)
             if case_directory(case.id) != folder.name:
-                raise codec.RecordError(f"it belongs to {case.id}, not to this directory")
+                raise serialization.RecordError(f"it belongs to {case.id}, not to this directory")
         return case, digests
 
     def _files(self) -> dict[str, Path]:
@@ -275,8 +272,8 @@ class Bundle:
         return found
 
     def _write_run(self) -> None:
-        document = {"format": FORMAT, **self.run.to_json()}
-        _write(self.directory / "run.json", codec.dumps(document).encode())
+        document = {"format": FORMAT, **serialization.encode(self.run)}
+        _write(self.directory / "run.json", serialization.dumps(document).encode())
 
     def _take_lock(self) -> None:
         self._lock = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -290,8 +287,12 @@ class Bundle:
             ) from error
 
 
+def _digest(octets: bytes) -> str:
+    return hashlib.sha256(octets).hexdigest()
+
+
 def _write(path: Path, octets: bytes) -> None:
-    # The process ID keeps two writers' temporary files apart; the rename is atomic.
+    # The process ID separates the temporary files of two writers; the rename is atomic.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with _explained(path):
         try:
@@ -310,17 +311,17 @@ def _read(path: Path) -> bytes:
     return octets
 
 
-def _read_json(path: Path) -> codec.Json:
+def _read_json(path: Path) -> serialization.Json:
     octets = _read(path)
     with _decoded(path):
-        return codec.loads(octets.decode("utf-8"))
+        return serialization.loads(octets.decode("utf-8"))
 
 
 @contextlib.contextmanager
 def _decoded(path: Path) -> Iterator[None]:
     try:
         yield
-    except (codec.RecordError, UnicodeDecodeError) as error:
+    except (serialization.RecordError, UnicodeDecodeError) as error:
         raise BundleError(f"{path} is damaged: {error}.") from error
 
 
@@ -329,9 +330,8 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        mend = ""
-        if error.errno in (28, 122):  # ENOSPC, EDQUOT
-            mend = "; make room and go on with --resume"
-        raise BundleError(f"{path}: {error.strerror or error}{mend}.") from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "; make room and go on with --resume" if full else ""
+        raise BundleError(f"{path}: {error.strerror or error}{remedy}.") from error
     except (CaptureError, ValueError, TypeError, OverflowError) as error:
         raise BundleError(f"{path} cannot be written: {str(error).rstrip('.')}.") from error

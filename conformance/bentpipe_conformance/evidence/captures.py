@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from bentpipe_conformance.engine.lane import Captured, Point
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
-from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, NANO, read_octets, write_pcapng
+from bentpipe_conformance.evidence.pcap import NANO
+from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, read_octets, write_pcapng
 
 _PLACES: dict[Point, str] = {
     "iut": "at the implementation's side of the link",
@@ -25,9 +26,9 @@ def _nanoseconds(item: Captured) -> int:
 
 
 def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
-    """The packets as reading them back gives them: times in whole nanoseconds, in time order.
+    """The packets as they are read back: times in whole nanoseconds, in time order.
 
-    At equal times the implementation's side comes first, and each point keeps its own order.
+    At equal times the implementation's side comes first; each point keeps its order.
     """
     rounded = [
         Captured(_nanoseconds(item) / NANO, item.point, item.outgoing, item.data)

@@ -18,14 +18,14 @@ class Frame:
 
     Attributes:
         number: position in the file, from 1, as Wireshark shows it.
-        time_ns: nanoseconds since 1970, or None when the file does not tell.
+        time_ns: nanoseconds since 1970, None when the file has no time.
         data: the octets as captured, link-layer header included.
         link_type: the LINKTYPE number of its interface.
-        base_ns: nanoseconds since 1970 that the file adds to each of its time stamps.
+        base_ns: nanoseconds since 1970 that the file adds to its timestamps.
         original_length: octets on the wire; more than ``len(data)`` when cut short.
-        interface: the interface's name, empty when not told.
-        outgoing: True when marked as sent, False when marked as received, None when not marked.
-        comment: the packet's comment, empty when there is none.
+        interface: the interface's name, empty without one.
+        outgoing: True when marked as sent, False when marked as received, else None.
+        comment: the packet's comment, empty without one.
     """
 
     number: int
@@ -60,15 +60,15 @@ class Source:
     """Octets of a capture file, read in small pieces so that a false length costs no memory."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        """``name`` is how error messages call the file."""
+        """Read ``file``; error messages call it ``name``."""
         self._file = file
         self.name = name
         self.offset = 0
         self.frames = 0
-        """Frames delivered so far; whoever parses keeps it up to date."""
+        """Frames delivered so far; the parser keeps it up to date."""
 
     def damaged(self, why: str) -> CaptureError:
-        """The error for content that cannot be true."""
+        """The error for impossible content."""
         return CaptureError(f"{self.name} is damaged after packet {self.frames}: {why}.")
 
     def truncated(self, why: str) -> CaptureError:
@@ -86,7 +86,7 @@ class Source:
         return octets
 
     def header(self, count: int) -> bytes:
-        """The next ``count`` octets, or nothing at all at the end of the file.
+        """The next ``count`` octets, none at the end of the file.
 
         Raises:
             CaptureError: the file ends within them.

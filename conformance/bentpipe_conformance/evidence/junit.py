@@ -68,18 +68,16 @@ def _add_case(
     details = _clean("\n".join(_details(case)))
     if case.verdict is Verdict.UNSUPPORTED:
         ElementTree.SubElement(element, "skipped", message=message)
-    elif case.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
-        child = ElementTree.SubElement(element, "error", message=message, type=case.verdict.value)
-        child.text = details
-    elif case.verdict is Verdict.FAIL and is_failure(case, levels):
-        child = ElementTree.SubElement(element, "failure", message=message, type="fail")
-        child.text = details
-    elif case.verdict is Verdict.FAIL:
+    elif case.verdict is Verdict.FAIL and not _is_failure(case, levels):
         child = ElementTree.SubElement(element, "system-out")
         child.text = f"Deviation from a requirement below MUST level: {details or message}"
+    elif case.verdict is not Verdict.PASS:
+        kind = "failure" if case.verdict is Verdict.FAIL else "error"
+        child = ElementTree.SubElement(element, kind, message=message, type=case.verdict.value)
+        child.text = details
 
 
-def is_failure(case: CaseRecord, levels: Mapping[str, str]) -> bool:
+def _is_failure(case: CaseRecord, levels: Mapping[str, str]) -> bool:
     """Whether a failed case violates a MUST (or fails without saying which requirement)."""
     failed = [item for item in case.findings if item.verdict is Verdict.FAIL]
     return not failed or any(levels.get(item.requirement, "MUST") == "MUST" for item in failed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import struct
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -12,21 +11,23 @@ from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.pcapng import read_capture
 
-_ETHERTYPE_IPV4 = 0x0800
-_VLAN_TAGS = (0x8100, 0x88A8, 0x9100)
+_ETHERTYPE_IPV4 = b"\x08\x00"
+_VLAN_TAGS = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
 
 _NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2 = (
     0, 1, 12, 14, 101, 108, 113, 228, 276,
 )  # fmt: skip
 LINK_TYPES = (_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2)
 """LINKTYPE numbers whose frames are understood."""
+_ETHERTYPE_AT = {_ETHERNET: (12, 14), _SLL: (14, 16), _SLL2: (0, 20)}
+"""Where a frame's EtherType is, and where its packet begins."""
 
 
 def ipv4_packet(frame: Frame) -> bytes | None:
     """The IPv4 packet a frame carries, without link-layer padding; None when it carries none.
 
-    A packet that the capture cut short is filled up with zeros to its own total length, so that
-    lengths and sequence numbers stay true; its checksum is then wrong (see `Frame.cut`).
+    A packet that the capture cut short is padded with zeros to its total length, so that lengths
+    and sequence numbers stay true; its checksum is then wrong (see `Frame.cut`).
     """
     start = _network_start(frame.link_type, frame.data)
     if start is None:
@@ -35,7 +36,7 @@ def ipv4_packet(frame: Frame) -> bytes | None:
     if len(packet) < 20 or packet[0] >> 4 != 4:
         return None
     total = int.from_bytes(packet[2:4], "big")
-    if total < 20:  # segmentation offload leaves 0 here in packets that never were on a wire
+    if total < 20:  # segmentation offload leaves 0 in packets that were never on a wire
         return packet
     if total > len(packet) and frame.cut:
         return packet + b"\0" * (total - len(packet))
@@ -45,29 +46,25 @@ def ipv4_packet(frame: Frame) -> bytes | None:
 def _network_start(link_type: int, data: bytes) -> int | None:
     if link_type in (_RAW, _RAW_BSD, _RAW_OPENBSD, _IPV4):
         return 0
-    if link_type == _ETHERNET:
-        at = 12
-        while data[at : at + 2] and int.from_bytes(data[at : at + 2], "big") in _VLAN_TAGS:
-            at += 4
-        return at + 2 if data[at : at + 2] == struct.pack("!H", _ETHERTYPE_IPV4) else None
-    if link_type == _SLL:
-        return 16 if data[14:16] == struct.pack("!H", _ETHERTYPE_IPV4) else None
-    if link_type == _SLL2:
-        return 20 if data[0:2] == struct.pack("!H", _ETHERTYPE_IPV4) else None
     if link_type in (_NULL, _LOOP):  # address family 2, in the byte order of the capturing host
         return 4 if data[:4] in (b"\x02\0\0\0", b"\0\0\0\x02") else None
-    return None
+    if link_type not in _ETHERTYPE_AT:
+        return None
+    at, start = _ETHERTYPE_AT[link_type]
+    while link_type == _ETHERNET and data[at : at + 2] in _VLAN_TAGS:
+        at, start = at + 4, start + 4
+    return start if data[at : at + 2] == _ETHERTYPE_IPV4 else None
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignCapture:
-    """A capture the suite did not make, seen as if taken at the implementation's side.
+    """A capture that the suite did not make, taken as one at the implementation's side.
 
     Attributes:
         captured: one item per frame, so that positions agree with Wireshark's numbers; frames
             that carry no IPv4 have empty data. Times are seconds since the first frame.
         cut: how many packets were cut short; their checksums cannot be judged.
-        notes: sentences a reader should know about the file.
+        notes: sentences that a reader should know about the file.
     """
 
     captured: tuple[Captured, ...]
@@ -132,6 +129,6 @@ def _require_address(
     if foreign:
         raise CaptureError(
             f"{name} uses link type {foreign[0]}, which bentpipe does not read; capture Ethernet, "
-            f"Linux cooked or raw IP."
+            "Linux cooked or raw IP."
         )
     raise CaptureError(f"{name} holds no IPv4 packet.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.evidence.frames import Frame, Source
 
+NANO = 1_000_000_000
 MAGICS = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
@@ -35,7 +36,7 @@ def read_pcap(source: Source, magic: bytes) -> Iterator[Frame]:
         # The upper bits of the network field tell about frame check sequences, not the type.
         yield Frame(
             source.frames,
-            seconds * 1_000_000_000 + fraction * unit,
+            seconds * NANO + fraction * unit,
             data,
             network & 0xFFFF,
             original_length=original,

@@ -1,11 +1,10 @@
 """pcapng capture files, read and written (draft-ietf-opsawg-pcapng).
 
-Own code, although Scapy has a reader and a writer, because evidence needs what Scapy 2.8's
-`RawPcapNgReader` does not do (tried with files made for it): it ends silently at a truncation,
-ignores ``if_tsoffset``, keeps the interfaces of an earlier section (so a second section's frames
-get the wrong link type), drops the octets of simple packet blocks when the snap length is 0,
-hands out less data than announced, and asks for 4 GiB of memory when a block length says so.
-Scapy still serves the tests as an independent second opinion.
+Scapy 2.8's `RawPcapNgReader` is not strict enough for evidence: it ends silently at a truncation,
+ignores ``if_tsoffset``, keeps the interfaces of an earlier section (so that frames of a second
+section get the wrong link type), drops the octets of simple packet blocks when the snap length is
+0, returns less data than announced, and allocates 4 GiB when a block length says so. The tests use
+Scapy as an independent second opinion.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bentpipe_conformance.evidence.frames import CaptureError, Frame, Source
-from bentpipe_conformance.evidence.pcap import MAGICS, read_pcap
+from bentpipe_conformance.evidence.pcap import MAGICS, NANO, read_pcap
 
 LINKTYPE_RAW = 101
-NANO = 1_000_000_000
 
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
+_FIXED_OCTETS = {_PACKET: 20, _OLD_PACKET: 20, _SIMPLE_PACKET: 4}
+"""Packet blocks and the octets before their data."""
 _SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 _BYTE_ORDER = 0x1A2B3C4D
 
@@ -46,37 +46,31 @@ class _Interface:
         return stamp * NANO // self.units + self.offset_ns
 
 
-def read_frames(path: str | os.PathLike[str]) -> Iterator[Frame]:
-    """Frames of a pcapng or classic pcap file, one after the other.
+def read_octets(octets: bytes, name: str) -> Iterator[Frame]:
+    """Frames of the content of a pcapng or classic pcap file; ``name`` is its name in errors.
 
     Raises:
-        CaptureError: the file cannot be opened, is no capture, is truncated or damaged. The
-            frames before the damage have been delivered by then.
+        CaptureError: it is not a capture, is truncated or damaged; the frames before the damage
+            have been delivered by then.
     """
-    name = os.fspath(path)
-    try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below, after the last frame
-    except OSError as error:
-        raise CaptureError(f"{name} cannot be opened: {error.strerror}.") from error
-    with file:
-        yield from _frames(Source(file, name))
-
-
-def read_octets(octets: bytes, name: str) -> Iterator[Frame]:
-    """As `read_frames`, from a file's content; ``name`` is how errors call it."""
     return _frames(Source(io.BytesIO(octets), name))
 
 
 def read_capture(path: str | os.PathLike[str]) -> tuple[Frame, ...]:
-    """All frames of a capture file.
+    """All frames of a pcapng or classic pcap file.
 
     Raises:
-        CaptureError: as `read_frames`; its ``partial`` holds the frames before the damage.
+        CaptureError: the file cannot be opened, or as `read_octets`; its ``partial`` holds the
+            frames before the damage.
     """
+    name = os.fspath(path)
     frames: list[Frame] = []
     try:
-        for frame in read_frames(path):
-            frames.append(frame)  # one by one, so that those before an error are kept
+        with Path(path).open("rb") as file:
+            for frame in _frames(Source(file, name)):
+                frames.append(frame)  # one by one, so that those before an error are kept
+    except OSError as error:
+        raise CaptureError(f"{name} cannot be opened: {error.strerror}.") from error
     except CaptureError as error:
         error.partial = tuple(frames)
         raise
@@ -107,26 +101,25 @@ def _read_pcapng(source: Source) -> Iterator[Frame]:
             order = _read_section(source)
             interfaces.clear()
             continue
-        (kind,) = struct.unpack(order + "I", head)
-        (length,) = struct.unpack(order + "I", source.take(4))
+        kind, length = struct.unpack(order + "II", head + source.take(4))
         if length < 12 or length % 4:
             raise source.damaged(f"a block length of {length} octets is impossible")
         body = b""
-        if kind in (_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET):
+        if kind == _INTERFACE or kind in _FIXED_OCTETS:
             body = source.take(length - 12)
         else:
             source.skip(length - 12)
         _read_trailer(source, order, length)
         if kind == _INTERFACE:
             interfaces.append(_parse_interface(source, order, body))
-        elif kind in (_OLD_PACKET, _SIMPLE_PACKET, _PACKET):
+        elif kind in _FIXED_OCTETS:
             frame = _parse_packet(source, order, kind, body, interfaces)
             source.frames += 1
             yield frame
 
 
 def _read_section(source: Source) -> str:
-    """Take the rest of a section header; return the byte order of its section."""
+    """Consume the rest of a section header; return the byte order of its section."""
     head = source.take(8)
     for order in "<>":
         length, magic = struct.unpack(order + "II", head)
@@ -163,10 +156,6 @@ def _options(source: Source, order: str, octets: bytes) -> Iterator[tuple[int, b
         at += length + -length % 4
 
 
-def _text(octets: bytes) -> str:
-    return octets.decode("utf-8", "replace")
-
-
 def _parse_interface(source: Source, order: str, body: bytes) -> _Interface:
     if len(body) < 8:
         raise source.damaged("an interface description is too short")
@@ -174,7 +163,7 @@ def _parse_interface(source: Source, order: str, body: bytes) -> _Interface:
     name, units, offset = "", 1_000_000, 0
     for code, value in _options(source, order, body[8:]):
         if code == _OPT_IF_NAME:
-            name = _text(value)
+            name = value.decode("utf-8", "replace")
         elif code == _OPT_TSRESOL and len(value) == 1:
             units = (2 if value[0] & 0x80 else 10) ** (value[0] & 0x7F)
         elif code == _OPT_TSOFFSET and len(value) == 8:
@@ -185,7 +174,7 @@ def _parse_interface(source: Source, order: str, body: bytes) -> _Interface:
 def _parse_packet(
     source: Source, order: str, kind: int, body: bytes, interfaces: list[_Interface]
 ) -> Frame:
-    fixed = {_PACKET: 20, _OLD_PACKET: 20, _SIMPLE_PACKET: 4}[kind]
+    fixed = _FIXED_OCTETS[kind]
     if len(body) < fixed:
         raise source.damaged("a packet block is too short for its header")
     index, stamp = 0, None
@@ -210,7 +199,7 @@ def _parse_packet(
         options = body[fixed + captured + -captured % 4 :]
         for code, value in _options(source, order, options):
             if code == _OPT_COMMENT and not comment:
-                comment = _text(value)
+                comment = value.decode("utf-8", "replace")
             elif code == _OPT_FLAGS and len(value) == 4:
                 direction = struct.unpack(order + "I", value)[0] & 3
                 outgoing = {1: False, 2: True}.get(direction)

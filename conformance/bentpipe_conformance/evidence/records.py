@@ -1,4 +1,4 @@
-"""The records of a bundle: a case with its findings, and the run. Times are seconds."""
+"""The records of a bundle: a case with its findings, and the run; times in seconds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.evidence import serialization as codec
-from bentpipe_conformance.evidence.serialization import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +18,10 @@ class CaseRecord:
         requirements: the IDs the case was written for.
         reason: why this verdict, in one sentence.
         started: seconds since 1970 on the clock of the place where it ran.
-        link_seconds: how long the case lasted for the link.
-        wall_seconds: how long it lasted for whoever waited.
+        link_seconds: duration of the case on the link's clock.
+        wall_seconds: its duration on the wall clock.
         lane: facts about the lane it ran on, for example its number.
-        error: the text of a failure of the suite or the bed itself, empty without one.
+        error: text of a failure of the suite or the bed, empty if there was none.
     """
 
     id: str
@@ -40,19 +38,10 @@ class CaseRecord:
     lane: dict[str, Any] = field(default_factory=dict)
     error: str = ""
 
-    def to_json(self) -> Json:
-        """As JSON data."""
-        return codec.encode(self)
-
-    @classmethod
-    def from_json(cls, value: Json) -> CaseRecord:
-        """From JSON data; raises `codec.RecordError`."""
-        return codec.decode(cls, value)
-
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """The implementation under test, as its TOML file and its probe tell.
+    """The implementation under test, according to its TOML file and its probe.
 
     Attributes:
         ics: the implementation conformance statement, as declared.
@@ -72,7 +61,7 @@ class Bed:
         place: ``uml-virtual``, ``uml``, ``host`` or ``simulation``.
         reason: why this place was chosen, in one sentence.
         kernel: version of the kernel under the link, empty in simulation.
-        timing_error: seconds by which the bed may be wrong about a time.
+        timing_error: seconds by which a time taken in the bed may be wrong.
         check: figures of the bed check (delay, rate, loss), name -> value.
     """
 
@@ -93,7 +82,7 @@ class RunRecord:
         profile: a profile of the suite.
         suite: short name of the suite, for example ``snr``.
         started: seconds since 1970.
-        finished: seconds since 1970, None while the run goes on or was interrupted.
+        finished: seconds since 1970, None while the run is unfinished.
     """
 
     bentpipe: str
@@ -109,15 +98,6 @@ class RunRecord:
     started: float = 0.0
     finished: float | None = None
 
-    def to_json(self) -> Json:
-        """As JSON data."""
-        return codec.encode(self)
-
-    @classmethod
-    def from_json(cls, value: Json) -> RunRecord:
-        """From JSON data; raises `codec.RecordError`."""
-        return codec.decode(cls, value)
-
     def differences(self, other: RunRecord) -> list[str]:
         """What makes the two runs different experiments, in words; empty when resumable."""
         pairs = [
@@ -132,6 +112,3 @@ class RunRecord:
         if self.iut.ics != other.iut.ics:
             found.append("another conformance statement (ICS)")
         return found
-
-
-__all__ = ["Bed", "CaseRecord", "Finding", "Implementation", "RunRecord"]

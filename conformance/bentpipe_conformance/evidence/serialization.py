@@ -1,4 +1,4 @@
-"""Records to JSON and back, strictly: what is read was written by a bentpipe, or is refused."""
+"""Records to JSON and back; a document that bentpipe cannot have written is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Record = TypeVar("_Record")
 
 
 class RecordError(ValueError):
-    """A JSON document does not say what its record needs; the message names the place."""
+    """A JSON document does not fit its record; the message names the place."""
 
 
 def encode(value: Any) -> Json:
@@ -35,7 +35,7 @@ def encode(value: Any) -> Json:
 
 
 def decode(record: type[_Record], value: Json, where: str = "") -> _Record:
-    """The record that ``value`` spells out.
+    """The record that ``value`` describes.
 
     Raises:
         RecordError: a member is unknown, missing (and has no default) or of the wrong type.
@@ -123,7 +123,7 @@ def loads(text: str) -> Json:
         return found
 
     def constant(name: str) -> Json:
-        raise RecordError(f"{name} is no JSON number")
+        raise RecordError(f"{name} is not a JSON number")
 
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=constant)

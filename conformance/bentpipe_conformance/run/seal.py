@@ -49,7 +49,7 @@ def seal_bundle(bundle: Bundle) -> dict[str, Any]:
     from bentpipe_conformance.report.page import RequirementText, render_report
 
     now = time.time()
-    records = list(bundle.cases())
+    records = bundle.cases()
     outcome = result_of(bundle, records)
     requirements: dict[str, RequirementText] = {
         item.id: {"level": item.level, "title": item.title, "text": item.text,

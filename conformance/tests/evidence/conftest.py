@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import (
     Bed,
     CaseRecord,
@@ -54,3 +57,11 @@ def captured() -> list[Captured]:
         Captured(0.4000000001, "peer", True, b"E" * 40),
         Captured(1 / 3, "iut", False, b"F" * 40),
     ]
+
+
+@pytest.fixture
+def stored(tmp_path: Path, run: RunRecord, case: CaseRecord, captured: list[Captured]) -> Bundle:
+    """An unfinished bundle in ``tmp_path`` that holds one case."""
+    bundle = Bundle.create(tmp_path, run)
+    bundle.add_case(case, captured)
+    return bundle

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.captures import as_recorded, dump_captured, load_captured
 from bentpipe_conformance.evidence.frames import CaptureError
-from bentpipe_conformance.evidence.records import CaseRecord, Finding, Implementation, RunRecord
-from bentpipe_conformance.evidence.serialization import RecordError, dumps, loads
+from bentpipe_conformance.evidence.records import CaseRecord, Implementation, RunRecord
+from bentpipe_conformance.evidence.serialization import RecordError, decode, dumps, encode, loads
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ CAPTURED = st.lists(
 
 @given(CASES)
 def test_any_case_written_and_read_is_the_same(case: CaseRecord) -> None:
-    assert CaseRecord.from_json(loads(dumps(case.to_json()))) == case
+    assert decode(CaseRecord, loads(dumps(encode(case)))) == case
 
 
 @given(CAPTURED, st.floats(0, 4e9))
@@ -94,7 +95,7 @@ def test_record_with_a_wrong_member_is_refused(
     case: CaseRecord, change: dict[str, object], why: str
 ) -> None:
     with pytest.raises(RecordError, match=why):
-        CaseRecord.from_json({**case.to_json(), **change})
+        decode(CaseRecord, {**encode(case), **change})
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_case_added_and_bundle_reopened_gives_it_back(
     Bundle.create(tmp_path / "b", run).add_case(case, captured)
     bundle = Bundle.open(tmp_path / "b")
     assert bundle.run == run
-    assert list(bundle.cases()) == [case]
+    assert bundle.cases() == [case]
     assert bundle.captured(case.id) == as_recorded(captured)
     assert not bundle.finished
 
@@ -196,19 +197,12 @@ def _break_manifest(root: Path) -> None:
     ],
 )
 def test_tampered_bundle_is_noticed(
-    tmp_path: Path,
-    run: RunRecord,
-    case: CaseRecord,
-    captured: list[Captured],
-    damage: Callable[[Path], None],
-    why: str,
+    stored: Bundle, damage: Callable[[Path], None], why: str
 ) -> None:
-    bundle = Bundle.create(tmp_path, run)
-    bundle.add_case(case, captured)
-    bundle.seal({}, 2000.0)
-    damage(tmp_path)
+    stored.seal({}, 2000.0)
+    damage(stored.directory)
     with pytest.raises(BundleError, match=why):
-        Bundle.open(tmp_path).check()
+        Bundle.open(stored.directory).check()
 
 
 @pytest.mark.parametrize(
@@ -220,18 +214,11 @@ def test_tampered_bundle_is_noticed(
     ],
 )
 def test_damaged_case_of_an_unfinished_run_is_noticed(
-    tmp_path: Path,
-    run: RunRecord,
-    case: CaseRecord,
-    captured: list[Captured],
-    damage: Callable[[Path], None],
-    why: str,
+    stored: Bundle, case: CaseRecord, damage: Callable[[Path], None], why: str
 ) -> None:
-    bundle = Bundle.create(tmp_path, run)
-    bundle.add_case(case, captured)
-    damage(tmp_path)
+    damage(stored.directory)
     with pytest.raises(BundleError, match=why):
-        bundle.captured(case.id)
+        stored.captured(case.id)
 
 
 def test_unfinished_bundle_is_not_checked(tmp_path: Path, run: RunRecord) -> None:
@@ -263,7 +250,7 @@ def test_directory_in_other_use_is_not_overwritten(tmp_path: Path, run: RunRecor
     with pytest.raises(BundleError, match="already holds other files; choose another --out"):
         Bundle.create(tmp_path, run)
     Bundle.create(tmp_path / "b", run).close()
-    with pytest.raises(BundleError, match="already holds a run; add --resume or choose"):
+    with pytest.raises(BundleError, match="already holds a run; add --resume or --fresh, or"):
         Bundle.create(tmp_path / "b", run)
     (tmp_path / "file").write_text("")
     with pytest.raises(BundleError, match="file: File exists"):
@@ -329,13 +316,14 @@ _KEEP_WRITING = """
 import dataclasses, json, sys
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
+from bentpipe_conformance.evidence.serialization import decode
 from bentpipe_conformance.engine.lane import Captured
 
 run, case = (json.loads(text) for text in sys.argv[2:])
-bundle = Bundle.resume(sys.argv[1], RunRecord.from_json(run))
+bundle = Bundle.resume(sys.argv[1], decode(RunRecord, run))
 start = len(bundle.completed())
 for number in range(start, start + 100_000):
-    again = dataclasses.replace(CaseRecord.from_json(case), id=f"snr/c{number}")
+    again = dataclasses.replace(decode(CaseRecord, case), id=f"snr/c{number}")
     bundle.add_case(again, [Captured(0.0, "iut", True, b"E" * 40)] * 20)
 """
 
@@ -343,7 +331,7 @@ for number in range(start, start + 100_000):
 def test_writer_killed_at_any_moment_can_be_resumed(
     tmp_path: Path, run: RunRecord, case: CaseRecord
 ) -> None:
-    arguments = [str(tmp_path / "b"), json.dumps(run.to_json()), json.dumps(case.to_json())]
+    arguments = [str(tmp_path / "b"), json.dumps(encode(run)), json.dumps(encode(case))]
     for wanted in (1, 20, 50):
         writer = subprocess.Popen([sys.executable, "-c", _KEEP_WRITING, *arguments])
         while writer.poll() is None and len(list(tmp_path.glob("b/cases/*/case.json"))) < wanted:

@@ -16,7 +16,12 @@ from typing import Any
 
 from bentpipe_reference.common.checksum import internet_checksum
 
-from bentpipe_conformance.engine.codec import MalformedPacket
+from bentpipe_conformance.engine.codec import (
+    MalformedPacket,
+    build_ipv4,
+    pseudo_header,
+    read_ipv4,
+)
 
 BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
 NAMES = {
@@ -32,7 +37,6 @@ VERSION = 1
 UDP = 17
 PROTOCOLS = (253, 254)
 
-_IP = struct.Struct("!BBHHHBBH4s4s")
 _UDP = struct.Struct("!HHHH")
 _HEADER = struct.Struct("!HHBBHHH")
 _LEAST = {
@@ -145,17 +149,7 @@ def dissect(packet: bytes) -> Stp:
         MalformedPacket: not IPv4, a fragment, another protocol, impossible IP or UDP lengths, or
             an STP packet too short for the common header. Every other defect is in the result.
     """
-    available = len(packet)
-    if available < 20:
-        raise MalformedPacket(f"{available} octets are too few for an IPv4 header")
-    version_ihl, _, total, _, fragment, _, protocol, _, src, dst = _IP.unpack_from(packet)
-    at = (version_ihl & 0xF) * 4
-    if version_ihl >> 4 != 4 or at < 20:
-        raise MalformedPacket("not an IPv4 header")
-    if total > available or total < at:
-        raise MalformedPacket(f"IPv4 total length {total} does not fit the packet")
-    if fragment & 0x3FFF:
-        raise MalformedPacket("an IPv4 fragment")
+    src, dst, protocol, at, total, dont_fragment = read_ipv4(packet)
     udp_sport = udp_dport = 0
     udp_checksum_ok = True
     if protocol == UDP:
@@ -164,13 +158,13 @@ def dissect(packet: bytes) -> Stp:
         udp_sport, udp_dport, length, udp_checksum = _UDP.unpack_from(packet, at)
         if not 8 <= length <= total - at:
             raise MalformedPacket(f"UDP length {length} does not fit the packet")
-        covered = _pseudo_header(src, dst, UDP, length) + packet[at : at + length]
+        covered = pseudo_header(src, dst, UDP, length) + packet[at : at + length]
         udp_checksum_ok = udp_checksum != 0 and internet_checksum(covered) == 0
         octets = packet[at + 8 : at + length]
         covered = octets
     elif protocol in PROTOCOLS:
         octets = packet[at:total]
-        covered = _pseudo_header(src, dst, protocol, len(octets)) + octets
+        covered = pseudo_header(src, dst, protocol, len(octets)) + octets
     else:
         raise MalformedPacket(f"IP protocol {protocol} does not carry STP")
     if len(octets) < 12:
@@ -181,15 +175,11 @@ def dissect(packet: bytes) -> Stp:
         socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport,
         kind, flags_type >> 4, seq_high << 16 | seq_low, tag,
         protocol=protocol, udp_sport=udp_sport, udp_dport=udp_dport,
-        dont_fragment=fragment & 0x4000 != 0,
+        dont_fragment=dont_fragment,
         checksum=stp_checksum, checksum_ok=internet_checksum(covered) == 0,
         udp_checksum_ok=udp_checksum_ok, octets=octets,
         **_dissect_body(kind, octets),
     )  # fmt: skip
-
-
-def _pseudo_header(src: bytes, dst: bytes, protocol: int, length: int) -> bytes:
-    return src + dst + struct.pack("!BBH", 0, protocol, length)
 
 
 def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
@@ -349,7 +339,7 @@ def _covered(packet: Stp, octets: bytes) -> bytes:
     if packet.protocol == UDP:
         return octets
     src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
-    return _pseudo_header(src, dst, packet.protocol, len(octets)) + octets
+    return pseudo_header(src, dst, packet.protocol, len(octets)) + octets
 
 
 def _build_body(packet: Stp) -> bytes:
@@ -409,26 +399,22 @@ def _24_bits(number: int | None) -> int:
     return number or 0
 
 
-def build(packet: Stp, *, identification: int = 0, ttl: int = 64) -> bytes:
-    """One IPv4 datagram with right lengths and checksums for ``packet``.
+def build(packet: Stp) -> bytes:
+    """One IPv4 datagram with correct lengths and checksums for ``packet``.
 
     Raises:
         ValueError: a type that is not used, or a field out of its range.
     """
-    return build_datagram(packet, octets_of(packet), identification=identification, ttl=ttl)
+    return build_datagram(packet, octets_of(packet))
 
 
-def build_datagram(
-    packet: Stp, octets: bytes, *, rechecked: bool = False, identification: int = 0, ttl: int = 64
-) -> bytes:
-    """One IPv4 datagram that carries ``octets``, whatever they are, the way ``packet`` travels.
+def build_datagram(packet: Stp, octets: bytes, *, rechecked: bool = False) -> bytes:
+    """One IPv4 datagram that carries any ``octets`` the way ``packet`` travels.
 
     Args:
         packet: gives addresses, protocol and UDP ports.
         octets: an STP packet, or what is left of one.
-        rechecked: whether to put the right checksum into ``octets`` first, if there is room.
-        identification: of the IP header.
-        ttl: of the IP header.
+        rechecked: whether to put the correct checksum into ``octets`` first, if there is room.
     """
     if rechecked and len(octets) >= 10:
         octets = _rechecked(packet, octets)
@@ -436,14 +422,7 @@ def build_datagram(
     if packet.protocol == UDP:
         length = 8 + len(octets)
         header = _UDP.pack(packet.udp_sport, packet.udp_dport, length, 0)
-        summed = internet_checksum(_pseudo_header(src, dst, UDP, length) + header + octets)
+        summed = internet_checksum(pseudo_header(src, dst, UDP, length) + header + octets)
         # RFC 768: zero would say that there is no checksum.
         octets = header[:6] + (summed or 0xFFFF).to_bytes(2, "big") + octets
-    flags = 0x4000 if packet.dont_fragment else 0
-
-    def ip(value: int) -> bytes:
-        return _IP.pack(
-            0x45, 0, 20 + len(octets), identification, flags, ttl, packet.protocol, value, src, dst
-        )
-
-    return ip(internet_checksum(ip(0))) + octets
+    return build_ipv4(src, dst, packet.protocol, octets, dont_fragment=packet.dont_fragment)

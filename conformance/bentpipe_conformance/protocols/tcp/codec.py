@@ -12,14 +12,21 @@ from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import internet_checksum
 
-from bentpipe_conformance.engine.codec import MalformedPacket
+from bentpipe_conformance.engine.codec import (
+    MalformedPacket,
+    build_ipv4,
+    pseudo_header,
+    read_ipv4,
+)
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32
 
-_IP = struct.Struct("!BBHHHBBH4s4s")
-_TCP = struct.Struct("!HHIIBBHHH")
-_PROTOCOL_TCP = 6
+LARGEST_HEADER = 60
+"""Octets of the longest TCP header (RFC 9293 section 3.1)."""
+
+_HEADER = struct.Struct("!HHIIBBHHH")
+_PROTOCOL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +67,23 @@ class Tcp:
         return "".join(name for bit, name in enumerate("FSRPAUEC") if self.flags >> bit & 1)
 
 
-def _pseudo_header(src: bytes, dst: bytes, length: int) -> bytes:
-    return src + dst + struct.pack("!BBH", 0, _PROTOCOL_TCP, length)
-
-
 def dissect(packet: bytes) -> Tcp:
     """Dissect one IPv4 packet.
 
     Raises:
         MalformedPacket: too short, not IPv4, a fragment, not TCP, or with impossible lengths.
     """
-    if len(packet) < 40:
-        raise MalformedPacket(f"{len(packet)} octets are too few for IPv4 and TCP headers")
-    version_ihl, _, total, _, fragment, _, protocol, _, src, dst = _IP.unpack_from(packet)
-    header = (version_ihl & 0xF) * 4
-    if version_ihl >> 4 != 4 or header < 20:
-        raise MalformedPacket("not an IPv4 header")
-    if protocol != _PROTOCOL_TCP:
+    src, dst, protocol, header, total, _ = read_ipv4(packet)
+    if protocol != _PROTOCOL:
         raise MalformedPacket(f"IP protocol {protocol} is not TCP")
-    if fragment & 0x3FFF:
-        raise MalformedPacket("an IPv4 fragment")
-    if total > len(packet) or total < header + 20:
-        raise MalformedPacket(f"IPv4 total length {total} does not fit the packet")
-    sport, dport, seq, ack, offset, flags, window, _, _ = _TCP.unpack_from(packet, header)
+    if total < header + 20:
+        raise MalformedPacket(f"{total - header} octets are too few for a TCP header")
+    sport, dport, seq, ack, offset, flags, window, _, _ = _HEADER.unpack_from(packet, header)
     data = header + (offset >> 4) * 4
     if data < header + 20 or data > total:
         raise MalformedPacket("the TCP data offset points outside the segment")
     segment = packet[header:total]
-    summed = internet_checksum(_pseudo_header(src, dst, len(segment)) + segment)
+    summed = internet_checksum(pseudo_header(src, dst, _PROTOCOL, len(segment)) + segment)
     options = _dissect_options(packet[header + 20 : data])
     return Tcp(
         socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport, seq, ack, flags, window,
@@ -129,11 +125,15 @@ def _dissect_options(octets: bytes) -> _Options:
     return mss, scale, permitted, sack, tsval, tsecr, True
 
 
-def build(segment: Tcp, *, identification: int = 0, ttl: int = 64) -> bytes:
+def build(segment: Tcp, appended: bytes = b"") -> bytes:
     """One IPv4 packet with correct lengths and checksums for ``segment``.
 
+    Args:
+        segment: what to build.
+        appended: octets behind its options, well formed or not; padded with End of Option List.
+
     Raises:
-        ValueError: the options exceed the 40 octets a TCP header can carry.
+        ValueError: the TCP header would exceed 60 octets.
     """
     options = b""
     if segment.mss is not None:
@@ -147,25 +147,16 @@ def build(segment: Tcp, *, identification: int = 0, ttl: int = 64) -> bytes:
     if segment.sack:
         options += b"\x01\x01" + struct.pack("!BB", 5, 2 + 8 * len(segment.sack))
         options += b"".join(struct.pack("!II", *block) for block in segment.sack)
-    if len(options) > 40:
-        raise ValueError(f"{len(options)} octets of TCP options do not fit in 40")
-    options += b"\0" * (-len(options) % 4)
-    src, dst = socket.inet_aton(segment.src), socket.inet_aton(segment.dst)
-    length = 20 + len(options) + len(segment.payload)
-
-    def header(value: int) -> bytes:
-        return _TCP.pack(
-            segment.sport, segment.dport, segment.seq % MODULUS, segment.ack % MODULUS,
-            (5 + len(options) // 4) << 4, segment.flags, segment.window, value, 0,
-        )  # fmt: skip
-
+    options += appended + b"\0" * (-len(appended) % 4)
+    size = 20 + len(options)
+    if size > LARGEST_HEADER:
+        raise ValueError(f"{size} octets of TCP header are more than {LARGEST_HEADER}")
+    header = _HEADER.pack(
+        segment.sport, segment.dport, segment.seq % MODULUS, segment.ack % MODULUS,
+        size // 4 << 4, segment.flags, segment.window, 0, 0,
+    )  # fmt: skip
     tail = options + segment.payload
-    summed = internet_checksum(_pseudo_header(src, dst, length) + header(0) + tail)
-
-    def ip(value: int) -> bytes:
-        # Don't Fragment set: the suites never want a link to cut a segment.
-        return _IP.pack(
-            0x45, 0, 20 + length, identification, 0x4000, ttl, _PROTOCOL_TCP, value, src, dst
-        )
-
-    return ip(internet_checksum(ip(0))) + header(summed) + tail
+    src, dst = socket.inet_aton(segment.src), socket.inet_aton(segment.dst)
+    covered = pseudo_header(src, dst, _PROTOCOL, 20 + len(tail)) + header + tail
+    summed = internet_checksum(covered).to_bytes(2, "big")
+    return build_ipv4(src, dst, _PROTOCOL, header[:16] + summed + header[18:] + tail)

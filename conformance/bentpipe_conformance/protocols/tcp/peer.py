@@ -28,7 +28,6 @@ from bentpipe_conformance.protocols.tcp.codec import (
     build,
     dissect,
 )
-from bentpipe_conformance.protocols.tcp.crafting import append_options
 
 QUIET_S = 0.05
 """Seconds without an arrival after which a window's worth of segments has arrived: five times what
@@ -243,7 +242,7 @@ class Connection:
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(append_options(build(self._syn), self._syn_options))
+        self.peer.send(build(self._syn, self._syn_options))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -334,7 +333,7 @@ class Connection:
         segment = self.compose(
             payload, flags=flags, at=at, ack=ack, sack=sack, tsval=tsval, tsecr=tsecr
         )
-        self.peer.send(append_options(build(segment), options))
+        self.peer.send(build(segment, options))
         if at is None:
             self.next += len(payload) + bool(flags & FIN)
 

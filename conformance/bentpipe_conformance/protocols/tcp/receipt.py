@@ -17,7 +17,6 @@ from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp, build
-from bentpipe_conformance.protocols.tcp.crafting import append_options
 from bentpipe_conformance.protocols.tcp.peer import pattern
 from bentpipe_conformance.protocols.tcp.suite import SUITE
 
@@ -100,7 +99,7 @@ class Receipt:
             )
         if self.timestamps:
             segment = replace(segment, tsval=1000 if not outgoing else 7000, tsecr=1000)
-        packet = append_options(build(replace(segment, **fields)), options)
+        packet = build(replace(segment, **fields), options)
         self.packets.append(Captured(self.at, "iut", outgoing, packet))
 
     def data(

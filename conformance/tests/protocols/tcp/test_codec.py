@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 from bentpipe_conformance.engine.codec import MalformedPacket
-from bentpipe_conformance.protocols.tcp.codec import Tcp, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build, dissect
 from bentpipe_reference.common.checksum import internet_checksum
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,5 +111,27 @@ def test_option_of_length_zero_is_reported_not_followed() -> None:
 
 def test_options_that_do_not_fit_are_refused() -> None:
     blocks = tuple((n, n + 1) for n in range(5))
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="more than 60"):
         build(Tcp("10.0.0.1", "10.0.0.2", 1, 2, 3, 4, 16, 5, b"", sack=blocks))
+
+
+STAMPED = Tcp("10.78.0.1", "10.77.0.2", 4000, 9, 1, 2, ACK, 500, b"data", tsval=3, tsecr=4)
+
+
+def test_unknown_option_appended_leaves_the_segment_as_it_was() -> None:
+    packet = build(STAMPED, bytes((200, 3, 7)))
+    assert dissect(packet) == STAMPED
+    assert len(packet) == len(build(STAMPED)) + 4
+    assert internet_checksum(packet[:20]) in (0, 0xFFFF)
+
+
+def test_impossible_length_appended_shows_as_a_broken_list() -> None:
+    segment = dissect(build(STAMPED, bytes((200, 0))))
+    assert not segment.options_ok
+    assert segment.checksum_ok
+    assert segment.payload == b"data"
+
+
+def test_more_options_than_a_header_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="more than 60"):
+        build(STAMPED, bytes((200, 32, *range(30))))
