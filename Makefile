@@ -6,31 +6,49 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+PACKAGES := spec/bentpipe_spec reference/bentpipe_reference reference/bentpipe_experiments \
+	conformance/bentpipe_conformance fuzz/bentpipe_fuzz
 OUT ?= bentpipe-runs/linux-geo
 # By themselves: one TLC runs ahead per CPU, which several processes of pytest would multiply.
-MODEL_TESTS := conformance/tests/modelling/test_models.py
+MODEL_TESTS := conformance/tests/models/test_models.py
+# What needs no bed, no model checker and no process of its own.
+QUICK_TESTS := spec/tests reference/tests/common reference/tests/tcp reference/tests/stp \
+	conformance/tests/engine conformance/tests/protocols conformance/tests/evidence \
+	conformance/tests/report
 PACKETS ?= 1000000
 # Of the campaign of hostile and unlucky STP peers; BEGINS come from forged addresses.
 SECONDS ?= 600
 BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
+SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
-.PHONY: help setup certify test tool transfers lint bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs bed clean
+.PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
+	transfers bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	docs-test package bed clean
 
 help:
-	@echo "make certify   certify Linux's TCP over a netem GEO link; report in $(OUT)"
-	@echo "make test      run all tests, linters, type checks and models (needs Java and Maven)"
-	@echo "make transfers 200 random transfers of each suite, in which no checker may accuse (minutes)"
-	@echo "make bench     print the benchmark ratios"
-	@echo "make fuzz-stp  a million STP packets through three codecs, a million forged BEGINs, and"
-	@echo "               SECONDS=600 of hostile and unlucky peers (long)"
-	@echo "make models    check the TLA+ models and their mutants (needs Java and Maven)"
-	@echo "make scenarios make the models' scenarios for the suites again; scenarios-check compares"
-	@echo "make stability 20 certifications in a row, quiet and loaded, must agree (long)"
-	@echo "make stp-transfer  100 MB by STP between two hosts over a lossy GEO link (some minutes)"
-	@echo "make docs      build the documentation in docs/_build"
-	@echo "make bed       build the test bed's virtual-time kernel (once per machine)"
+	@echo "Use it"
+	@echo "  make certify         certify Linux's TCP over a netem GEO link; report in $(OUT)"
+	@echo "  make stp-transfer    100 MB by STP between two hosts over a lossy GEO link (minutes)"
+	@echo "  make docs            build the documentation in docs/_build"
+	@echo "  make bed             build the test bed's virtual-time kernel (once per machine)"
+	@echo "Change it"
+	@echo "  make quick           lint, types and the fast tests (seconds)"
+	@echo "  make checker ID=SNR-REC-001"
+	@echo "                       the tests, cases and mutants of one requirement (seconds)"
+	@echo "  make test            all tests, linters, type checks and models (needs Java and Maven)"
+	@echo "  make slow            the heavier tests"
+	@echo "  make package         build the wheel and test it from an empty directory"
+	@echo "Measure it"
+	@echo "  make bench           print the benchmark ratios"
+	@echo "  make transfers       $(TRANSFERS) random transfers of each suite: no checker may accuse (minutes)"
+	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
+	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
+	@echo "                       and SECONDS=$(SECONDS) of hostile and unlucky peers (long)"
+	@echo "Prove it"
+	@echo "  make models          check the TLA+ models and their mutants (needs Java and Maven)"
+	@echo "  make scenarios       regenerate the suites' scenarios from the models; scenarios-check compares"
 
 setup: $(READY)
 
@@ -42,21 +60,47 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
+# -- use it
+
 bed: setup
 	$(BIN)/bentpipe bed build
 
 certify: bed
 	$(BIN)/bentpipe certify linux --link geo --out $(OUT) --fresh
 
-test: tool lint
+stp-transfer: bed
+	$(BIN)/python -m bentpipe_conformance.benchmarks.stp_transfer
+
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+# -- change it
+
+quick: setup
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target quick-lint quick-types quick-tests
+
+quick-lint:
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/lint-imports > .venv/lint-imports.txt || { cat .venv/lint-imports.txt; exit 1; }
+
+quick-types:
+	@$(BIN)/mypy $(PACKAGES)
+
+quick-tests:
+	@$(BIN)/python -m pytest -q -n auto -m "not slow and not bed and not hypothesis" $(QUICK_TESTS)
+
+checker: setup
+	@test -n "$(ID)" || { echo "name a requirement: make checker ID=SNR-REC-001" >&2; exit 2; }
+	@$(BIN)/bentpipe show $(ID)
+	@files=$$(grep -rlF --include='test_*.py' -- "$(ID)" spec/tests reference/tests conformance/tests fuzz/tests); \
+		test -z "$$files" || $(BIN)/python -m pytest -q -m "not slow and not bed" $$files
+	@$(BIN)/bentpipe selftest $(SUITE) --only $(ID)
+
+test: tool lint docs-test
 	$(BIN)/bentpipe bed fetch
 	$(BIN)/python -m pytest -m "not slow" -n auto --ignore=$(MODEL_TESTS)
 	$(BIN)/python -m pytest -m "not slow" $(MODEL_TESTS)
-
-# No checker may accuse a true reference, whatever the link, the settings and the users do.
-transfers: setup
-	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
-	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)
 
 slow: tool bed
 	$(BIN)/python -m pytest -m slow -n auto
@@ -68,17 +112,36 @@ tool: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy spec/bentpipe_spec reference/bentpipe_reference reference/bentpipe_experiments conformance/bentpipe_conformance fuzz/bentpipe_fuzz
+	$(BIN)/mypy $(PACKAGES)
 	$(BIN)/lint-imports
+
+docs-test: setup
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs .venv/docs
+
+package: setup
+	$(BIN)/tox -q -e package
+
+# -- measure it
 
 bench: setup
 	$(BIN)/python -m bentpipe_conformance.benchmarks
 
+# No checker may accuse a true reference, whatever the link, the settings and the users do.
+transfers: setup
+	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
+	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)
+
+stability: bed
+	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20
+	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20 --load
+
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
-		fuzz/tests/test_stp_agreement.py -k many_packets
+		fuzz/tests/stp/test_agreement.py -k many_packets
 	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp --seconds $(SECONDS) --seed $(SEED) \
 		--begins $(BEGINS) --out bentpipe-runs/stp-campaign
+
+# -- prove it
 
 models: tool
 	$(BIN)/bentpipe model all --tier pr --mutants
@@ -88,16 +151,6 @@ scenarios: tool
 
 scenarios-check: tool
 	$(BIN)/bentpipe model all --scenarios --check
-
-stability: bed
-	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20
-	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20 --load
-
-stp-transfer: bed
-	$(BIN)/python -m bentpipe_conformance.benchmarks.stp_transfer
-
-docs: setup
-	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
 	rm -rf .venv .tox dist build docs/_build

@@ -4,6 +4,8 @@
     the registry, with each requirement's checker, cases and mutants;
 ``implementation-table``, ``link-table``, ``statement-table SUITE``
     the bundled descriptions, the link profiles and a suite's conformance statement proforma;
+``room-map``
+    which room of the code imports which;
 ``specification NAME``
     a specification in full;
 ``command-help NAME...``
@@ -33,6 +35,7 @@ from bentpipe_spec.registry import Requirement, load_requirements
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from rooms import picture, read_rooms
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -343,6 +346,16 @@ class ExperimentSettings(ExperimentResults):
             yield ""
 
 
+class RoomMap(Directive):
+    """The rooms of the code and who imports whom."""
+
+    def run(self) -> list[nodes.Node]:
+        """The picture, as the code is."""
+        return [
+            nodes.raw("", f'<div class="wide-table">{picture(read_rooms())}</div>', format="html")
+        ]
+
+
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -389,6 +402,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("implementation-table", ImplementationTable)
     app.add_directive("link-table", LinkTable)
     app.add_directive("statement-table", StatementTable)
+    app.add_directive("room-map", RoomMap)
     app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
     app.add_directive("experiment-results", ExperimentResults)
