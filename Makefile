@@ -118,8 +118,9 @@ lint: setup
 docs-test: setup
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs .venv/docs
 
+# Outside the checkout: its models and packages must not stand in for those of the wheel.
 package: setup
-	$(BIN)/tox -q -e package
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(BIN)/tox -q -e package --workdir "$$folder"
 
 # -- measure it
 
