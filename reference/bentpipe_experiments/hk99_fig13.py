@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sender import Sender
@@ -130,15 +131,10 @@ def measure(
 
 def _configuration(
     senders: Mapping[str, type[Sender]], variant: str, receiver: type[Receiver]
-) -> EndpointConfig:
+) -> Setup:
     names: dict[str, Variant] = {name: name for name in ORDER}
-    return EndpointConfig(
-        variant=names[variant],
-        sender_class=senders[variant],
-        receiver_class=receiver,
-        receive_buffer=WINDOW,
-        send_buffer=WINDOW,
-    )
+    config = EndpointConfig(variant=names[variant], receive_buffer=WINDOW, send_buffer=WINDOW)
+    return Setup(config, Parts(sender=senders[variant], receiver=receiver))
 
 
 def _background(senders: Mapping[str, type[Sender]], share: float, seed: int) -> WebTraffic:

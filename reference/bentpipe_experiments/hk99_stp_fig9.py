@@ -15,6 +15,7 @@ from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.path import Path
 
 from bentpipe_experiments import net3
@@ -74,17 +75,10 @@ def wide_area() -> LinkProfile:
     return LinkProfile("hk99-stp-wide", "20 ms, 10 Mb/s", "HK99-STP section IV.A", way, way)
 
 
-def tcp_config(
-    variant: Variant = _VARIANT, mss: int = SEGMENT, phase: float = 0.0
-) -> EndpointConfig:
+def tcp_setup(variant: Variant = _VARIANT, mss: int = SEGMENT, phase: float = 0.0) -> Setup:
     """HK99's hosts, with congestion control by the RFCs."""
-    return EndpointConfig(
-        variant=variant,
-        mss=mss,
-        receiver_class=net3.heartbeat_receiver(phase),
-        receive_buffer=BUFFER,
-        send_buffer=BUFFER,
-    )
+    config = EndpointConfig(variant=variant, mss=mss, receive_buffer=BUFFER, send_buffer=BUFFER)
+    return Setup(config, Parts(receiver=net3.heartbeat_receiver(phase)))
 
 
 def stp_config() -> StpConfig:
@@ -100,7 +94,7 @@ def stp_config() -> StpConfig:
 
 def leg(name: str, phase: float) -> MakeLeg:
     """The satellite's part of the connection over ``tcp`` or ``stp``."""
-    return tcp_leg(tcp_config(phase=phase)) if name == TCP else stp_leg(stp_config(), BUFFER)
+    return tcp_leg(tcp_setup(phase=phase)) if name == TCP else stp_leg(stp_config(), BUFFER)
 
 
 def measure(
@@ -131,11 +125,11 @@ def measure(
     link = satellite(rtt_ms, rate_kb_s)
     space = Path(link, numbers.getrandbits(32), simulation=simulation)
     phase = numbers.uniform(0, net3.HEARTBEAT)
-    web = tcp_config("reno", 1460)
+    web = tcp_setup("reno", 1460)
     WebTraffic(WEB_KB_S / RATE_KB_S, numbers.getrandbits(32), web)(space)
     start = _WARM_UP_S + numbers.uniform(0, 1)
     way = leg(protocol, phase)(space, octets, numbers.getrandbits(32))
-    wired = tcp_config(mss=1460, phase=phase)
+    wired = tcp_setup(mss=1460, phase=phase)
     if compete:
         internet.flow(_ENDLESS, wired).start()
     flow = SplitFlow(internet, wired, octets, way)

@@ -18,7 +18,8 @@ from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import StpPath
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.connection import Connection as TcpConnection
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.path import Flow, Path
 from bentpipe_reference.tcp.states import State
 
@@ -61,14 +62,14 @@ class _Transaction(Flow):
         reply: octets of it read so far.
     """
 
-    def __init__(self, path: Path, config: EndpointConfig, octets: int) -> None:
-        flow = path.flow(REQUEST, config)
+    def __init__(self, path: Path, setup: Setup, octets: int) -> None:
+        flow = path.flow(REQUEST, setup)
         super().__init__(path, flow.sending, flow.receiving, REQUEST)
         self.reply = 0
         self.answered: float | None = None
         self._expected = octets
 
-    def _feed(self, endpoint: Endpoint, now: float) -> None:
+    def _feed(self, endpoint: TcpConnection, now: float) -> None:
         if endpoint.sender.source is None and endpoint.state is State.ESTABLISHED:
             endpoint.write(pattern(0, REQUEST), now)
             endpoint.close(now)
@@ -78,7 +79,7 @@ class _Transaction(Flow):
         if self.reply == self._expected and self.answered is None:
             self.answered = now
 
-    def _drain(self, endpoint: Endpoint, now: float) -> None:
+    def _drain(self, endpoint: TcpConnection, now: float) -> None:
         self.read += len(endpoint.read())
         if self.read == REQUEST and self.finished is None:
             self.finished = now
@@ -92,12 +93,11 @@ def _over_tcp(rtt_ms: float, sizes: list[int], seed: int) -> list[tuple[float, i
     numbers = random.Random(seed)
     found = []
     for octets in sizes:
-        config = EndpointConfig(
-            variant="sack-newreno-hk99",
-            mss=SEGMENT,
-            receiver_class=net3.heartbeat_receiver(numbers.uniform(0, net3.HEARTBEAT)),
+        receiver = net3.heartbeat_receiver(numbers.uniform(0, net3.HEARTBEAT))
+        setup = Setup(
+            EndpointConfig(variant="sack-newreno-hk99", mss=SEGMENT), Parts(receiver=receiver)
         )
-        flow = _Transaction(path, config, octets)
+        flow = _Transaction(path, setup, octets)
         found.append(_timed(path, flow.start, partial(getattr, flow, "answered")))
         if not flow.intact or flow.failure or flow.reply != octets:
             raise RuntimeError(f"a reply of {octets} octets over TCP failed: {flow.failure}.")

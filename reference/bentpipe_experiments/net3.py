@@ -12,7 +12,6 @@ be conformant:
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import (
     NewRenoSender,
@@ -100,9 +99,7 @@ def heartbeat_receiver(phase: float) -> type[Receiver]:
     class HeartbeatReceiver(Receiver):
         """Sends a delayed acknowledgment at the next beat."""
 
-        def __init__(self, config: EndpointConfig, irs: int) -> None:
-            super().__init__(config, irs)
-            self._arrived = 0.0
+        _arrived = 0.0
 
         def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
             """Note when, for the beat."""

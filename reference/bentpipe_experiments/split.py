@@ -17,8 +17,8 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import PORT, Station
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.connection import Connection as TcpConnection
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Delivery, Flow, Path
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
@@ -108,7 +108,7 @@ class TcpLeg(Flow):
         """See :class:`Leg`."""
         self._sender.settle()
 
-    def _feed(self, endpoint: Endpoint, now: float) -> None:  # noqa: ARG002
+    def _feed(self, endpoint: TcpConnection, now: float) -> None:  # noqa: ARG002
         self.on_room()
 
     def _send(self, segment: Segment, octets: int) -> None:
@@ -120,11 +120,11 @@ class TcpLeg(Flow):
         super()._answer(segment, octets)
 
 
-def tcp_leg(config: EndpointConfig) -> MakeLeg:
+def tcp_leg(setup: Setup) -> MakeLeg:
     """Legs of TCP; both ends have the same settings."""
 
     def make(path: Path, octets: int, _: int) -> Leg:
-        return TcpLeg(path, path.flow(octets, config), octets)
+        return TcpLeg(path, path.flow(octets, setup), octets)
 
     return make
 
@@ -255,20 +255,20 @@ class SplitFlow(Flow):
 
     Args:
         path: the wide-area Internet; the host sends in its forward direction.
-        config: settings of both ends of its connection.
+        setup: both ends of its connection.
         octets: length of the stream.
         leg: the satellite's part.
     """
 
-    def __init__(self, path: Path, config: EndpointConfig, octets: int, leg: Leg) -> None:
-        flow = path.flow(octets, config)
+    def __init__(self, path: Path, setup: Setup, octets: int, leg: Leg) -> None:
+        flow = path.flow(octets, setup)
         super().__init__(path, flow.sending, flow.receiving, octets)
         self.leg = leg
         self.buffered_most = 0
         self._opened = False
         leg.on_room = self._on_room
 
-    def _drain(self, endpoint: Endpoint, now: float) -> None:
+    def _drain(self, endpoint: TcpConnection, now: float) -> None:
         if not self._opened:
             self._opened = True
             self.leg.start()
@@ -280,7 +280,7 @@ class SplitFlow(Flow):
             self._receiver.settle()
             self.leg.settle()
 
-    def _relay(self, endpoint: Endpoint, now: float) -> bool:
+    def _relay(self, endpoint: TcpConnection, now: float) -> bool:
         """Hand over what there is and there is room for; whether anything happened."""
         self.buffered_most = max(self.buffered_most, endpoint.readable)
         data = endpoint.read(min(endpoint.readable, self.leg.room()))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 
-from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
 
 _SHAPE = 1.1
@@ -32,12 +32,12 @@ class WebTraffic:
     Attributes:
         share: mean load as a share of the forward rate, headers and handshakes included.
         seed: seed of the starting times and sizes.
-        config: settings of the connections' endpoints.
+        setup: both ends of the connections.
     """
 
     share: float
     seed: int
-    config: EndpointConfig
+    setup: Setup
 
     def __call__(self, path: Path) -> None:
         """Plan the replies on ``path``, always only the next one."""
@@ -48,7 +48,7 @@ class WebTraffic:
         numbers = random.Random(self.seed)
 
         def reply() -> None:
-            path.flow(reply_octets(numbers.random()), self.config).start()
+            path.flow(reply_octets(numbers.random()), self.setup).start()
             plan()
 
         def plan() -> None:

@@ -11,6 +11,7 @@ from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Delivery, Path
 from bentpipe_reference.tcp.wire.codec import emit_packet
 
@@ -19,7 +20,7 @@ LIMIT_S = 90.0
 
 
 def _recorded(
-    config: EndpointConfig,
+    setup: EndpointConfig | Setup,
     segments: int,
     drops: Iterable[int] = (),
     link: str = "geo",
@@ -53,13 +54,10 @@ def _recorded(
 
     path.forward.send = observed(path.forward.send, True)  # type: ignore[method-assign]
     path.return_.send = observed(path.return_.send, False)  # type: ignore[method-assign]
-    flow = path.flow(segments * config.mss, config)
+    config = setup.config if isinstance(setup, Setup) else setup
+    flow = path.flow(segments * config.mss, setup)
     flow.start()
-    while flow.finished is None and flow.sending.failure is None:
-        following = simulation.next_time()
-        if following is None or following > LIMIT_S:
-            break
-        simulation.step()
+    simulation.run_while(flow.is_pending, LIMIT_S)
     return frames
 
 

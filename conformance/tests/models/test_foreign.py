@@ -18,6 +18,7 @@ from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.run.rejudge import analyze, observed_ics
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.parts import Setup
 
 from .conftest import Recorder, write
 
@@ -114,8 +115,8 @@ def test_mutants_are_found_at_the_packet_their_checker_finds(
     for name, requirement in MUTANTS.items():
         mutant = load_mutants()[name]
         variant: Variant = "sack-newreno-hk99" if mutant.profile == "hk99" else "sack-newreno-rfc"
-        config = mutant.configure(EndpointConfig(variant=variant))
-        captures[name] = recorded(config, 100, drops=[30, 37])
+        setup = mutant.configure(Setup(EndpointConfig(variant=variant)))
+        captures[name] = recorded(setup, 100, drops=[30, 37])
         expected[name] = first_violation(captures[name], requirement)
     assert all(expected.values())
     found = judge(captures)
@@ -129,7 +130,9 @@ def test_violation_before_a_gap_stands_and_a_gap_alone_is_insufficient(
     judge: Callable[[dict[str, list[Frame]]], dict[str, ForeignJudgement]],
 ) -> None:
     mutant = load_mutants()["snr-held-data-repeated"]
-    bad = recorded(mutant.configure(EndpointConfig(variant="sack-newreno-rfc")), 100, [30, 37])
+    bad = recorded(
+        mutant.configure(Setup(EndpointConfig(variant="sack-newreno-rfc"))), 100, [30, 37]
+    )
     good = recorded(EndpointConfig(variant="sack-newreno-rfc"), 100, [30, 37])
     found = judge({"bad": bad[:-30] + bad[-20:], "good": good[:-30] + good[-20:]})
     assert found["bad"].outcome == "violates"

@@ -7,8 +7,8 @@ script of calls.
 from __future__ import annotations
 
 from bentpipe_reference.common.address import address_number
-from bentpipe_reference.tcp import EndpointConfig, TcpHost
-from bentpipe_reference.tcp.config import VARIANTS
+from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
+from bentpipe_reference.tcp.host import TcpHost
 from bentpipe_reference.tcp.wire import Segment, emit_packet, parse_packet
 from bentpipe_reference.tcp.wire.sequence import MASK
 from hypothesis import strategies as st

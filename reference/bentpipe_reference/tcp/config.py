@@ -1,26 +1,12 @@
-"""What an endpoint is configured to do."""
+"""What a TCP endpoint is configured to do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bentpipe_reference.tcp.endpoint import Endpoint
-    from bentpipe_reference.tcp.receiver import Receiver
-    from bentpipe_reference.tcp.sender import Sender
-    from bentpipe_reference.tcp.wire.segment import Segment
+from typing import Literal, get_args
 
 Variant = Literal["reno", "newreno", "sack-reno", "sack-newreno-hk99", "sack-newreno-rfc"]
-VARIANTS: tuple[Variant, ...] = (
-    "reno",
-    "newreno",
-    "sack-reno",
-    "sack-newreno-hk99",
-    "sack-newreno-rfc",
-)
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +42,6 @@ class EndpointConfig:
             up.
         max_syn_retransmissions: the same for SYN and SYN-ACK.
         time_wait: how long TIME-WAIT lasts (2 MSL of RFC 9293, shorter for the simulation's sake).
-        sender_class: replaces the variant's sender.
-        receiver_class: replaces the receiver.
-        endpoint_class: replaces the endpoint.
-        packet_parser: replaces what reads IPv4 packets.
     """
 
     variant: Variant = "sack-newreno-rfc"
@@ -82,10 +64,6 @@ class EndpointConfig:
     max_retransmissions: int = 12
     max_syn_retransmissions: int = 6
     time_wait: float = 60.0
-    sender_class: type[Sender] | None = None
-    receiver_class: type[Receiver] | None = None
-    endpoint_class: type[Endpoint] | None = None
-    packet_parser: Callable[[bytes], Segment] | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

@@ -1,168 +1,287 @@
-"""What a connection consists of, the segments it sends and the states it passes through."""
+"""One TCP connection, sans IO: segments and time in, segments out (RFC 9293)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.handshake import Handshake
+from bentpipe_reference.common.stream import Source, WriteBuffer
+from bentpipe_reference.tcp.output import TIMESTAMP_HZ, ConnectionOutput
 from bentpipe_reference.tcp.receiver import Receiver
-from bentpipe_reference.tcp.recovery import SENDERS
-from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.tcp.sending.variables import Event, EventSink
-from bentpipe_reference.tcp.states import SENDS_DATA, TRANSITIONS, Happening, State
+from bentpipe_reference.tcp.sending.variables import Ack
+from bentpipe_reference.tcp.states import RECEIVES_DATA, Happening, State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
-from bentpipe_reference.tcp.wire.sequence import MASK
+from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
-_ACK, _SYN, _FIN, _RST, _PSH = (
-    int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST, Flags.PSH)
-)
-TIMESTAMP_HZ = 1000
-"""Ticks of the timestamp clock per second (RFC 7323 section 5.4 allows 1 to 1000)."""
+_ACK, _SYN, _FIN, _RST = (int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST))
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """The two ends of a connection; addresses are 32-bit numbers."""
+class Connection(ConnectionOutput):
+    """A connection; call :meth:`open` or :meth:`accept` first, :meth:`transmit` after each call."""
 
-    local: int
-    local_port: int
-    remote: int
-    remote_port: int
+    # -- the application's side ---------------------------------------------------------------
 
+    def open(self, now: float) -> None:
+        """Active open: send a SYN."""
+        self._happen(Happening.ACTIVE_OPEN, now)
+        self._send_syn(now)
 
-class Connection:
-    """The two halves of a connection, its handshake, its state and its outbox.
+    def accept(self, syn: Segment, now: float) -> None:
+        """Passive open: answer the SYN of a peer."""
+        self._happen(Happening.PASSIVE_OPEN, now)
+        self._take_syn(syn, now)
+        self._send_syn(now)
 
-    Attributes:
-        state: the connection's state.
-        sender: the sending half.
-        receiver: the receiving half, None until the peer's SYN has arrived.
-        failure: why the connection ended other than by FINs, None while it has not.
-    """
+    def attach(self, source: Source, now: float) -> None:
+        """Let the connection send what ``source`` yields."""
+        self.sender.source = source
+        self._output(now)
 
-    handshake_class: type[Handshake] = Handshake
-    """What negotiates the options; a mutant puts its own here."""
-
-    def __init__(
-        self,
-        config: EndpointConfig,
-        addresses: Addresses,
-        iss: int,
-        *,
-        timestamp_offset: int = 0,
-        on_event: EventSink | None = None,
-    ) -> None:
-        self.config = config
-        self.addresses = addresses
-        self.state = State.CLOSED
-        sender_class = config.sender_class or SENDERS[config.variant]
-        self.sender: Sender = sender_class(config, self, iss)
-        self.sender.on_event = on_event
-        self.receiver: Receiver | None = None
-        self.failure: str | None = None
-        self.handshake = self.handshake_class(config, self.sender.estimator)
-        self.time_wait_until: float | None = None
-        self._on_event = on_event
-        self._timestamp_offset = timestamp_offset
-        self._outbox: list[Segment] = []
-
-    # -- segments out -------------------------------------------------------------------------
-
-    def put(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
-        """Send a data segment; the sender calls this."""
-        flags = _ACK | (_FIN if fin else 0)
-        if payload and self.sender.data_end == seq + len(payload):
-            flags |= _PSH
-        self._put(seq, flags, now, payload)
-
-    def _put(self, seq: int, flags: int, now: float, payload: bytes = b"") -> None:
-        receiver = self.receiver
-        ends = self.addresses
-        segment = Segment(
-            ends.local, ends.remote, ends.local_port, ends.remote_port, seq & MASK, 0, flags,
-            0, 0, payload,
-        )  # fmt: skip
-        if receiver is not None:
-            segment.ack = receiver.rcv_nxt & MASK
-            segment.window = receiver.window_field()
-            if self._uses_timestamps:
-                segment.timestamps = self._timestamp(now), receiver.ts_recent or 0
-            blocks: tuple[tuple[int, int], ...] = ()
-            room = 0
-            if receiver.buffer.blocks or self.config.dsack:
-                room = self.handshake.sack_room(len(payload))
-                blocks = receiver.sack_blocks_to_send(room or 1)
-                segment.sack_blocks = tuple(
-                    (left & MASK, right & MASK) for left, right in blocks[:room]
-                )
-            receiver.note_ack_sent(complete=len(blocks) <= room)
-        self._outbox.append(segment)
-
-    def _send_syn(self, now: float, *, repeated: bool = False) -> None:
-        """Send SYN, or SYN-ACK once the peer's SYN is here, and start its timer."""
-        ends = self.addresses
-        receiver = self.receiver
-        segment = Segment(
-            ends.local, ends.remote, ends.local_port, ends.remote_port,
-            self.sender.iss & MASK, 0, _SYN, min(self.config.receive_buffer, 0xFFFF),
-        )  # fmt: skip
-        segment.mss = self.config.mss
-        self.handshake.offer(segment, answering=receiver is not None)
-        if self.handshake.offers_timestamps(answering=receiver is not None):
-            echo = 0 if receiver is None else receiver.ts_recent or 0
-            segment.timestamps = self._timestamp(now), echo
-        if receiver is not None:
-            segment.flags |= _ACK
-            segment.ack = receiver.rcv_nxt & MASK
-            segment.window = receiver.window_field()
-            receiver.note_ack_sent()
-        self.handshake.sent(now, repeated=repeated)
-        self._outbox.append(segment)
-
-    def _reset_for(self, segment: Segment) -> None:
-        ends = self.addresses
-        self._outbox.append(
-            Segment(
-                ends.local, ends.remote, ends.local_port, ends.remote_port, segment.ack, 0, _RST
-            )
-        )
-
-    def _output(self, now: float) -> None:
-        if self.state in SENDS_DATA:
-            self.sender.output(now)
-
-    def _all_sent(self) -> bool:
-        return self.sender.snd_nxt == self.sender.snd_max
+    def write(self, data: bytes, now: float) -> int:
+        """Queue octets to send; return how many the send buffer took."""
+        if self.sender.source is None:
+            self.sender.source = WriteBuffer(self.config.send_buffer)
+        source = self.sender.source
+        if self.sender.fin_queued or not isinstance(source, WriteBuffer):
+            raise ValueError("nothing can be written after close, or beside an attached source.")
+        taken = source.write(data)
+        self._output(now)
+        return taken
 
     @property
-    def _uses_timestamps(self) -> bool:
-        return self.handshake.timestamps_ok
+    def write_room(self) -> int:
+        """Octets that :meth:`write` would take now."""
+        if self.sender.fin_queued:
+            return 0
+        source = self.sender.source
+        return source.room if isinstance(source, WriteBuffer) else self.config.send_buffer
 
-    def _timestamp(self, now: float) -> int:
-        return int(now * TIMESTAMP_HZ) + self._timestamp_offset & MASK
+    @property
+    def readable(self) -> int:
+        """Octets that :meth:`read` would return now."""
+        return 0 if self.receiver is None else self.receiver.buffer.unread
 
-    # -- states -------------------------------------------------------------------------------
+    def read(self, octets: int | None = None) -> bytes:
+        """Received octets in order, at most ``octets``; empty when there are none."""
+        if self.receiver is None or not self.receiver.buffer.unread:
+            return b""
+        data = self.receiver.buffer.read(octets)
+        if self.state in RECEIVES_DATA and self.receiver.window_update_due():
+            self.receiver.ack_now = True
+        return data
 
-    def _happen(self, happening: Happening, now: float) -> None:
-        state = TRANSITIONS.get((self.state, happening))
-        if state is None:
+    @property
+    def peer_has_closed(self) -> bool:
+        """Whether the peer's FIN has arrived in order."""
+        return self.receiver is not None and self.receiver.fin_received
+
+    def close(self, now: float) -> None:
+        """Send FIN after everything queued; receiving goes on."""
+        if self.sender.fin_queued:
             return
-        self.state = state
-        if state is State.TIME_WAIT:
-            self.time_wait_until = now + self.config.time_wait
-        if state is State.CLOSED:
-            self._stop_timers()
-        if self._on_event is not None:
-            self._on_event(Event("state", now, {"state": state.value, "why": happening.value}))
+        self.sender.fin_queued = True
+        self._happen(Happening.CLOSE, now)
+        self._output(now)
 
-    def _end(self, reason: str, now: float) -> None:
-        self.failure = reason
-        self._happen(Happening.ENDED, now)
+    def abort(self, reason: str, now: float) -> None:
+        """Reset the connection."""
+        if self.state not in (State.CLOSED, State.SYN_SENT, State.TIME_WAIT):
+            self._put(self.sender.snd_nxt, _RST | _ACK, now)
+        self._end(reason, now)
 
-    def _stop_timers(self) -> None:
-        self.sender.rto_deadline = self.sender.persist_deadline = None
-        self.handshake.deadline = self.time_wait_until = None
+    # -- the driver's side --------------------------------------------------------------------
+
+    def transmit(self, now: float) -> list[Segment]:
+        """Segments to send now, an acknowledgment that is due among them."""
+        receiver = self.receiver
+        if receiver is not None and receiver.ack_now and self.state is not State.CLOSED:
+            self._put(self.sender.snd_nxt if self._all_sent() else self.sender.snd_max, _ACK, now)
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`advance` must be called next, None when no timer runs."""
+        deadlines = [self.sender.next_deadline(), self.handshake.deadline, self.time_wait_until]
         if self.receiver is not None:
-            self.receiver.ack_deadline = None
-            self.receiver.ack_now = False
+            deadlines.append(self.receiver.ack_deadline)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def advance(self, now: float) -> None:
+        """Run the timers that are due."""
+        if self.handshake.deadline is not None and now >= self.handshake.deadline:
+            if self.handshake.give_up():
+                self._end("the peer does not complete the handshake", now)
+                return
+            self._send_syn(now)
+        if self.sender.has_given_up(now):
+            self.abort("the peer answers no retransmission", now)
+            return
+        self.sender.on_timer(now)
+        receiver = self.receiver
+        if receiver is not None and now >= (receiver.ack_deadline or math.inf):
+            receiver.ack_now = True
+        if self.time_wait_until is not None and now >= self.time_wait_until:
+            self.time_wait_until = None
+            self._happen(Happening.QUIET_TIME_OVER, now)
+
+    def receive(self, segment: Segment, now: float) -> None:
+        """Take one segment addressed to this connection."""
+        if self.state is State.SYN_SENT:
+            self._receive_in_syn_sent(segment, now)
+        elif self.state is not State.CLOSED and self.receiver is not None:
+            self._receive_synchronized(segment, self.receiver, now)
+
+    # -- segments in --------------------------------------------------------------------------
+
+    def _receive_in_syn_sent(self, segment: Segment, now: float) -> None:
+        """RFC 9293 section 3.10.7.3."""
+        flags = segment.flags
+        if flags & _ACK and segment.ack != self.sender.snd_una & MASK:
+            if not flags & _RST:
+                self._reset_for(segment)
+            return
+        if flags & _RST:
+            if flags & _ACK:
+                self._end("the peer refused the connection", now)
+            return
+        if not flags & _SYN:
+            return
+        receiver = self._take_syn(segment, now)
+        if flags & _ACK:
+            self._established(segment, now)
+            receiver.ack_now = True
+        else:
+            self._happen(Happening.SYN_CROSSED, now)
+            self._send_syn(now)
+
+    def _receive_synchronized(self, segment: Segment, receiver: Receiver, now: float) -> None:
+        """RFC 9293 section 3.10.7.4, with PAWS first (RFC 7323 section 5.3)."""
+        flags = segment.flags
+        seq = unwrap(segment.seq, receiver.rcv_nxt)
+        length = segment.sequence_length
+        if receiver.ts_recent is not None and not flags & _RST:
+            if segment.timestamps is None:
+                return
+            if receiver.is_stale_timestamp(segment.timestamps[0], now):
+                receiver.ack_now = True
+                return
+        if not receiver.is_acceptable(seq, length):
+            self._receive_unacceptable(segment, seq, receiver, now)
+            return
+        if flags & _RST:
+            if seq == receiver.rcv_nxt:
+                self._end("the peer reset the connection", now)
+            else:
+                receiver.ack_now = True
+            return
+        if flags & _SYN:
+            receiver.ack_now = True
+            return
+        if not flags & _ACK:
+            return
+        if segment.timestamps is not None:
+            receiver.note_timestamp(segment.timestamps[0], seq, now)
+        if self._take_ack(segment, seq, now):
+            self._take_text(segment, seq, receiver, now)
+
+    def _receive_unacceptable(
+        self, segment: Segment, seq: int, receiver: Receiver, now: float
+    ) -> None:
+        """Outside the window: acknowledge, and where the window is shut still heed the ACK."""
+        flags = segment.flags
+        if flags & _RST:
+            return
+        if flags & _SYN and self.state is State.SYN_RECEIVED and seq == receiver.irs:
+            self._receive_syn_again(segment, seq, now)
+            return
+        if self.state is State.TIME_WAIT and flags & _FIN:
+            self.time_wait_until = now + self.config.time_wait
+        receiver.ack_now = True
+        receiver.on_old_text(seq, len(segment.payload))
+        if flags & _ACK and not flags & _SYN and seq == receiver.rcv_nxt:
+            self._take_ack(segment, seq, now)
+
+    def _receive_syn_again(self, segment: Segment, seq: int, now: float) -> None:
+        """The SYN repeated, or the SYN-ACK of a simultaneous open, which establishes."""
+        if segment.flags & _ACK:
+            self._take_ack(segment, seq, now)
+        else:
+            self._send_syn(now, repeated=True)
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        """Process the acknowledgment; False when the segment must go no further."""
+        sender = self.sender
+        number = unwrap(segment.ack, sender.snd_una)
+        if self.state is State.SYN_RECEIVED:
+            if not sender.snd_una <= number <= sender.snd_max:
+                self._reset_for(segment)
+                return False
+            self._established(segment, now)
+            return True
+        if number > sender.snd_max:
+            if self.receiver is not None:
+                self.receiver.ack_now = True
+            return False
+        sender.on_ack(self._ack_part(segment, number, seq, now), now)
+        if sender.fin_acknowledged:
+            self._happen(Happening.FIN_ACKNOWLEDGED, now)
+        return True
+
+    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+        age = None
+        if segment.timestamps is not None and self.handshake.timestamps_ok:
+            age = (self._timestamp(now) - segment.timestamps[1] & MASK) / TIMESTAMP_HZ
+        blocks = segment.sack_blocks
+        if blocks:
+            una = self.sender.snd_una
+            blocks = tuple((unwrap(left, una), unwrap(right, una)) for left, right in blocks)
+        return Ack(
+            number,
+            segment.window << self.handshake.send_shift,
+            seq,
+            blocks,
+            age,
+            bare=not segment.sequence_length,
+        )
+
+    def _take_text(self, segment: Segment, seq: int, receiver: Receiver, now: float) -> None:
+        fin = bool(segment.flags & _FIN)
+        if not segment.payload and not fin:
+            return
+        if self.state not in RECEIVES_DATA:
+            receiver.ack_now = True
+            return
+        receiver.on_text(seq, segment.payload, fin, now)
+        if receiver.fin_received:
+            self._happen(Happening.FIN_RECEIVED, now)
+
+    def _take_syn(self, segment: Segment, now: float) -> Receiver:
+        receiver = self.parts.receiver(self.config, segment.seq, self.parts.reassembly)
+        self.handshake.take_options(segment)
+        receiver.sack_ok = self.handshake.sack_ok
+        if self.handshake.timestamps_ok and segment.timestamps is not None:
+            receiver.start_timestamps(segment.timestamps[0], now)
+        self.receiver = receiver
+        return receiver
+
+    def _established(self, segment: Segment, now: float) -> None:
+        """Our SYN is acknowledged."""
+        handshake = self.handshake
+        receiver = self.receiver
+        assert receiver is not None
+        rtt = handshake.complete(now)
+        if rtt is not None:
+            self.sender.estimator.sample(rtt)
+        receiver.window_shift = handshake.receive_shift
+        shift = 0 if segment.flags & _SYN else handshake.send_shift
+        self.sender.establish(
+            handshake.smss(),
+            segment.window << shift,
+            unwrap(segment.seq, receiver.rcv_nxt),
+            sack_ok=handshake.sack_ok,
+        )
+        if handshake.attempts > 1:
+            self.sender.cwnd = self.sender.loss_window()
+        self._happen(Happening.SYN_ACKNOWLEDGED, now)
+        if self.sender.fin_queued:
+            self._happen(Happening.CLOSE, now)
+        self._output(now)

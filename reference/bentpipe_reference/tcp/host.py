@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.parts import Parts
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.wire.codec import WireError, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire.codec import WireError, emit_packet
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK
 
@@ -30,6 +32,7 @@ class TcpHost:
         address: dotted IPv4 address.
         config: settings of every connection.
         seed: seed of the initial sequence numbers and timestamp offsets.
+        parts: what the host is composed of.
         services: port to service, echo, discard and chargen when omitted.
         on_event: called with every protocol event of every connection.
         most_connections: connections held at once; when full, one that is not established makes
@@ -37,7 +40,7 @@ class TcpHost:
 
     Attributes:
         connections: the live connections.
-        ignored: packets that were no intact TCP segment for this address.
+        ignored: packets that were not an intact TCP segment for this address.
     """
 
     def __init__(
@@ -46,15 +49,16 @@ class TcpHost:
         config: EndpointConfig,
         seed: int,
         *,
+        parts: Parts = Parts(),  # noqa: B008 - frozen
         services: Mapping[int, Callable[[], Service]] = SERVICES,
         on_event: EventSink | None = None,
         most_connections: int = 64,
     ) -> None:
         self.address = address_number(address)
         self.config = config
-        self.connections: dict[Key, Endpoint] = {}
+        self.connections: dict[Key, Connection] = {}
         self.ignored = 0
-        self._parse = config.packet_parser or parse_packet
+        self._parts = parts
         self._services = services
         self._running: dict[Key, Service] = {}
         self._on_event = on_event
@@ -65,7 +69,7 @@ class TcpHost:
     def receive(self, packet: bytes, now: float) -> None:
         """Take one IPv4 packet at ``now`` seconds."""
         try:
-            segment = self._parse(packet)
+            segment = self._parts.parse(packet)
         except WireError:
             self.ignored += 1
             return
@@ -73,22 +77,22 @@ class TcpHost:
             self.ignored += 1
             return
         key = (segment.source, segment.sport, segment.dport)
-        endpoint = self.connections.get(key)
-        if endpoint is not None and self._may_reopen(endpoint, segment):
+        connection = self.connections.get(key)
+        if connection is not None and self._may_reopen(connection, segment):
             self._forget(key)
-            endpoint = None
-        if endpoint is not None:
-            endpoint.receive(segment, now)
+            connection = None
+        if connection is not None:
+            connection.receive(segment, now)
         else:
             self._receive_without_connection(key, segment, now)
         self._settle(key, now)
 
     def advance(self, now: float) -> None:
         """Run every timer that is due at ``now``."""
-        for key, endpoint in list(self.connections.items()):
-            deadline = endpoint.next_deadline()
+        for key, connection in list(self.connections.items()):
+            deadline = connection.next_deadline()
             if deadline is not None and deadline <= now:
-                endpoint.advance(now)
+                connection.advance(now)
                 self._settle(key, now)
 
     def transmit(self, now: float) -> list[bytes]:  # noqa: ARG002
@@ -98,22 +102,22 @@ class TcpHost:
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        deadlines = (endpoint.next_deadline() for endpoint in self.connections.values())
+        deadlines = (connection.next_deadline() for connection in self.connections.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def connect(
         self, remote: str, port: int, service: Service, now: float, local_port: int | None = None
-    ) -> Endpoint:
+    ) -> Connection:
         """Open a connection to ``remote`` and run ``service`` on it."""
         if local_port is None:
             local_port = self._random.randrange(49152, 65536)
         key = (address_number(remote), port, local_port)
-        endpoint = self._new_endpoint(key)
-        self.connections[key] = endpoint
+        connection = self._new_connection(key)
+        self.connections[key] = connection
         self._running[key] = service
-        endpoint.open(now)
+        connection.open(now)
         self._settle(key, now)
-        return endpoint
+        return connection
 
     def _receive_without_connection(self, key: Key, segment: Segment, now: float) -> None:
         flags = segment.flags
@@ -125,34 +129,34 @@ class TcpHost:
             return
         if len(self.connections) >= self._most_connections and not self._make_room():
             return
-        endpoint = self._new_endpoint(key)
-        self.connections[key] = endpoint
+        connection = self._new_connection(key)
+        self.connections[key] = connection
         self._running[key] = service()
-        endpoint.accept(segment, now)
+        connection.accept(segment, now)
 
-    def _new_endpoint(self, key: Key) -> Endpoint:
-        endpoint_class = self.config.endpoint_class or Endpoint
-        return endpoint_class(
+    def _new_connection(self, key: Key) -> Connection:
+        return self._parts.connection(
             self.config,
             Addresses(self.address, key[2], key[0], key[1]),
             self._random.getrandbits(32),
+            self._parts,
             timestamp_offset=self._random.getrandbits(32),
             on_event=self._on_event,
         )
 
     def _make_room(self) -> bool:
-        for key, endpoint in self.connections.items():
-            if endpoint.state in (State.TIME_WAIT, State.SYN_RECEIVED):
+        for key, connection in self.connections.items():
+            if connection.state in (State.TIME_WAIT, State.SYN_RECEIVED):
                 self._forget(key)
                 return True
         return False
 
     @staticmethod
-    def _may_reopen(endpoint: Endpoint, segment: Segment) -> bool:
+    def _may_reopen(connection: Connection, segment: Segment) -> bool:
         """A SYN beyond the old connection's numbers ends TIME-WAIT (RFC 9293 section 3.6.1)."""
-        receiver = endpoint.receiver
+        receiver = connection.receiver
         return (
-            endpoint.state is State.TIME_WAIT
+            connection.state is State.TIME_WAIT
             and segment.flags & (_SYN | _ACK | _RST) == _SYN
             and receiver is not None
             and 0 < segment.seq - receiver.rcv_nxt & MASK < 1 << 31
@@ -160,13 +164,13 @@ class TcpHost:
 
     def _settle(self, key: Key, now: float) -> None:
         """Run the service, collect what the connection sends, forget it when it has ended."""
-        endpoint = self.connections.get(key)
-        if endpoint is None:
+        connection = self.connections.get(key)
+        if connection is None:
             return
-        if endpoint.state is not State.CLOSED:
-            self._running[key].run(endpoint, now)
-        self._outbox.extend(emit_packet(segment) for segment in endpoint.transmit(now))
-        if endpoint.state is State.CLOSED:
+        if connection.state is not State.CLOSED:
+            self._running[key].run(connection, now)
+        self._outbox.extend(emit_packet(segment) for segment in connection.transmit(now))
+        if connection.state is State.CLOSED:
             self._forget(key)
 
     def _forget(self, key: Key) -> None:

@@ -13,7 +13,9 @@ from bentpipe_reference.common.services import DISCARD
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Addresses, Endpoint
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
@@ -26,17 +28,17 @@ Delivery = Callable[[], None]
 """What the links of a path carry: a packet's arrival, as a call at the far end."""
 
 
-class EndpointDriver:
-    """Runs one endpoint on a simulation: timers, and segments onto a link."""
+class ConnectionDriver:
+    """Runs one connection on a simulation: timers, and segments onto a link."""
 
     def __init__(
         self,
         simulation: Simulation,
-        endpoint: Endpoint,
+        connection: Connection,
         send: Callable[[Segment, int], None],
-        serve: Callable[[Endpoint, float], None],
+        serve: Callable[[Connection, float], None],
     ) -> None:
-        self.endpoint = endpoint
+        self.connection = connection
         self._simulation = simulation
         self._send = send
         self._serve = serve
@@ -44,20 +46,20 @@ class EndpointDriver:
 
     def receive(self, segment: Segment) -> None:
         """A segment arrived."""
-        self.endpoint.receive(segment, self._simulation.now)
+        self.connection.receive(segment, self._simulation.now)
         self.settle()
 
     def settle(self) -> None:
         """Serve the application, send what is due and set the alarm."""
         now = self._simulation.now
-        endpoint = self.endpoint
-        self._serve(endpoint, now)
-        for segment in endpoint.transmit(now):
+        connection = self.connection
+        self._serve(connection, now)
+        for segment in connection.transmit(now):
             self._send(segment, segment.packet_octets)
-        self._alarm.set(endpoint.next_deadline())
+        self._alarm.set(connection.next_deadline())
 
     def _wake(self) -> None:
-        self.endpoint.advance(self._simulation.now)
+        self.connection.advance(self._simulation.now)
         self.settle()
 
 
@@ -65,14 +67,14 @@ class Flow:
     """A stream of the test pattern from one end of a path to the other, then FINs.
 
     Attributes:
-        sending: the endpoint that sends the stream.
-        receiving: the endpoint that reads it.
+        sending: the connection that sends the stream.
+        receiving: the connection that reads it.
         read: octets the receiving application has read.
         intact: whether each of them was right.
         finished: when the last octet was read, None before that.
     """
 
-    def __init__(self, path: Path, sending: Endpoint, receiving: Endpoint, octets: int) -> None:
+    def __init__(self, path: Path, sending: Connection, receiving: Connection, octets: int) -> None:
         self.sending = sending
         self.receiving = receiving
         self.read = 0
@@ -82,8 +84,8 @@ class Flow:
         self._simulation = path.simulation
         self._forward = path.forward
         self._return = path.return_
-        self._sender = EndpointDriver(path.simulation, sending, self._send, self._feed)
-        self._receiver = EndpointDriver(path.simulation, receiving, self._answer, self._drain)
+        self._sender = ConnectionDriver(path.simulation, sending, self._send, self._feed)
+        self._receiver = ConnectionDriver(path.simulation, receiving, self._answer, self._drain)
 
     @property
     def failure(self) -> str | None:
@@ -114,20 +116,20 @@ class Flow:
         else:
             self._receiver.receive(segment)
 
-    def _feed(self, endpoint: Endpoint, now: float) -> None:
-        if endpoint.sender.source is None and endpoint.state is State.ESTABLISHED:
-            endpoint.attach(PatternSource(self._octets), now)
-            endpoint.close(now)
+    def _feed(self, connection: Connection, now: float) -> None:
+        if connection.sender.source is None and connection.state is State.ESTABLISHED:
+            connection.attach(PatternSource(self._octets), now)
+            connection.close(now)
 
-    def _drain(self, endpoint: Endpoint, now: float) -> None:
-        data = endpoint.read()
+    def _drain(self, connection: Connection, now: float) -> None:
+        data = connection.read()
         if data:
             self.intact = self.intact and data == pattern(self.read, len(data))
             self.read += len(data)
         if self.read >= self._octets and self.finished is None:
             self.finished = now
-        if endpoint.peer_has_closed:
-            endpoint.close(now)
+        if connection.peer_has_closed:
+            connection.close(now)
 
 
 class Path:
@@ -160,7 +162,7 @@ class Path:
     def flow(
         self,
         octets: int,
-        config: EndpointConfig,
+        setup: EndpointConfig | Setup,
         receiver_config: EndpointConfig | None = None,
         *,
         on_event: EventSink | None = None,
@@ -169,19 +171,23 @@ class Path:
 
         Args:
             octets: length of the stream.
-            config: settings of the sending endpoint.
-            receiver_config: settings of the receiving endpoint, ``config`` when omitted.
+            setup: the sending end; settings alone are those of the true reference.
+            receiver_config: settings of the receiving end, those of ``setup`` when omitted.
             on_event: called with the sender's protocol events.
         """
-        answering = receiver_config or config
+        if isinstance(setup, EndpointConfig):
+            setup = Setup(setup)
         port, self._next_port = self._next_port, self._next_port + 1
         ends = Addresses(_SENDER_ADDRESS, port, _RECEIVER_ADDRESS, DISCARD)
-        other = Addresses(_RECEIVER_ADDRESS, DISCARD, _SENDER_ADDRESS, port)
-        sending = (config.endpoint_class or Endpoint)(
-            config, ends, self._numbers.getrandbits(32), on_event=on_event
+        make = setup.parts.connection
+        sending = make(
+            setup.config, ends, self._numbers.getrandbits(32), setup.parts, on_event=on_event
         )
-        receiving = (answering.endpoint_class or Endpoint)(
-            answering, other, self._numbers.getrandbits(32)
+        receiving = make(
+            receiver_config or setup.config,
+            ends.swapped(),
+            self._numbers.getrandbits(32),
+            setup.parts,
         )
         return Flow(self, sending, receiving, octets)
 

@@ -1,4 +1,4 @@
-"""The receiving half of an endpoint: reassembly, when to acknowledge, and what to report."""
+"""The receiving half of a connection: reassembly, when to acknowledge, and what to report."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ class Receiver:
         ts_recent: timestamp to echo, None without timestamps.
     """
 
-    def __init__(self, config: EndpointConfig, irs: int) -> None:
+    def __init__(
+        self, config: EndpointConfig, irs: int, reassembly: type[Reassembly] = Reassembly
+    ) -> None:
         self.config = config
         self.irs = irs
-        self.buffer = Reassembly(irs + 1)
+        self.buffer = reassembly(irs + 1)
         self.edge = irs + 1
         self.window_shift = 0
         self.sack_ok = False

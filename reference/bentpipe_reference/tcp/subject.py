@@ -8,14 +8,34 @@ from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
-from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.states import State
 
-SETUPS = {
-    "rfc": EndpointConfig(variant="sack-newreno-rfc", dsack=True),
-    "hk99": EndpointConfig(variant="sack-newreno-hk99", timestamps=True),
+ICS = {
+    "sack": True,
+    "sack_sender": True,
+    "sack_receiver": True,
+    "dsack": True,
+    "timestamps": True,
+    "window_scale": True,
+    "limited_transmit": True,
+    "fast_retransmit": True,
+    "newreno": True,
+    "congestion_control": "reno",
+    "pacing": False,
 }
+"""The conformance statement of :data:`SETUPS`."""
+
+SETUPS = {
+    "rfc": Setup(EndpointConfig(variant="sack-newreno-rfc", dsack=True)),
+    "hk99": Setup(EndpointConfig(variant="sack-newreno-hk99", timestamps=True)),
+}
+
+
+def _make(address: str, setup: Setup, seed: int) -> TcpHost:
+    return TcpHost(address, setup.config, seed, parts=setup.parts)
 
 
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
@@ -35,7 +55,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         delayed_ack_timeout=numbers.choice((0.04, 0.2, 0.5)),
         initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
     )
-    ics = {
+    ics = ICS | {
         "sack": config.uses_sack,
         "sack_sender": config.uses_sack,
         "sack_receiver": config.uses_sack,
@@ -43,13 +63,9 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         "timestamps": config.uses_timestamps,
         "window_scale": config.window_scale,
         "limited_transmit": config.uses_limited_transmit,
-        "fast_retransmit": True,
-        "newreno": True,
-        "congestion_control": "reno",
-        "pacing": False,
         "initial_window_segments": config.initial_segments,
     }
-    return Drawn(config, ics, profile)
+    return Drawn(Setup(config), ics, profile)
 
 
 class User:
@@ -59,19 +75,19 @@ class User:
         self._call = call
         self._left = call.octets
 
-    def run(self, endpoint: Endpoint, now: float) -> None:
+    def run(self, connection: Connection, now: float, /) -> None:
         """Read, write, and end as the call says."""
         call = self._call
-        endpoint.read(call.reading)
-        if endpoint.state not in (State.ESTABLISHED, State.CLOSE_WAIT):
+        connection.read(call.reading)
+        if connection.state not in (State.ESTABLISHED, State.CLOSE_WAIT):
             return
         if now >= call.ends_at and call.aborts:
-            endpoint.abort("the user aborted", now)
+            connection.abort("the user aborted", now)
             return
-        if self._left and endpoint.write_room:
-            self._left -= endpoint.write(bytes(min(self._left, call.at_once)), now)
+        if self._left and connection.write_room:
+            self._left -= connection.write(bytes(min(self._left, call.at_once)), now)
         if (not self._left and not call.endless) or now >= call.ends_at:
-            endpoint.close(now)
+            connection.close(now)
 
 
 def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, call: Call) -> None:
@@ -84,25 +100,13 @@ def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, 
 
 
 SUBJECT = Subject(
-    ics={
-        "sack": True,
-        "sack_sender": True,
-        "sack_receiver": True,
-        "dsack": True,
-        "timestamps": True,
-        "window_scale": True,
-        "limited_transmit": True,
-        "fast_retransmit": True,
-        "newreno": True,
-        "congestion_control": "reno",
-        "pacing": False,
-    },
+    ics=ICS,
     setups=SETUPS,
     variants={
-        **{name: EndpointConfig(variant=name) for name in VARIANTS},
-        **{config.variant: config for config in SETUPS.values()},
+        **{name: Setup(EndpointConfig(variant=name)) for name in VARIANTS},
+        **{setup.config.variant: setup for setup in SETUPS.values()},
     },
-    make=TcpHost,
+    make=_make,
     draw=_draw,
     call=_call,
 )

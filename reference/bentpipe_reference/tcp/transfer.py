@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.sending.variables import Event, EventSink, SenderCounters
 
@@ -47,7 +48,7 @@ class TransferResult(Transferred):
 
 def transfer(
     profile: LinkProfile,
-    config: EndpointConfig,
+    setup: EndpointConfig | Setup,
     octets: int,
     *,
     seed: int = 0,
@@ -63,10 +64,10 @@ def transfer(
 
     Args:
         profile: the link; data travels in its forward direction.
-        config: settings of the sending endpoint.
+        setup: the sending end; settings alone are those of the true reference.
         octets: length of the stream.
         seed: seed of the links' faults and the initial sequence numbers.
-        receiver_config: settings of the receiving endpoint, ``config`` when omitted.
+        receiver_config: settings of the receiving end, those of ``setup`` when omitted.
         drops: numbers of the forward packets to drop, the SYN being 1.
         return_drops: the same for the return direction, the SYN-ACK being 1.
         limit_s: virtual seconds after which the transfer is given up.
@@ -78,7 +79,7 @@ def transfer(
     path.forward.drops.update(drops)
     path.return_.drops.update(return_drops)
     recorder = _Recorder(on_event) if trace else None
-    flow = path.flow(octets, config, receiver_config, on_event=recorder or on_event)
+    flow = path.flow(octets, setup, receiver_config, on_event=recorder or on_event)
     if cross_traffic is not None:
         cross_traffic(path)
     flow.start()

@@ -7,6 +7,7 @@ from bentpipe_experiments import hk99_fig13, net3
 from bentpipe_experiments.hk99_fig13 import BEST, ORDER, control, judge, measure
 from bentpipe_experiments.model import Cell, Judgment
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.sending.variables import Event
 from bentpipe_reference.tcp.transfer import transfer
 
@@ -113,7 +114,7 @@ def test_every_setting_of_the_experiment_is_stated(name: str) -> None:
 
 def test_net3_grows_faster_than_rfc2001_in_congestion_avoidance() -> None:
     def recoveries(senders: Mapping[str, type]) -> int:
-        config = EndpointConfig(variant=BEST, sender_class=senders[BEST])
+        config = Setup(EndpointConfig(variant=BEST), Parts(sender=senders[BEST]))
         result = transfer(hk99_fig13.link(100.0), config, 5_000_000)
         assert result.intact
         return result.sender.fast_recoveries
@@ -131,7 +132,7 @@ def test_queue_makes_the_first_repair_last_as_long_as_published(
     def note(event: Event) -> None:
         times.setdefault(event.name, event.time)
 
-    config = EndpointConfig(variant=variant, sender_class=net3.NET3[variant])
+    config = Setup(EndpointConfig(variant=variant), Parts(sender=net3.NET3[variant]))
     result = transfer(hk99_fig13.link(600.0), config, 3_000_000, on_event=note)
     assert result.intact
     assert least < times["leave_recovery"] - times["enter_recovery"] < most

@@ -14,7 +14,7 @@ from bentpipe_experiments.hk99_stp_fig9 import (
     leg,
     measure,
     satellite,
-    tcp_config,
+    tcp_setup,
     wide_area,
 )
 from bentpipe_experiments.model import Cell, Judgment
@@ -71,7 +71,7 @@ def test_slow_satellite_holds_up_the_host_and_nothing_is_dropped_at_the_gateway(
     internet = Path(wide_area(), 1)
     space = Path(satellite(600.0, 130.0), 2, simulation=internet.simulation)
     way = leg(protocol, 0.0)(space, 2_000_000, 3)
-    flow = SplitFlow(internet, tcp_config(mss=1460), 2_000_000, way)
+    flow = SplitFlow(internet, tcp_setup(mss=1460), 2_000_000, way)
     flow.start()
     internet.simulation.run_until(20.0)
     handed = flow.read
@@ -92,7 +92,7 @@ def test_both_connections_end_when_the_stream_is_through(protocol: str) -> None:
     internet = Path(wide_area(), 1)
     space = Path(satellite(80.0), 2, simulation=internet.simulation)
     way = leg(protocol, 0.0)(space, 50_000, 3)
-    flow = SplitFlow(internet, tcp_config(mss=1460), 50_000, way)
+    flow = SplitFlow(internet, tcp_setup(mss=1460), 50_000, way)
     flow.start()
     internet.simulation.run()
     assert way.read == 50_000 and way.intact

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from bentpipe_reference.common.stream import PatternSource, pattern
-from bentpipe_reference.tcp import Addresses, Endpoint, EndpointConfig
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.output import Addresses
 from bentpipe_reference.tcp.wire import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
@@ -16,7 +18,7 @@ PEER_ISN = 900_000
 
 
 class Script:
-    """One endpoint with data to send, and its peer played by hand.
+    """One connection with data to send, and its peer played by hand.
 
     Segments of 1000 octets are numbered from 0; ``ack(n)`` acknowledges the first n of them.
     """
@@ -50,23 +52,22 @@ class Script:
         self.timestamps = timestamps
         self.peer_sent = 0
         self.last: list[Segment] = []
-        make = self.config.endpoint_class or Endpoint
-        self.endpoint = make(self.config, Addresses(LOCAL, 19, REMOTE, 4000), iss)
+        self.connection = Connection(self.config, Addresses(LOCAL, 19, REMOTE, 4000), iss)
         syn = self.segment(seq=PEER_ISN, flags=Flags.SYN, ack=0)
         syn.mss, syn.sack_permitted, syn.window_scale = peer_mss, sack, 6
         syn.window = 65535
-        self.endpoint.accept(syn, self.now)
+        self.connection.accept(syn, self.now)
         self.flush()
         self.syn_ack = self.last[0]
         if connect:
             self.now = 0.6
             self.source = PatternSource(octets)
-            self.endpoint.sender.source = self.source
+            self.connection.sender.source = self.source
             self.first_flight = self.ack(0)
 
     @property
     def sender(self) -> Any:
-        return self.endpoint.sender
+        return self.connection.sender
 
     @property
     def cwnd(self) -> float:
@@ -99,11 +100,11 @@ class Script:
 
     def give(self, segment: Segment) -> list[float]:
         """Deliver any segment; return the numbers of the data segments it sets off."""
-        self.endpoint.receive(segment, self.now)
+        self.connection.receive(segment, self.now)
         return self.flush()
 
     def flush(self) -> list[float]:
-        self.last = self.endpoint.transmit(self.now)
+        self.last = self.connection.transmit(self.now)
         numbers = []
         for segment in self.last:
             if segment.payload:
@@ -133,11 +134,11 @@ class Script:
         end = self.now + seconds
         sent = []
         while True:
-            deadline = self.endpoint.next_deadline()
+            deadline = self.connection.next_deadline()
             if deadline is None or deadline > end:
                 break
             self.now = deadline
-            self.endpoint.advance(self.now)
+            self.connection.advance(self.now)
             sent += [(self.now, number) for number in self.flush()]
         self.now = end
         return sent

@@ -6,8 +6,10 @@ import pytest
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.stream import pattern
-from bentpipe_reference.tcp import EndpointConfig, State, TcpHost
-from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.host import TcpHost
+from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire import Flags, Segment, emit_packet, parse_packet
 
 SERVER, CLIENT = "10.77.0.2", "10.78.0.9"
@@ -21,12 +23,12 @@ class Reader:
         self.limit = limit
         self.received = bytearray()
 
-    def run(self, endpoint: Endpoint, now: float) -> None:
-        self.received += endpoint.read()
-        if endpoint.state is State.ESTABLISHED and self.to_write:
-            self.to_write = self.to_write[endpoint.write(self.to_write, now) :]
+    def run(self, connection: Connection, now: float) -> None:
+        self.received += connection.read()
+        if connection.state is State.ESTABLISHED and self.to_write:
+            self.to_write = self.to_write[connection.write(self.to_write, now) :]
         if self.limit is not None and len(self.received) >= self.limit:
-            endpoint.close(now)
+            connection.close(now)
 
 
 class Wire:
@@ -59,11 +61,11 @@ def test_echo_service_when_data_arrives_sends_it_back() -> None:
     wire = Wire(EndpointConfig())
     data = pattern(0, 400_000)
     reader = Reader(data, limit=len(data))
-    endpoint = wire.client.connect(SERVER, 7, reader, 0.0)
+    connection = wire.client.connect(SERVER, 7, reader, 0.0)
     wire.settle()
     wire.simulation.run_until(60.0)
     assert bytes(reader.received) == data
-    assert endpoint.state in (State.TIME_WAIT, State.CLOSED)
+    assert connection.state in (State.TIME_WAIT, State.CLOSED)
     assert not wire.server.connections
 
 

@@ -11,18 +11,18 @@ from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
 
 class Peer:
-    """A data sender by hand, in segments of 1000 octets, against an endpoint that only reads."""
+    """A data sender by hand, in segments of 1000 octets, against an connection that only reads."""
 
     def __init__(self, script: Any, **config: Any) -> None:
         self.isn = config.pop("isn", None)
         self.script = script(octets=0, **config)
-        self.endpoint = self.script.endpoint
+        self.connection = self.script.connection
 
     def number(self, place: float) -> int:
-        return self.endpoint.receiver.irs + 1 + round(place * 1000)
+        return self.connection.receiver.irs + 1 + round(place * 1000)
 
     def place(self, field: int) -> float:
-        near = self.endpoint.receiver.irs
+        near = self.connection.receiver.irs
         return (unwrap(field, near) - near - 1) / 1000
 
     def send(self, place: float, size: float = 1, **fields: Any) -> list[Segment]:
@@ -121,7 +121,7 @@ def test_window_counts_what_is_not_read(script: Any) -> None:
     assert peer.send(0) == []
     (answer,) = peer.send(1)
     assert answer.window == 8000
-    peer.endpoint.read()
+    peer.connection.read()
     (answer,) = peer.script.flush() or peer.script.last
     assert answer.window == 10_000
 
@@ -137,7 +137,7 @@ def test_window_right_edge_never_moves_back(script: Any) -> None:
 
 
 def self_edge(peer: Peer, answer: Segment) -> int:
-    shift = peer.endpoint.handshake.receive_shift
+    shift = peer.connection.handshake.receive_shift
     return round(peer.place(answer.ack) * 1000) + (answer.window << shift)
 
 
@@ -147,7 +147,7 @@ def test_window_when_full_refuses_data_and_reopens_after_reading(script: Any) ->
         answers = peer.send(place)
     assert answers[0].window == 0
     assert peer.report(peer.send(4, 0.001)) == (4, [])
-    assert len(peer.endpoint.read(4000)) == 4000
+    assert len(peer.connection.read(4000)) == 4000
     assert peer.script.flush() == []
     (update,) = peer.script.last
     assert update.window == 4000
@@ -162,10 +162,10 @@ def test_segment_beyond_the_window_is_answered_and_not_taken(script: Any) -> Non
 
 def test_fin_when_out_of_order_counts_once_the_gap_fills(peer: Peer) -> None:
     assert peer.report(peer.send(1, 1, flags=Flags.ACK | Flags.FIN)) == (0, [(1, 2)])
-    assert not peer.endpoint.peer_has_closed
+    assert not peer.connection.peer_has_closed
     assert peer.report(peer.send(0)) == (2.001, [])
-    assert peer.endpoint.peer_has_closed
-    assert peer.endpoint.read() == pattern(0, 2000)
+    assert peer.connection.peer_has_closed
+    assert peer.connection.read() == pattern(0, 2000)
 
 
 def test_timestamp_echo_follows_rfc7323(script: Any) -> None:
@@ -186,7 +186,7 @@ def test_old_timestamp_is_dropped_and_acknowledged(script: Any) -> None:
     peer = Peer(script, timestamps=True)
     peer.send(0, timestamps=(5000, 0))
     assert peer.report(peer.send(1, timestamps=(4999, 0))) == (1, [])
-    assert peer.endpoint.readable == 1000
+    assert peer.connection.readable == 1000
 
 
 def test_old_timestamp_after_24_days_is_accepted(script: Any) -> None:
@@ -195,17 +195,17 @@ def test_old_timestamp_after_24_days_is_accepted(script: Any) -> None:
     peer.send(0, timestamps=(5000, 0))
     peer.script.wait(25 * 86400.0)
     peer.send(1, timestamps=(4999, 0))
-    assert peer.endpoint.readable == 2000
+    assert peer.connection.readable == 2000
 
 
 def test_timestamp_across_the_wrap_is_newer(script: Any) -> None:
     peer = Peer(script, timestamps=True)
     for place, value in enumerate((1 << 30, 1 << 30, (3 << 30) - 10, (3 << 30) - 9, 3, 4)):
         peer.send(place, timestamps=(value, 0))
-    assert peer.endpoint.readable == 6000
+    assert peer.connection.readable == 6000
 
 
 def test_segment_without_negotiated_timestamp_is_dropped_in_silence(script: Any) -> None:
     peer = Peer(script, timestamps=True)
     assert peer.send(0, timestamps=None) == []
-    assert peer.endpoint.readable == 0
+    assert peer.connection.readable == 0

@@ -54,9 +54,9 @@ def test_start_when_syn_was_repeated_sends_one_segment(script: Any) -> None:
     """RFC 5681 section 3.1, and RFC 6298 rule 5.7: three seconds to start with."""
     peer = script(connect=False)
     peer.wait(1.5)
-    assert peer.endpoint.handshake.attempts == 2
+    assert peer.connection.handshake.attempts == 2
     assert peer.ack(0) == []
-    peer.endpoint.attach(PatternSource(), peer.now)
+    peer.connection.attach(PatternSource(), peer.now)
     assert peer.flush() == [0]
     assert peer.sender.estimator.rto == 3.0
 
@@ -69,7 +69,7 @@ def test_output_after_idle_restarts_from_initial_window(script: Any) -> None:
     assert peer.cwnd == 4
     peer.wait(10.0)
     peer.source.stop_at(20_000)
-    peer.endpoint.attach(peer.source, peer.now)
+    peer.connection.attach(peer.source, peer.now)
     assert peer.flush() == [4, 5]
     assert peer.cwnd == 2
 
@@ -131,7 +131,7 @@ def test_zero_window_when_peer_answers_keeps_the_connection(script: Any) -> None
     for _ in range(12):
         peer.wait(60.0)
         peer.ack(10, window=0)
-    assert peer.endpoint.failure is None
+    assert peer.connection.failure is None
 
 
 def test_window_update_when_older_than_the_last_is_ignored(script: Any) -> None:
@@ -239,7 +239,7 @@ def test_timeout_repeats_until_the_bound_and_then_gives_up(script: Any) -> None:
     gaps = [round(later - earlier, 6) for earlier, later in itertools.pairwise(times)]
     assert gaps[-1] == 8.0
     assert len(times) == 6
-    assert peer.endpoint.failure == "the peer answers no retransmission"
+    assert peer.connection.failure == "the peer answers no retransmission"
 
 
 def test_rto_after_first_measurement_is_srtt_plus_four_rttvar(script: Any) -> None:
@@ -266,7 +266,7 @@ def test_rtt_with_timestamps_is_taken_from_the_echo(script: Any) -> None:
     peer = script(timestamps=True)
     sent = peer.now
     peer.wait(0.9)
-    stamp = peer.endpoint._timestamp(sent)
+    stamp = peer.connection._timestamp(sent)
     peer.ack(1, timestamps=(int(peer.now * 1000), stamp))
     assert peer.sender.estimator.srtt == pytest.approx(0.6 * 7 / 8 + 0.9 / 8, abs=0.002)
 
@@ -300,7 +300,7 @@ def test_slow_start_after_timeout_resends_from_snd_una(script: Any) -> None:
 
 def test_close_when_data_waits_sends_fin_with_the_last_segment(script: Any) -> None:
     peer = script(octets=12_500)
-    peer.endpoint.close(peer.now)
+    peer.connection.close(peer.now)
     assert peer.ack(10) == [10, 11, 12]
     assert peer.last[-1].flags & Flags.FIN
     assert len(peer.last[-1].payload) == 500
@@ -308,13 +308,13 @@ def test_close_when_data_waits_sends_fin_with_the_last_segment(script: Any) -> N
 
 def test_fin_when_lost_is_repeated_by_the_timer(script: Any) -> None:
     peer = script(octets=1000)
-    peer.endpoint.close(peer.now)
+    peer.connection.close(peer.now)
     peer.ack(1)
     assert [bool(segment.flags & Flags.FIN) for segment in peer.last] == [True]
     peer.wait(2.0)
     assert peer.last[-1].flags & Flags.FIN
     peer.give(peer.segment(ack=peer.number(1) + 1))
-    assert peer.endpoint.state.value == "FIN-WAIT-2"
+    assert peer.connection.state.value == "FIN-WAIT-2"
 
 
 def test_small_write_under_nagle_waits_for_the_ack(script: Any) -> None:

@@ -9,8 +9,11 @@ import pytest
 from bentpipe_reference.common.link import Direction, VirtualLink
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.stream import PatternSource, pattern
-from bentpipe_reference.tcp import VARIANTS, Addresses, Endpoint, EndpointConfig, State
-from bentpipe_reference.tcp.path import EndpointDriver
+from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.path import ConnectionDriver
+from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire import Flags, Segment, emit_packet, parse_packet
 from bentpipe_reference.tcp.wire.sequence import unwrap
 from hypothesis import given, settings
@@ -18,7 +21,7 @@ from hypothesis import strategies as st
 
 
 class Referee:
-    """Watches one endpoint's segments, knowing nothing of its variables."""
+    """Watches one connection's segments, knowing nothing of its variables."""
 
     def __init__(self, iss: int, peer_iss: int) -> None:
         self.iss, self.peer_iss = iss, peer_iss
@@ -29,7 +32,7 @@ class Referee:
         self.shift = 0
 
     def incoming(self, segment: Segment) -> None:
-        """Called with each segment the endpoint receives."""
+        """Called with each segment the connection receives."""
         if segment.flags & Flags.SYN:
             self.shift = segment.window_scale or 0
         offset = unwrap(segment.seq, self.peer_iss + 1) - self.peer_iss - 1
@@ -42,7 +45,7 @@ class Referee:
             self.edge = max(self.edge, number + (segment.window << shift))
 
     def outgoing(self, segment: Segment, *, sack: bool) -> None:
-        """Called with each segment the endpoint sends."""
+        """Called with each segment the connection sends."""
         if segment.flags & (Flags.SYN | Flags.RST):
             return
         offset = unwrap(segment.seq, self.iss + 1) - self.iss - 1
@@ -67,7 +70,7 @@ class Referee:
 
 
 class World:
-    """Two endpoints that both send and receive a stream over a faulty link."""
+    """Two connections that both send and receive a stream over a faulty link."""
 
     def __init__(
         self, configs: tuple[EndpointConfig, EndpointConfig], link: tuple[Direction, Direction],
@@ -79,8 +82,8 @@ class World:
         self.read = [0, 0]
         isns = numbers.getrandbits(32), (1 << 32) - 3000
         self.ends = [
-            Endpoint(configs[0], Addresses(1, 10, 2, 20), isns[0]),
-            Endpoint(configs[1], Addresses(2, 20, 1, 10), isns[1]),
+            Connection(configs[0], Addresses(1, 10, 2, 20), isns[0]),
+            Connection(configs[1], Addresses(2, 20, 1, 10), isns[1]),
         ]
         self.referees = [Referee(isns[0], isns[1]), Referee(isns[1], isns[0])]
         self.links = [
@@ -88,7 +91,7 @@ class World:
             for i in (0, 1)
         ]
         self.drivers = [
-            EndpointDriver(self.simulation, self.ends[i], self.send(i), self.serve(i))
+            ConnectionDriver(self.simulation, self.ends[i], self.send(i), self.serve(i))
             for i in (0, 1)
         ]
 
@@ -115,7 +118,7 @@ class World:
         return put
 
     def serve(self, i: int) -> Any:
-        def application(end: Endpoint, now: float) -> None:
+        def application(end: Connection, now: float) -> None:
             if end.sender.source is None and end.state in (State.ESTABLISHED, State.CLOSE_WAIT):
                 end.attach(PatternSource(self.octets[i]), now)
                 end.close(now)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from bentpipe_reference.common.link import load_profiles
-from bentpipe_reference.tcp import VARIANTS, EndpointConfig
+from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.transfer import TransferResult, transfer
 
 PROFILES = load_profiles()

@@ -1,14 +1,100 @@
-"""Mutants of the TCP reference, a module per group of requirements."""
+"""Mutants of the TCP reference, a module per group of requirements; each declares its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.common.rtt import RttEstimator
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.handshake import Handshake
+from bentpipe_reference.tcp.parts import Setup
+from bentpipe_reference.tcp.reassembly import Reassembly
+from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
+from bentpipe_reference.tcp.wire.segment import Segment
 
 
-def with_sender(sender_class: type[Sender]) -> Callable[[EndpointConfig], EndpointConfig]:
-    """The ``configure`` of a mutant whose sender is ``sender_class``."""
-    return lambda config: replace(config, sender_class=sender_class)
+class Altering(Connection):
+    """A connection of which a mutant alters each segment that leaves."""
+
+    def transmit(self, now: float) -> list[Segment]:
+        """See :class:`Connection`."""
+        segments = super().transmit(now)
+        for segment in segments:
+            self.alter(segment, now)
+        return segments
+
+    def alter(self, segment: Segment, now: float) -> None:
+        """Spoil ``segment``."""
+        raise NotImplementedError
+
+
+MUTANTS: list[Mutant] = []
+"""Every mutant declared so far."""
+
+_SENDERS: dict[str, type[Sender]] = {"rfc": SackNewRenoRfcSender, "hk99": SackNewRenoHk99Sender}
+_PARTS: dict[type, str] = {
+    Sender: "sender",
+    Receiver: "receiver",
+    Reassembly: "reassembly",
+    Handshake: "handshake",
+    RttEstimator: "estimator",
+    Connection: "connection",
+}
+
+Part = TypeVar("Part", bound=Callable[..., object])
+
+
+def mutant(
+    identifier: str, *, breaks: str, profile: str = "", hk99: str = ""
+) -> Callable[[Part], Part]:
+    """Declare a mutant: a subclass of one of the reference's parts, or a parser of packets.
+
+    Its title is the first line of the docstring. A subclass of no profile's own sender is put in
+    front of the one of the mutant's profile.
+
+    Args:
+        identifier: of the mutant.
+        breaks: the requirement it violates.
+        profile: the profile it mutates; that of the sender it is derived from, or else ``rfc``.
+        hk99: identifier of a second mutant, the same defect in the profile ``hk99``.
+    """
+
+    def declare(part: Part) -> Part:
+        title = (part.__doc__ or "").partition("\n")[0]
+        own = "hk99" if _is(part, SackNewRenoHk99Sender) else "rfc"
+        for name, mutated in ((identifier, profile or own), (hk99, "hk99")):
+            if name:
+                change = _replacing(part, mutated)
+                MUTANTS.append(Mutant(name, breaks, title, change, mutated))
+        return part
+
+    return declare
+
+
+def mutant_setting(
+    identifier: str, title: str, *, breaks: str, profile: str = "rfc", **settings: Any
+) -> None:
+    """Declare a mutant that is the true reference with other settings."""
+
+    def change(setup: Setup) -> Setup:
+        return replace(setup, config=replace(setup.config, **settings))
+
+    MUTANTS.append(Mutant(identifier, breaks, title, change, profile))
+
+
+def _replacing(part: Any, profile: str) -> Callable[[Setup], Setup]:
+    """The change of a setup that replaces the true part."""
+    if _is(part, Sender) and not _is(part, _SENDERS[profile]):
+        part = type(part.__name__, (part, _SENDERS[profile]), {})
+    field = next((name for base, name in _PARTS.items() if _is(part, base)), "parse")
+    changes = {field: part}
+    return lambda setup: replace(setup, parts=replace(setup.parts, **changes))
+
+
+def _is(part: Any, base: type) -> bool:
+    return isinstance(part, type) and issubclass(part, base)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.tcp.mutants import with_sender
-from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
+from bentpipe_reference.tcp.mutants import mutant
+from bentpipe_reference.tcp.recovery import (
+    NewRenoSender,
+    SackNewRenoHk99Sender,
+    SackNewRenoRfcSender,
+)
 from bentpipe_reference.tcp.sending.variables import Ack
 
 
+@mutant("snr-ends-recovery-with-any-new-ack", breaks="SNR-REC-001")
 class EndsWithAnyNewAck(SackNewRenoRfcSender):
-    """Leaves recovery at the first partial acknowledgment, as Reno does."""
+    """Recovery ends at the first partial acknowledgment."""
 
     def ends_recovery(self) -> bool:
         return True
 
 
+@mutant("snr-waits-after-partial-ack", breaks="SNR-REC-001")
 class WaitsAfterPartialAck(SackNewRenoHk99Sender):
-    """Stays in recovery on a partial acknowledgment, but retransmits nothing."""
+    """A partial acknowledgment brings no retransmission."""
 
     def on_partial_ack(self, acked: int, now: float) -> None:
         if self.sack_ok:
@@ -25,80 +30,82 @@ class WaitsAfterPartialAck(SackNewRenoHk99Sender):
             self.cwnd = self.cwnd_after_partial_ack(acked)
 
 
-class ReducesOnPartialAck(SackNewRenoRfcSender):
-    """Halves the window again at every partial acknowledgment."""
+@mutant("snr-reduces-on-partial-ack", breaks="SNR-REC-002", hk99="snr-reduces-on-partial-ack-hk99")
+class ReducesOnPartialAck(NewRenoSender):
+    """Every partial acknowledgment halves the window again."""
 
     def on_partial_ack(self, acked: int, now: float) -> None:
         self.ssthresh = max(self.ssthresh // 2, 2 * self.smss)
         super().on_partial_ack(acked, now)
 
 
-class ReducesOnPartialAckHk99(SackNewRenoHk99Sender):
-    """Halves the window again at every partial acknowledgment."""
-
-    def on_partial_ack(self, acked: int, now: float) -> None:
-        self.ssthresh = max(self.ssthresh // 2, 2 * self.smss)
-        super().on_partial_ack(acked, now)
-
-
+@mutant("snr-forgets-recover-at-timeout", breaks="SNR-REC-003")
 class ForgetsRecoverAtTimeout(SackNewRenoRfcSender):
-    """Does not record recover when the timer expires."""
+    """A timeout does not record recover."""
 
     def on_timeout_in_recovery(self) -> None:
         self.recover = self.iss
 
 
+@mutant("snr-no-gate-hk99", breaks="SNR-REC-003")
 class NoGateHk99(SackNewRenoHk99Sender):
-    """Does not compare an acknowledgment with recover before fast retransmit."""
+    """Fast retransmit does not look at recover."""
 
     def may_enter_recovery(self) -> bool:
         return True
 
 
+@mutant("snr-less-careful", breaks="SNR-REC-004")
 class LessCareful(SackNewRenoRfcSender):
-    """Enters fast retransmit at exactly recover."""
+    """Duplicates of exactly recover start a fast retransmit."""
 
     def may_enter_recovery(self) -> bool:
         return self.snd_una > self.recover
 
 
+@mutant("snr-careful-hk99", breaks="SNR-REC-004")
 class CarefulHk99(SackNewRenoHk99Sender):
-    """Refuses fast retransmit at exactly recover."""
+    """Duplicates of exactly recover start nothing."""
 
     def may_enter_recovery(self) -> bool:
         return self.snd_una > self.recover
 
 
+@mutant("snr-keeps-inflation", breaks="SNR-REC-005")
 class KeepsInflation(SackNewRenoRfcSender):
-    """Does not deflate the window when recovery ends."""
+    """The window is not deflated at the end of recovery."""
 
     def exit_window(self) -> int:
         return self.cwnd
 
 
+@mutant("snr-bursts-at-exit-hk99", breaks="SNR-REC-005")
 class BurstsAtExitHk99(SackNewRenoHk99Sender):
-    """Leaves recovery with the whole of ssthresh, however little is outstanding."""
+    """Recovery ends with the whole of ssthresh."""
 
     def exit_window(self) -> int:
         return self.ssthresh
 
 
+@mutant("snr-inflates-thrice", breaks="SNR-REC-006")
 class InflatesThrice(SackNewRenoRfcSender):
-    """Takes each duplicate for three segments."""
+    """A duplicate inflates the window by three segments."""
 
     def inflate(self) -> None:
         self.cwnd += 3 * self.smss
 
 
+@mutant("snr-inflates-the-whole-window", breaks="SNR-REC-006")
 class InflatesTheWholeWindow(SackNewRenoHk99Sender):
-    """Inflates what was never halved."""
+    """During recovery the window is inflated but not halved."""
 
     def cwnd_entering_recovery(self) -> int:
         return 2 * self.ssthresh + self.duplicate_threshold() * self.smss
 
 
+@mutant("snr-bursts-on-duplicates", breaks="SNR-REC-007")
 class BurstsOnDuplicates(SackNewRenoRfcSender):
-    """Sends five segments whenever the tenth duplicate of a recovery arrives."""
+    """One duplicate during recovery sends a burst."""
 
     def on_duplicate_in_recovery(self, now: float) -> None:
         super().on_duplicate_in_recovery(now)
@@ -107,16 +114,18 @@ class BurstsOnDuplicates(SackNewRenoRfcSender):
                 self.transmit(self.snd_max, self.snd_max + self.smss, now)
 
 
+@mutant("snr-two-retransmissions-per-ack", breaks="SNR-REC-007")
 class TwoRetransmissionsPerAck(SackNewRenoHk99Sender):
-    """Uses each acknowledgment for two retransmissions."""
+    """One acknowledgment sends two retransmissions."""
 
     def use_ack(self, now: float) -> bool:
         first = super().use_ack(now)
         return super().use_ack(now) or first
 
 
+@mutant("snr-no-timer-in-recovery", breaks="SNR-REC-008")
 class NoTimerInRecovery(SackNewRenoRfcSender):
-    """Stops the retransmission timer for the time of the recovery."""
+    """The retransmission timer does not run during recovery."""
 
     def start_rto(self, now: float) -> None:
         if not self.in_recovery:
@@ -127,131 +136,20 @@ class NoTimerInRecovery(SackNewRenoRfcSender):
         self.start_rto(now)
 
 
+@mutant("snr-ignores-the-offered-window-in-recovery", breaks="SNR-REC-009")
 class IgnoresTheOfferedWindowInRecovery(SackNewRenoRfcSender):
-    """Lets the inflated window alone decide."""
+    """During recovery only the congestion window counts."""
 
     def send_window(self) -> int:
         return self.cwnd if self.in_recovery else super().send_window()
 
 
+@mutant("snr-timer-runs-on-through-partial-acks", breaks="SNR-REC-010")
 class TimerRunsOnThroughPartialAcks(SackNewRenoRfcSender):
-    """Leaves the retransmission timer alone while recovery lasts."""
+    """Partial acknowledgments do not restart the timer."""
 
     def rearms_timer_on_entry(self) -> bool:
         return False
 
     def restarts_timer(self, ack: Ack) -> bool:
         return not self.in_recovery
-
-
-MUTANTS = (
-    Mutant(
-        "snr-ends-recovery-with-any-new-ack",
-        "SNR-REC-001",
-        "Recovery ends at the first partial acknowledgment.",
-        with_sender(EndsWithAnyNewAck),
-    ),
-    Mutant(
-        "snr-waits-after-partial-ack",
-        "SNR-REC-001",
-        "A partial acknowledgment brings no retransmission.",
-        with_sender(WaitsAfterPartialAck),
-        "hk99",
-    ),
-    Mutant(
-        "snr-reduces-on-partial-ack",
-        "SNR-REC-002",
-        "Every partial acknowledgment halves the window again.",
-        with_sender(ReducesOnPartialAck),
-    ),
-    Mutant(
-        "snr-reduces-on-partial-ack-hk99",
-        "SNR-REC-002",
-        "Every partial acknowledgment halves the window again.",
-        with_sender(ReducesOnPartialAckHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-forgets-recover-at-timeout",
-        "SNR-REC-003",
-        "A timeout does not record recover.",
-        with_sender(ForgetsRecoverAtTimeout),
-    ),
-    Mutant(
-        "snr-no-gate-hk99",
-        "SNR-REC-003",
-        "Fast retransmit does not look at recover.",
-        with_sender(NoGateHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-less-careful",
-        "SNR-REC-004",
-        "Duplicates of exactly recover start a fast retransmit.",
-        with_sender(LessCareful),
-    ),
-    Mutant(
-        "snr-careful-hk99",
-        "SNR-REC-004",
-        "Duplicates of exactly recover start nothing.",
-        with_sender(CarefulHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-keeps-inflation",
-        "SNR-REC-005",
-        "The window is not deflated at the end of recovery.",
-        with_sender(KeepsInflation),
-    ),
-    Mutant(
-        "snr-bursts-at-exit-hk99",
-        "SNR-REC-005",
-        "Recovery ends with the whole of ssthresh.",
-        with_sender(BurstsAtExitHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-inflates-thrice",
-        "SNR-REC-006",
-        "A duplicate inflates the window by three segments.",
-        with_sender(InflatesThrice),
-    ),
-    Mutant(
-        "snr-inflates-the-whole-window",
-        "SNR-REC-006",
-        "During recovery the window is inflated but not halved.",
-        with_sender(InflatesTheWholeWindow),
-        "hk99",
-    ),
-    Mutant(
-        "snr-bursts-on-duplicates",
-        "SNR-REC-007",
-        "One duplicate during recovery sends a burst.",
-        with_sender(BurstsOnDuplicates),
-    ),
-    Mutant(
-        "snr-two-retransmissions-per-ack",
-        "SNR-REC-007",
-        "One acknowledgment sends two retransmissions.",
-        with_sender(TwoRetransmissionsPerAck),
-        "hk99",
-    ),
-    Mutant(
-        "snr-no-timer-in-recovery",
-        "SNR-REC-008",
-        "The retransmission timer does not run during recovery.",
-        with_sender(NoTimerInRecovery),
-    ),
-    Mutant(
-        "snr-ignores-the-offered-window-in-recovery",
-        "SNR-REC-009",
-        "During recovery only the congestion window counts.",
-        with_sender(IgnoresTheOfferedWindowInRecovery),
-    ),
-    Mutant(
-        "snr-timer-runs-on-through-partial-acks",
-        "SNR-REC-010",
-        "Partial acknowledgments do not restart the timer.",
-        with_sender(TimerRunsOnThroughPartialAcks),
-    ),
-)

@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Endpoint
+from bentpipe_reference.tcp.mutants import Altering, mutant
 from bentpipe_reference.tcp.reassembly import Reassembly
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.wire.segment import Segment
 from bentpipe_reference.tcp.wire.sequence import MASK
 
-Configure = Callable[[EndpointConfig], EndpointConfig]
 Blocks = tuple[tuple[int, int], ...]
 
 
-def _receiving(receiver: type[Receiver]) -> Configure:
-    """The ``configure`` of a mutant whose receiver is ``receiver``."""
-    return lambda config: replace(config, receiver_class=receiver)
-
-
-def _connecting(endpoint: type[Endpoint]) -> Configure:
-    return lambda config: replace(config, endpoint_class=endpoint)
-
-
+@mutant("snr-duplicate-acks-delayed", breaks="SNR-RCV-001")
 class DelaysDuplicateAcks(Receiver):
-    """Treats out-of-order data like any other."""
+    """Out-of-order data is acknowledged with delay."""
 
     def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
         return in_order and super().should_ack_now(in_order=in_order, gap=gap)
 
 
+@mutant("snr-filled-gap-acked-late", breaks="SNR-RCV-002", profile="hk99")
 class DelaysAcksOfFilledGaps(Receiver):
-    """Treats data that fills a gap like any other."""
+    """Data that fills a gap is acknowledged with delay."""
 
     def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
         return super().should_ack_now(in_order=in_order, gap=gap and not in_order)
 
 
+@mutant("snr-ack-delay-of-0.7-s", breaks="SNR-RCV-003")
 class DelaysTooLong(Receiver):
-    """Lets a lone segment wait for 0.7 seconds."""
+    """A lone segment is acknowledged after 0.7 seconds."""
 
     def delayed_ack_interval(self) -> float:
         return 0.7
 
 
+@mutant("snr-ack-every-fourth", breaks="SNR-RCV-004")
 class StretchesAcks(Receiver):
-    """Acknowledges every fourth full-sized segment, and gives back window as rarely."""
+    """Only every fourth full-sized segment is acknowledged at once."""
 
     def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
         return not in_order or gap or self._octets_unacked >= 4 * self._largest_segment
@@ -58,41 +47,39 @@ class StretchesAcks(Receiver):
         return gain >= 8 * self.config.mss
 
 
-class AcknowledgesBackwards(Endpoint):
-    """Takes back an octet in every acknowledgment that repeats the one before."""
+@mutant("snr-ack-number-goes-back", breaks="SNR-RCV-005")
+class AcknowledgesBackwards(Altering):
+    """A duplicate acknowledgment takes back an octet."""
 
     _last_number = -1
 
-    def transmit(self, now: float) -> list[Segment]:
-        segments = super().transmit(now)
-        for segment in segments:
-            if segment.ack == self._last_number and not segment.payload:
-                segment.ack = segment.ack - 1 & MASK
-            self._last_number = segment.ack
-        return segments
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.ack == self._last_number and not segment.payload:
+            segment.ack = segment.ack - 1 & MASK
+        self._last_number = segment.ack
 
 
-class AcknowledgesOverGaps(Endpoint):
-    """Acknowledges the highest octet held, whatever is missing below it."""
+@mutant("snr-acks-over-gaps", breaks="SNR-RCV-006")
+class AcknowledgesOverGaps(Altering):
+    """Acknowledgments skip the gaps."""
 
-    def transmit(self, now: float) -> list[Segment]:
-        segments = super().transmit(now)
-        for segment in segments:
-            if segment.sack_blocks:
-                segment.ack = max(right for _, right in segment.sack_blocks)
-                segment.sack_blocks = ()
-        return segments
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.sack_blocks:
+            segment.ack = max(right for _, right in segment.sack_blocks)
+            segment.sack_blocks = ()
 
 
+@mutant("snr-lowest-block-first", breaks="SNR-RCV-007", profile="hk99")
 class ReportsLowestFirst(Receiver):
-    """Orders all blocks by sequence number."""
+    """SACK blocks come in sequence order."""
 
     def sack_blocks_to_send(self, most: int) -> Blocks:
         return tuple(sorted(super().sack_blocks_to_send(most)))
 
 
+@mutant("snr-sack-every-other-ack", breaks="SNR-RCV-008")
 class ReportsEveryOtherTime(Receiver):
-    """Saves option space by leaving out every second report."""
+    """Every second duplicate acknowledgment has no SACK blocks."""
 
     _reports = 0
 
@@ -101,15 +88,17 @@ class ReportsEveryOtherTime(Receiver):
         return super().sack_blocks_to_send(most) if self._reports % 2 else ()
 
 
+@mutant("snr-block-one-octet-long", breaks="SNR-RCV-009")
 class ReportsTooMuch(Receiver):
-    """Takes the right edge for the last octet of a block."""
+    """SACK blocks end an octet too far."""
 
     def sack_blocks_to_send(self, most: int) -> Blocks:
         return tuple((left, right + 1) for left, right in super().sack_blocks_to_send(most))
 
 
+@mutant("snr-blocks-not-joined", breaks="SNR-RCV-010")
 class ReportsSegments(Receiver):
-    """Reports the latest segment instead of the block around it."""
+    """The first SACK block is the latest segment, not the block around it."""
 
     _latest = (0, 0)
 
@@ -123,45 +112,51 @@ class ReportsSegments(Receiver):
         return (self._latest, *blocks[1:]) if inside else blocks
 
 
+@mutant("snr-one-block-only", breaks="SNR-RCV-011")
 class ReportsOneBlock(Receiver):
-    """Has room for one block only."""
+    """Only one SACK block is sent."""
 
     def sack_blocks_to_send(self, most: int) -> Blocks:
         return super().sack_blocks_to_send(1)
 
 
+@mutant("snr-old-blocks-repeated", breaks="SNR-RCV-012")
 class ReportsOldBlocks(Receiver):
-    """Fills the option with the lowest blocks instead of the latest ones."""
+    """The further SACK blocks are the lowest ones."""
 
     def sack_blocks_to_send(self, most: int) -> Blocks:
         first, *others = super().sack_blocks_to_send(40) or ((0, 0),)
         return (first, *sorted(others))[:most] if first != (0, 0) else ()
 
 
+@mutant("snr-duplicates-ignored", breaks="SNR-RCV-013")
 class IgnoresDuplicates(Receiver):
-    """Says nothing about data it has."""
+    """Duplicate segments are not acknowledged."""
 
     def on_old_text(self, seq: int, octets: int) -> None:
         if octets and seq + octets <= self.rcv_nxt:
             self.ack_now = False
 
 
+@mutant("snr-dsack-missing", breaks="SNR-RCV-014")
 class ReportsNoDuplicates(Receiver):
-    """Never notes a duplicate, though it claims D-SACK."""
+    """Duplicates are not reported."""
 
     def on_old_text(self, seq: int, octets: int) -> None:
         pass
 
 
+@mutant("snr-dsack-one-octet-short", breaks="SNR-RCV-014")
 class ReportsShortDuplicates(Receiver):
-    """Leaves the last octet out of a D-SACK block."""
+    """D-SACK blocks end an octet too soon."""
 
     def on_old_text(self, seq: int, octets: int) -> None:
         super().on_old_text(seq, max(0, octets - 1))
 
 
+@mutant("snr-beyond-window-ignored", breaks="SNR-RCV-015")
 class IgnoresDataBeyondTheWindow(Receiver):
-    """Says nothing about data beyond its window."""
+    """Data beyond the window is not answered."""
 
     def on_old_text(self, seq: int, octets: int) -> None:
         super().on_old_text(seq, octets)
@@ -169,8 +164,9 @@ class IgnoresDataBeyondTheWindow(Receiver):
             self.ack_now = False
 
 
+@mutant("snr-beyond-window-kept", breaks="SNR-RCV-016")
 class KeepsDataBeyondTheWindow(Receiver):
-    """Keeps whatever arrives."""
+    """Data beyond the window is kept and reported."""
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         return seq + length > self.rcv_nxt or super().is_acceptable(seq, length)
@@ -182,15 +178,19 @@ class KeepsDataBeyondTheWindow(Receiver):
         self.edge = edge
 
 
+@mutant("snr-window-shrinks", breaks="SNR-RCV-017")
 class ShrinksTheWindow(Receiver):
-    """Takes data held out of order off the window it has offered."""
+    """Data held out of order is taken off the window."""
 
     def update_edge(self) -> None:
         held = sum(right - left for left, right in self.buffer.blocks)
         self.edge = self.rcv_nxt + max(0, self.free_room() - held)
 
 
-class _KeepsTheFront(Reassembly):
+@mutant("snr-overlap-cut-wrong", breaks="SNR-RCV-018")
+class CutsOverlapsWrong(Reassembly):
+    """An overlapping segment's front is delivered in place of its end."""
+
     def insert(self, seq: int, payload: bytes) -> None:
         known = self.rcv_nxt - seq
         if 0 < known < len(payload):
@@ -198,130 +198,13 @@ class _KeepsTheFront(Reassembly):
         super().insert(seq, payload)
 
 
-class CutsOverlapsWrong(Receiver):
-    """Of a segment it has in part, it takes the front for the new octets."""
+@mutant("snr-receiver-reneges", breaks="SNR-RCV-019")
+class Reneges(Reassembly):
+    """Reported data is dropped when the gap below it is filled."""
 
-    def __init__(self, config: EndpointConfig, irs: int) -> None:
-        super().__init__(config, irs)
-        self.buffer = _KeepsTheFront(irs + 1)
-
-
-class _Forgets(Reassembly):
     def insert(self, seq: int, payload: bytes) -> None:
         if seq <= self.rcv_nxt < seq + len(payload):
             self.blocks = []
             self._starts.clear()
             self._pieces.clear()
         super().insert(seq, payload)
-
-
-class Reneges(Receiver):
-    """Drops what it holds when the gap below is filled."""
-
-    def __init__(self, config: EndpointConfig, irs: int) -> None:
-        super().__init__(config, irs)
-        self.buffer = _Forgets(irs + 1)
-
-
-MUTANTS = (
-    Mutant(
-        "snr-duplicate-acks-delayed", "SNR-RCV-001",
-        "Out-of-order data is acknowledged with delay.",
-        _receiving(DelaysDuplicateAcks),
-    ),
-    Mutant(
-        "snr-filled-gap-acked-late", "SNR-RCV-002",
-        "Data that fills a gap is acknowledged with delay.",
-        _receiving(DelaysAcksOfFilledGaps), "hk99",
-    ),
-    Mutant(
-        "snr-ack-delay-of-0.7-s", "SNR-RCV-003",
-        "A lone segment is acknowledged after 0.7 seconds.",
-        _receiving(DelaysTooLong),
-    ),
-    Mutant(
-        "snr-ack-every-fourth", "SNR-RCV-004",
-        "Only every fourth full-sized segment is acknowledged at once.",
-        _receiving(StretchesAcks),
-    ),
-    Mutant(
-        "snr-ack-number-goes-back", "SNR-RCV-005",
-        "A duplicate acknowledgment takes back an octet.",
-        _connecting(AcknowledgesBackwards),
-    ),
-    Mutant(
-        "snr-acks-over-gaps", "SNR-RCV-006",
-        "Acknowledgments skip the gaps.",
-        _connecting(AcknowledgesOverGaps),
-    ),
-    Mutant(
-        "snr-lowest-block-first", "SNR-RCV-007",
-        "SACK blocks come in sequence order.",
-        _receiving(ReportsLowestFirst), "hk99",
-    ),
-    Mutant(
-        "snr-sack-every-other-ack", "SNR-RCV-008",
-        "Every second duplicate acknowledgment has no SACK blocks.",
-        _receiving(ReportsEveryOtherTime),
-    ),
-    Mutant(
-        "snr-block-one-octet-long", "SNR-RCV-009",
-        "SACK blocks end an octet too far.",
-        _receiving(ReportsTooMuch),
-    ),
-    Mutant(
-        "snr-blocks-not-joined", "SNR-RCV-010",
-        "The first SACK block is the latest segment, not the block around it.",
-        _receiving(ReportsSegments),
-    ),
-    Mutant(
-        "snr-one-block-only", "SNR-RCV-011",
-        "Only one SACK block is sent.",
-        _receiving(ReportsOneBlock),
-    ),
-    Mutant(
-        "snr-old-blocks-repeated", "SNR-RCV-012",
-        "The further SACK blocks are the lowest ones.",
-        _receiving(ReportsOldBlocks),
-    ),
-    Mutant(
-        "snr-duplicates-ignored", "SNR-RCV-013",
-        "Duplicate segments are not acknowledged.",
-        _receiving(IgnoresDuplicates),
-    ),
-    Mutant(
-        "snr-dsack-missing", "SNR-RCV-014",
-        "Duplicates are not reported.",
-        _receiving(ReportsNoDuplicates),
-    ),
-    Mutant(
-        "snr-dsack-one-octet-short", "SNR-RCV-014",
-        "D-SACK blocks end an octet too soon.",
-        _receiving(ReportsShortDuplicates),
-    ),
-    Mutant(
-        "snr-beyond-window-ignored", "SNR-RCV-015",
-        "Data beyond the window is not answered.",
-        _receiving(IgnoresDataBeyondTheWindow),
-    ),
-    Mutant(
-        "snr-beyond-window-kept", "SNR-RCV-016",
-        "Data beyond the window is kept and reported.",
-        _receiving(KeepsDataBeyondTheWindow),
-    ),
-    Mutant(
-        "snr-window-shrinks", "SNR-RCV-017",
-        "Data held out of order is taken off the window.",
-        _receiving(ShrinksTheWindow),
-    ),
-    Mutant(
-        "snr-overlap-cut-wrong", "SNR-RCV-018",
-        "An overlapping segment's front is delivered in place of its end.",
-        _receiving(CutsOverlapsWrong),
-    ),
-    Mutant(
-        "snr-receiver-reneges", "SNR-RCV-019",
-        "Reported data is dropped when the gap below it is filled.",
-        _receiving(Reneges),
-    ),
-)  # fmt: skip

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.endpoint import Endpoint
-from bentpipe_reference.tcp.recovery.sack_newreno_hk99 import SackNewRenoHk99Sender
-from bentpipe_reference.tcp.recovery.sack_newreno_rfc import SackNewRenoRfcSender
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.mutants import mutant
+from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 from bentpipe_reference.tcp.scoreboard import Scoreboard
 from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.tcp.sending.variables import Ack, Outlet
+from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.wire.options import SACK
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
+@mutant("snr-held-data-repeated", breaks="SNR-SAK-001")
 class RepeatsHeldDataRfc(SackNewRenoRfcSender):
     """Repeats everything below the loss edge, held or not."""
 
@@ -26,6 +22,7 @@ class RepeatsHeldDataRfc(SackNewRenoRfcSender):
         return (seq, min(edge, seq + self.segment_limit(seq))) if seq < edge else None
 
 
+@mutant("snr-held-data-repeated-hk99", breaks="SNR-SAK-001")
 class RepeatsHeldDataHk99(SackNewRenoHk99Sender):
     """Goes on from the last retransmission, held or not."""
 
@@ -36,7 +33,12 @@ class RepeatsHeldDataHk99(SackNewRenoHk99Sender):
         return None
 
 
-class ForgetsReportsAfterTimeoutRfc(SackNewRenoRfcSender):
+@mutant(
+    "snr-reports-after-timeout-forgotten",
+    breaks="SNR-SAK-002",
+    hk99="snr-reports-after-timeout-forgotten-hk99",
+)
+class ForgetsReportsAfterTimeout(Sender):
     """Goes back after a timeout as if nothing had been reported since."""
 
     def skip_held(self) -> None:
@@ -46,16 +48,7 @@ class ForgetsReportsAfterTimeoutRfc(SackNewRenoRfcSender):
         return None
 
 
-class ForgetsReportsAfterTimeoutHk99(SackNewRenoHk99Sender):
-    """Goes back after a timeout as if nothing had been reported since."""
-
-    def skip_held(self) -> None:
-        return
-
-    def repeat_end(self, seq: int) -> int | None:
-        return None
-
-
+@mutant("snr-highest-hole-first", breaks="SNR-SAK-003")
 class SkipsTheLowestHole(SackNewRenoRfcSender):
     """Repairs the highest lost hole first."""
 
@@ -67,6 +60,7 @@ class SkipsTheLowestHole(SackNewRenoRfcSender):
         return None if found is None else (found[0], min(found[1], found[0] + self.smss))
 
 
+@mutant("snr-data-under-way-repeated", breaks="SNR-SAK-004")
 class RepeatsWhatMayBeUnderWay(SackNewRenoRfcSender):
     """Once in recovery, repeats all that is outstanding and not held."""
 
@@ -74,6 +68,7 @@ class RepeatsWhatMayBeUnderWay(SackNewRenoRfcSender):
         return self._missing_below(self.snd_max)
 
 
+@mutant("snr-eligible-one-beyond", breaks="SNR-SAK-005")
 class OneSegmentBeyondSuffices(SackNewRenoHk99Sender):
     """Takes a segment for eligible when the next but one is held."""
 
@@ -81,6 +76,7 @@ class OneSegmentBeyondSuffices(SackNewRenoHk99Sender):
         return self.smss
 
 
+@mutant("snr-first-report-suffices", breaks="SNR-SAK-006")
 class FirstReportSuffices(SackNewRenoRfcSender):
     """Begins recovery at the first report."""
 
@@ -88,6 +84,7 @@ class FirstReportSuffices(SackNewRenoRfcSender):
         return 1
 
 
+@mutant("snr-one-hole-per-round-trip", breaks="SNR-SAK-007")
 class OneHolePerRoundTripRfc(SackNewRenoRfcSender):
     """Waits for the acknowledgment of each retransmission."""
 
@@ -98,6 +95,7 @@ class OneHolePerRoundTripRfc(SackNewRenoRfcSender):
         return None
 
 
+@mutant("snr-one-hole-per-round-trip-hk99", breaks="SNR-SAK-007")
 class OneHolePerRoundTripHk99(SackNewRenoHk99Sender):
     """Waits for the acknowledgment of each retransmission."""
 
@@ -105,6 +103,7 @@ class OneHolePerRoundTripHk99(SackNewRenoHk99Sender):
         return None if self.high_rxt > self.snd_una else super().next_retransmission()
 
 
+@mutant("snr-new-data-besides-retransmission", breaks="SNR-SAK-008")
 class SendsNewDataBesides(SackNewRenoHk99Sender):
     """Inflates and sends new data also on an acknowledgment that repeated a segment."""
 
@@ -113,6 +112,7 @@ class SendsNewDataBesides(SackNewRenoHk99Sender):
         return False
 
 
+@mutant("snr-two-retransmissions-per-acknowledgment", breaks="SNR-SAK-008")
 class RepeatsTwoPerAcknowledgment(SackNewRenoHk99Sender):
     """Sends two eligible segments per acknowledgment."""
 
@@ -121,6 +121,7 @@ class RepeatsTwoPerAcknowledgment(SackNewRenoHk99Sender):
         return super().use_ack(now) or used
 
 
+@mutant("snr-hole-repeated-at-once", breaks="SNR-SAK-009")
 class RepeatsAgainAtOnceRfc(SackNewRenoRfcSender):
     """Repeats the lowest hole over and over while the pipe allows."""
 
@@ -129,6 +130,7 @@ class RepeatsAgainAtOnceRfc(SackNewRenoRfcSender):
         return super().lost_segment() or (again if self.in_recovery else None)
 
 
+@mutant("snr-hole-repeated-at-once-hk99", breaks="SNR-SAK-009")
 class RepeatsAgainAtOnceHk99(SackNewRenoHk99Sender):
     """Repeats the lowest hole on every acknowledgment that has nothing else to repeat."""
 
@@ -137,6 +139,7 @@ class RepeatsAgainAtOnceHk99(SackNewRenoHk99Sender):
         return self.snd_una if seq is None else seq
 
 
+@mutant("snr-no-new-data-in-recovery", breaks="SNR-SAK-010")
 class NoNewDataInRecoveryRfc(SackNewRenoRfcSender):
     """Sends only retransmissions during recovery."""
 
@@ -144,6 +147,7 @@ class NoNewDataInRecoveryRfc(SackNewRenoRfcSender):
         return None if self.in_recovery else super().new_segment()
 
 
+@mutant("snr-no-new-data-in-recovery-hk99", breaks="SNR-SAK-010")
 class NoNewDataInRecoveryHk99(SackNewRenoHk99Sender):
     """Sends only retransmissions during recovery."""
 
@@ -152,11 +156,12 @@ class NoNewDataInRecoveryHk99(SackNewRenoHk99Sender):
             self.inflate()
 
 
+@mutant("snr-held-data-freed", breaks="SNR-SAK-011")
 class FreesHeldData(SackNewRenoRfcSender):
     """Frees what is reported held, so that it has nothing to repeat when the receiver reneges."""
 
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
+    def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
+        super().establish(smss, window, seq, sack_ok=sack_ok)
         self._freed = Scoreboard()
 
     def accept_sack_block(self, left: int, right: int, ack: Ack) -> bool:
@@ -174,6 +179,7 @@ class FreesHeldData(SackNewRenoRfcSender):
             self.start_rto(now)
 
 
+@mutant("snr-every-block-believed", breaks="SNR-SAK-012")
 class BelievesEveryBlock(SackNewRenoRfcSender):
     """Takes blocks above what was sent for reports."""
 
@@ -181,7 +187,8 @@ class BelievesEveryBlock(SackNewRenoRfcSender):
         return ack.number < left < right
 
 
-class TakesOddOptionForLoss(Endpoint):
+@mutant("snr-odd-option-taken-for-loss", breaks="SNR-SAK-013")
+class TakesOddOptionForLoss(Connection):
     """Repeats a segment when a SACK option has an odd length."""
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
@@ -190,7 +197,8 @@ class TakesOddOptionForLoss(Endpoint):
         return super()._take_ack(segment, seq, now)
 
 
-class DiesOfOddOption(Endpoint):
+@mutant("snr-odd-option-is-fatal", breaks="SNR-SAK-013")
+class DiesOfOddOption(Connection):
     """Reads the blocks of a SACK option without looking at its length."""
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
@@ -200,6 +208,7 @@ class DiesOfOddOption(Endpoint):
         return super()._take_ack(segment, seq, now)
 
 
+@mutant("snr-duplicate-report-taken-for-loss", breaks="SNR-SAK-014")
 class TakesDuplicateReportForLoss(SackNewRenoRfcSender):
     """Repeats a segment on a D-SACK block."""
 
@@ -210,6 +219,7 @@ class TakesDuplicateReportForLoss(SackNewRenoRfcSender):
         return newly
 
 
+@mutant("snr-acknowledgments-counted-only", breaks="SNR-SAK-015")
 class CountsAcknowledgmentsOnly(SackNewRenoRfcSender):
     """Begins recovery only at the third duplicate, whatever one of them reports."""
 
@@ -217,59 +227,9 @@ class CountsAcknowledgmentsOnly(SackNewRenoRfcSender):
         return self.dupacks >= self.duplicate_threshold()
 
 
+@mutant("snr-sack-used-unasked", breaks="SNR-SAK-016")
 class UsesSackUnasked(SackNewRenoRfcSender):
     """Uses SACK blocks on every connection."""
 
     def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
         super().establish(smss, window, seq, sack_ok=True)
-
-
-def _sending(sender: type[Sender]) -> Callable[[EndpointConfig], EndpointConfig]:
-    return lambda config: replace(config, sender_class=sender)
-
-
-def _ending(endpoint: type[Endpoint]) -> Callable[[EndpointConfig], EndpointConfig]:
-    return lambda config: replace(config, endpoint_class=endpoint)
-
-
-def _mutant(name: str, breaks: int, sender: type[Sender]) -> Mutant:
-    profile = "hk99" if issubclass(sender, SackNewRenoHk99Sender) else "rfc"
-    title = (sender.__doc__ or "").splitlines()[0]
-    return Mutant(f"snr-{name}", f"SNR-SAK-{breaks:03}", title, _sending(sender), profile)
-
-
-MUTANTS = (
-    _mutant("held-data-repeated", 1, RepeatsHeldDataRfc),
-    _mutant("held-data-repeated-hk99", 1, RepeatsHeldDataHk99),
-    _mutant("reports-after-timeout-forgotten", 2, ForgetsReportsAfterTimeoutRfc),
-    _mutant("reports-after-timeout-forgotten-hk99", 2, ForgetsReportsAfterTimeoutHk99),
-    _mutant("highest-hole-first", 3, SkipsTheLowestHole),
-    _mutant("data-under-way-repeated", 4, RepeatsWhatMayBeUnderWay),
-    _mutant("eligible-one-beyond", 5, OneSegmentBeyondSuffices),
-    _mutant("first-report-suffices", 6, FirstReportSuffices),
-    _mutant("one-hole-per-round-trip", 7, OneHolePerRoundTripRfc),
-    _mutant("one-hole-per-round-trip-hk99", 7, OneHolePerRoundTripHk99),
-    _mutant("new-data-besides-retransmission", 8, SendsNewDataBesides),
-    _mutant("two-retransmissions-per-acknowledgment", 8, RepeatsTwoPerAcknowledgment),
-    _mutant("hole-repeated-at-once", 9, RepeatsAgainAtOnceRfc),
-    _mutant("hole-repeated-at-once-hk99", 9, RepeatsAgainAtOnceHk99),
-    _mutant("no-new-data-in-recovery", 10, NoNewDataInRecoveryRfc),
-    _mutant("no-new-data-in-recovery-hk99", 10, NoNewDataInRecoveryHk99),
-    _mutant("held-data-freed", 11, FreesHeldData),
-    _mutant("every-block-believed", 12, BelievesEveryBlock),
-    Mutant(
-        "snr-odd-option-taken-for-loss",
-        "SNR-SAK-013",
-        "Repeats a segment when a SACK option has an odd length.",
-        _ending(TakesOddOptionForLoss),
-    ),
-    Mutant(
-        "snr-odd-option-is-fatal",
-        "SNR-SAK-013",
-        "Reads the blocks of a SACK option without looking at its length.",
-        _ending(DiesOfOddOption),
-    ),
-    _mutant("duplicate-report-taken-for-loss", 14, TakesDuplicateReportForLoss),
-    _mutant("acknowledgments-counted-only", 15, CountsAcknowledgmentsOnly),
-    _mutant("sack-used-unasked", 16, UsesSackUnasked),
-)

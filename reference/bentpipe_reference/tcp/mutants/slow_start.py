@@ -2,184 +2,88 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.tcp.mutants import with_sender
+from bentpipe_reference.tcp.mutants import mutant
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
+from bentpipe_reference.tcp.sender import Sender
 
 
+@mutant("snr-initial-window-of-twenty", breaks="SNR-SS-001")
 class BeginsWithTwenty(SackNewRenoRfcSender):
-    """Twenty segments before the first acknowledgment."""
+    """The initial window is twenty segments."""
 
     def initial_window(self) -> int:
         return 20 * self.smss
 
 
+@mutant("snr-initial-window-ignores-mss", breaks="SNR-SS-001")
 class BeginsWithOctets(SackNewRenoRfcSender):
-    """The octets of ten large segments, however small the segments are."""
+    """The initial window is 14600 octets however small the MSS."""
 
     def initial_window(self) -> int:
         return 14600
 
 
+@mutant("snr-initial-window-of-ten-hk99", breaks="SNR-SS-001")
 class BeginsWithTen(SackNewRenoHk99Sender):
-    """Today's ten segments where the paper has one or 4 KB."""
+    """The initial window is ten segments."""
 
     def initial_window(self) -> int:
         return 10 * self.smss
 
 
+@mutant("snr-slow-start-grows-twice", breaks="SNR-SS-002")
 class GrowsTwice(SackNewRenoRfcSender):
-    """Two segments for each segment acknowledged in slow start."""
+    """Slow start counts every octet acknowledged twice."""
 
     def slow_start_increase(self, acked: int) -> int:
         return 2 * acked
 
 
+@mutant("snr-slow-start-counts-octets-hk99", breaks="SNR-SS-002")
 class CountsOctets(SackNewRenoHk99Sender):
-    """Slow start by octets where the paper's counts acknowledgments."""
+    """Slow start counts octets, not acknowledgments."""
 
     def slow_start_increase(self, acked: int) -> int:
         return acked
 
 
+@mutant("snr-window-never-grows", breaks="SNR-SS-003")
 class NeverGrows(SackNewRenoRfcSender):
-    """The window stays as it begins."""
+    """The window never grows in slow start."""
 
     def slow_start_increase(self, acked: int) -> int:
         return 0 * acked
 
 
-class TrustsAnOldWindow(SackNewRenoRfcSender):
-    """No restart window after idleness."""
+@mutant(
+    "snr-no-restart-after-idleness", breaks="SNR-SS-004", hk99="snr-no-restart-after-idleness-hk99"
+)
+class TrustsAnOldWindow(Sender):
+    """The window of before is used after a long silence."""
 
     def restart_window(self) -> int:
         return self.cwnd
 
 
-class TrustsAnOldWindowHk99(SackNewRenoHk99Sender):
-    """No restart window after idleness."""
-
-    def restart_window(self) -> int:
-        return self.cwnd
-
-
-class NeverAvoids(SackNewRenoRfcSender):
-    """Goes on doubling above ssthresh."""
+@mutant("snr-no-congestion-avoidance", breaks="SNR-CA-001", hk99="snr-no-congestion-avoidance-hk99")
+class NeverAvoids(Sender):
+    """The window doubles per round trip also above ssthresh."""
 
     def congestion_avoidance_increase(self, acked: int) -> int:
         return acked
 
 
-class NeverAvoidsHk99(SackNewRenoHk99Sender):
-    """Goes on doubling above ssthresh."""
-
-    def congestion_avoidance_increase(self, acked: int) -> int:
-        return acked
-
-
-class KeepsThresholdAtTimeout(SackNewRenoRfcSender):
-    """A timeout does not reduce ssthresh."""
+@mutant("snr-timeout-keeps-ssthresh", breaks="SNR-CA-002", hk99="snr-timeout-keeps-ssthresh-hk99")
+class KeepsThresholdAtTimeout(Sender):
+    """A timeout leaves ssthresh as it was."""
 
     def ssthresh_after_timeout(self, repeated: bool) -> int:
         return self.ssthresh
 
 
-class KeepsThresholdAtTimeoutHk99(SackNewRenoHk99Sender):
-    """A timeout does not reduce ssthresh."""
-
-    def ssthresh_after_timeout(self, repeated: bool) -> int:
-        return self.ssthresh
-
-
+@mutant("snr-second-timeout-collapses-ssthresh", breaks="SNR-CA-003")
 class CollapsesThreshold(SackNewRenoRfcSender):
-    """A second timeout of a segment takes ssthresh down to two segments."""
+    """The second timeout of a segment reduces ssthresh to two segments."""
 
     def ssthresh_after_timeout(self, repeated: bool) -> int:
         return 2 * self.smss if repeated else super().ssthresh_after_timeout(repeated)
-
-
-MUTANTS = (
-    Mutant(
-        "snr-initial-window-of-twenty",
-        "SNR-SS-001",
-        "The initial window is twenty segments.",
-        with_sender(BeginsWithTwenty),
-    ),
-    Mutant(
-        "snr-initial-window-ignores-mss",
-        "SNR-SS-001",
-        "The initial window is 14600 octets however small the MSS.",
-        with_sender(BeginsWithOctets),
-    ),
-    Mutant(
-        "snr-initial-window-of-ten-hk99",
-        "SNR-SS-001",
-        "The initial window is ten segments.",
-        with_sender(BeginsWithTen),
-        "hk99",
-    ),
-    Mutant(
-        "snr-slow-start-grows-twice",
-        "SNR-SS-002",
-        "Slow start counts every octet acknowledged twice.",
-        with_sender(GrowsTwice),
-    ),
-    Mutant(
-        "snr-slow-start-counts-octets-hk99",
-        "SNR-SS-002",
-        "Slow start counts octets, not acknowledgments.",
-        with_sender(CountsOctets),
-        "hk99",
-    ),
-    Mutant(
-        "snr-window-never-grows",
-        "SNR-SS-003",
-        "The window never grows in slow start.",
-        with_sender(NeverGrows),
-    ),
-    Mutant(
-        "snr-no-restart-after-idleness",
-        "SNR-SS-004",
-        "The window of before is used after a long silence.",
-        with_sender(TrustsAnOldWindow),
-    ),
-    Mutant(
-        "snr-no-restart-after-idleness-hk99",
-        "SNR-SS-004",
-        "The window of before is used after a long silence.",
-        with_sender(TrustsAnOldWindowHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-no-congestion-avoidance",
-        "SNR-CA-001",
-        "The window doubles per round trip also above ssthresh.",
-        with_sender(NeverAvoids),
-    ),
-    Mutant(
-        "snr-no-congestion-avoidance-hk99",
-        "SNR-CA-001",
-        "The window doubles per round trip also above ssthresh.",
-        with_sender(NeverAvoidsHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-timeout-keeps-ssthresh",
-        "SNR-CA-002",
-        "A timeout leaves ssthresh as it was.",
-        with_sender(KeepsThresholdAtTimeout),
-    ),
-    Mutant(
-        "snr-timeout-keeps-ssthresh-hk99",
-        "SNR-CA-002",
-        "A timeout leaves ssthresh as it was.",
-        with_sender(KeepsThresholdAtTimeoutHk99),
-        "hk99",
-    ),
-    Mutant(
-        "snr-second-timeout-collapses-ssthresh",
-        "SNR-CA-003",
-        "The second timeout of a segment reduces ssthresh to two segments.",
-        with_sender(CollapsesThreshold),
-    ),
-)

@@ -8,17 +8,11 @@ loss episode began.
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.recovery.reno import RenoSender
-from bentpipe_reference.tcp.sending.variables import Outlet
 
 
 class NewRenoSender(RenoSender):
     """One window reduction per loss episode; partial ACKs are answered at once."""
-
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
-        self.recover = self.initial_recover()
 
     def initial_recover(self) -> int:
         """Rule 1: snd_una at the start."""

@@ -6,18 +6,15 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.recovery.newreno import NewRenoSender
 from bentpipe_reference.tcp.sending.congestion import CongestionRules
-from bentpipe_reference.tcp.sending.variables import Ack, Outlet
+from bentpipe_reference.tcp.sending.variables import Ack
 
 
 class Rfc6582Sender(NewRenoSender):
     """The NewReno of RFC 6582, section 3.2."""
 
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
-        self._partial_acks = 0
+    _partial_acks = 0
 
     def initial_recover(self) -> int:
         """Step 1: the initial send sequence number."""

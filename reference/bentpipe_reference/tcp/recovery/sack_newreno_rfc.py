@@ -9,10 +9,9 @@ what the receiver holds.
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.recovery.rfc6582 import Rfc6582Sender
 from bentpipe_reference.tcp.recovery.selective import SelectiveRetransmission
-from bentpipe_reference.tcp.sending.variables import Ack, Outlet
+from bentpipe_reference.tcp.sending.variables import Ack
 
 
 class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
@@ -22,9 +21,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         rescue_rxt: RescueRxt, None while no rescue retransmission was made in this episode.
     """
 
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
-        self.rescue_rxt: int | None = None
+    rescue_rxt: int | None = None
 
     # -- what counts as evidence --------------------------------------------------------------
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.recovery.reno import RenoSender
-from bentpipe_reference.tcp.sending.variables import Outlet
 
 
 class SelectiveRetransmission(RenoSender):
@@ -15,10 +13,8 @@ class SelectiveRetransmission(RenoSender):
             repeated lowest first, so this one number tells what has been repeated.
     """
 
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
-        self.high_rxt = self.snd_una
-        self._ack_used = False
+    high_rxt = 0
+    _ack_used = False
 
     def first_retransmission(self, now: float) -> None:
         """Fast retransmit, noting what has been repeated."""

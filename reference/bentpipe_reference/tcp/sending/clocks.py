@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.sending.congestion import CongestionRules
-from bentpipe_reference.tcp.sending.variables import Ack, Outlet
+from bentpipe_reference.tcp.sending.variables import Ack
 
 
 class ClockRules(CongestionRules):
-    """When a round trip is measured and when the timers run.
-
-    Attributes:
-        rto_deadline: when the retransmission timer expires, None while it is off.
-        persist_deadline: when the next window probe is due, None while none is planned.
-        consecutive_timeouts: timeouts since the peer last acknowledged new data.
-    """
-
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
-        self.rto_deadline: float | None = None
-        self.persist_deadline: float | None = None
-        self.consecutive_timeouts = 0
-        self.silent_timeouts = 0
-        self.probes = 0
-        self.last_send: float | None = None
-        self._timed: tuple[int, float] | None = None
+    """When a round trip is measured and when the timers run."""
 
     def start_measuring(self, end: int, now: float) -> None:
         """Time the segment that ends at ``end`` unless another is being timed."""
-        if self._timed is None:
-            self._timed = end, now
+        if self.timed is None:
+            self.timed = end, now
 
     def forget_measurement(self) -> None:
         """Karn's rule (RFC 6298 section 3): what was retransmitted is not measured."""
-        self._timed = None
+        self.timed = None
 
     def measured_rtt(self, ack: Ack, now: float) -> float | None:
         """The round-trip time that ``ack``, which acknowledges new data, lets one measure.
@@ -43,10 +26,10 @@ class ClockRules(CongestionRules):
         """
         if ack.ts_ecr_age is not None:
             return ack.ts_ecr_age
-        if self._timed is None or ack.number < self._timed[0]:
+        if self.timed is None or ack.number < self.timed[0]:
             return None
-        rtt = now - self._timed[1]
-        self._timed = None
+        rtt = now - self.timed[1]
+        self.timed = None
         return rtt
 
     def start_rto(self, now: float) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.sending.variables import Outlet, SenderVariables
+from bentpipe_reference.tcp.sending.variables import SenderVariables
 
 
 class CongestionRules(SenderVariables):
     """How cwnd and ssthresh move on ordinary ACKs, losses, timeouts and idle periods."""
-
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
-        super().__init__(config, outlet, iss)
-        self._octets_acked = 0
 
     def initial_window(self) -> int:
         """IW in octets: the configured number of segments.
@@ -46,10 +41,10 @@ class CongestionRules(SenderVariables):
 
     def congestion_avoidance_increase(self, acked: int) -> int:
         """One segment per window of acknowledged octets (RFC 5681 section 3.1)."""
-        self._octets_acked += acked
-        if self._octets_acked < self.cwnd:
+        self.octets_acked += acked
+        if self.octets_acked < self.cwnd:
             return 0
-        self._octets_acked -= self.cwnd
+        self.octets_acked -= self.cwnd
         return self.smss
 
     def ssthresh_after_loss(self) -> int:

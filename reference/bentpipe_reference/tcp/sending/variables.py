@@ -87,15 +87,26 @@ class SenderVariables:
         dupacks: duplicate ACKs in a row.
         recover: see the variant; the end of the loss episode being repaired.
         in_recovery: whether fast recovery is in progress.
+        after_timeout: whether what was sent before the last timeout is still being repaired.
         sack_ok: whether SACK was negotiated.
         scoreboard: what the peer selectively acknowledged.
         source: where the octets come from, None until the application attaches one.
         fin_queued: whether the application has closed the stream.
+        estimator: the round-trip time and the retransmission timeout.
+        limited_transmit_octets: what limited transmit sent since the last ACK of new data.
+        octets_acked: acknowledged octets that congestion avoidance has not used yet.
+        rto_deadline: when the retransmission timer expires, None while it is off.
+        persist_deadline: when the next window probe is due, None while none is planned.
+        consecutive_timeouts: timeouts since the peer last acknowledged new data.
+        silent_timeouts: timeouts and probes since the peer last acknowledged anything.
+        probes: window probes since the peer last acknowledged new data.
+        last_send: when a segment was last sent, None before the first.
+        timed: end of the segment whose round trip is being measured, and when it was sent.
     """
 
-    rtt_estimator_class: type[RttEstimator] = RttEstimator
-
-    def __init__(self, config: EndpointConfig, outlet: Outlet, iss: int) -> None:
+    def __init__(
+        self, config: EndpointConfig, outlet: Outlet, iss: int, estimator: RttEstimator
+    ) -> None:
         self.config = config
         self.outlet = outlet
         self.iss = iss
@@ -106,22 +117,29 @@ class SenderVariables:
         self.cwnd = 0
         self.ssthresh = 1 << 30
         self.dupacks = 0
-        self.recover = iss
+        self.recover = self.initial_recover()
         self.in_recovery = False
         self.after_timeout = False
         self.sack_ok = False
         self.scoreboard = Scoreboard()
         self.source: Source | None = None
         self.fin_queued = False
-        self.estimator = self.rtt_estimator_class(
-            initial=config.initial_rto,
-            minimum=config.min_rto,
-            maximum=config.max_rto,
-            granularity=config.granularity,
-        )
+        self.estimator = estimator
         self.limited_transmit_octets = 0
+        self.octets_acked = 0
+        self.rto_deadline: float | None = None
+        self.persist_deadline: float | None = None
+        self.consecutive_timeouts = 0
+        self.silent_timeouts = 0
+        self.probes = 0
+        self.last_send: float | None = None
+        self.timed: tuple[int, float] | None = None
         self.counters = SenderCounters()
         self.on_event: EventSink | None = None
+
+    def initial_recover(self) -> int:
+        """``recover`` before the first loss episode."""
+        return self.iss
 
     @property
     def flight_size(self) -> int:

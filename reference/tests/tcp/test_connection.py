@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bentpipe_reference.tcp import Addresses, Endpoint, EndpointConfig, State
-from bentpipe_reference.tcp.states import TRANSITIONS, Happening
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.states import TRANSITIONS, Happening, State
 from bentpipe_reference.tcp.wire import Flags, Segment
 
 A, B = 1, 2
 
 
 class Pair:
-    """Two endpoints whose segments are carried over by hand, without delay."""
+    """Two connections whose segments are carried over by hand, without delay."""
 
     def __init__(self, first: EndpointConfig | None = None, second: EndpointConfig | None = None):
-        self.a = Endpoint(first or EndpointConfig(), Addresses(A, 10, B, 20), 100)
-        self.b = Endpoint(second or EndpointConfig(), Addresses(B, 20, A, 10), 900)
+        self.a = Connection(first or EndpointConfig(), Addresses(A, 10, B, 20), 100)
+        self.b = Connection(second or EndpointConfig(), Addresses(B, 20, A, 10), 900)
         self.now = 0.0
 
     def connect(self) -> Pair:
@@ -68,19 +70,19 @@ def test_options_when_only_one_end_offers_them_are_off(answering: bool) -> None:
 
 
 def test_answer_to_a_bare_syn_has_no_options_but_mss(script: Any) -> None:
-    endpoint = Endpoint(EndpointConfig(), Addresses(B, 20, A, 10), 900)
-    endpoint.accept(Segment(A, B, 10, 20, seq=5, flags=Flags.SYN, window=100), 0.0)
-    (answer,) = endpoint.transmit(0.0)
+    connection = Connection(EndpointConfig(), Addresses(B, 20, A, 10), 900)
+    connection.accept(Segment(A, B, 10, 20, seq=5, flags=Flags.SYN, window=100), 0.0)
+    (answer,) = connection.transmit(0.0)
     assert answer.flags == Flags.SYN | Flags.ACK
     assert (answer.window_scale, answer.sack_permitted, answer.timestamps) == (None, False, None)
     assert answer.mss == 1460
 
 
 def test_window_shift_above_fourteen_counts_as_fourteen() -> None:
-    endpoint = Endpoint(EndpointConfig(), Addresses(B, 20, A, 10), 900)
+    connection = Connection(EndpointConfig(), Addresses(B, 20, A, 10), 900)
     syn = Segment(A, B, 10, 20, seq=5, flags=Flags.SYN, window=100, window_scale=15)
-    endpoint.accept(syn, 0.0)
-    assert endpoint.handshake.send_shift == 14
+    connection.accept(syn, 0.0)
+    assert connection.handshake.send_shift == 14
 
 
 def test_syn_when_repeated_is_answered_again() -> None:
@@ -179,23 +181,23 @@ def test_write_after_close_is_refused() -> None:
 def test_reset_at_the_next_number_ends_the_connection(script: Any) -> None:
     peer = script()
     peer.give(peer.segment(flags=Flags.RST))
-    assert peer.endpoint.state is State.CLOSED
-    assert peer.endpoint.failure == "the peer reset the connection"
-    assert peer.endpoint.next_deadline() is None
+    assert peer.connection.state is State.CLOSED
+    assert peer.connection.failure == "the peer reset the connection"
+    assert peer.connection.next_deadline() is None
 
 
 def test_reset_elsewhere_in_the_window_is_challenged(script: Any) -> None:
     """RFC 5961 section 3.2."""
     peer = script()
     peer.give(peer.segment(flags=Flags.RST, seq=peer.segment().seq + 100))
-    assert peer.endpoint.state is State.ESTABLISHED
+    assert peer.connection.state is State.ESTABLISHED
     assert [segment.flags for segment in peer.last] == [Flags.ACK]
 
 
 def test_reset_outside_the_window_is_ignored(script: Any) -> None:
     peer = script()
     peer.give(peer.segment(flags=Flags.RST, seq=peer.segment().seq - 1))
-    assert peer.endpoint.state is State.ESTABLISHED
+    assert peer.connection.state is State.ESTABLISHED
     assert peer.last == []
 
 
@@ -204,14 +206,14 @@ def test_reset_with_an_old_timestamp_still_counts(script: Any) -> None:
     peer.now = 100.0
     peer.ack(1)
     peer.give(peer.segment(flags=Flags.RST, timestamps=(1, 0)))
-    assert peer.endpoint.state is State.CLOSED
+    assert peer.connection.state is State.CLOSED
 
 
 def test_syn_on_a_live_connection_is_challenged(script: Any) -> None:
     """RFC 5961 section 4.2."""
     peer = script()
     peer.give(peer.segment(flags=Flags.SYN))
-    assert peer.endpoint.state is State.ESTABLISHED
+    assert peer.connection.state is State.ESTABLISHED
     assert [segment.flags for segment in peer.last] == [Flags.ACK]
 
 
@@ -226,7 +228,7 @@ def test_segment_beyond_the_window_has_its_ack_ignored(script: Any) -> None:
 def test_segment_without_ack_is_dropped(script: Any) -> None:
     peer = script()
     peer.give(peer.segment(flags=0, payload=b"x"))
-    assert peer.endpoint.readable == 0
+    assert peer.connection.readable == 0
     assert peer.last == []
 
 
@@ -234,12 +236,12 @@ def test_handshake_when_acknowledged_wrongly_is_reset(script: Any) -> None:
     peer = script(connect=False)
     peer.give(peer.segment(ack=peer.number(5)))
     assert [(segment.flags, segment.seq) for segment in peer.last] == [(Flags.RST, peer.number(5))]
-    assert peer.endpoint.state is State.SYN_RECEIVED
+    assert peer.connection.state is State.SYN_RECEIVED
 
 
 def test_events_when_asked_for_tell_what_happened() -> None:
     names: list[str] = []
-    a = Endpoint(
+    a = Connection(
         EndpointConfig(),
         Addresses(A, 10, B, 20),
         1,
