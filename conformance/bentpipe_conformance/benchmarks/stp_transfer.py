@@ -25,7 +25,7 @@ from bentpipe_conformance.bed.check import profile_from_json
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.two_hosts import ADDRESSES, TwoHosts
 from bentpipe_conformance.bed.uml import run
-from bentpipe_conformance.run.crew import load_link
+from bentpipe_conformance.run.opening import load_link
 
 PORT = 7253
 PIECE = 1 << 20

@@ -111,7 +111,8 @@ def check(link: str, place: str, as_json: bool) -> None:
 
     Every certification checks its bed the same way before it starts.
     """
-    from bentpipe_conformance.run.crew import check_place, load_link
+    from bentpipe_conformance.run.opening import load_link
+    from bentpipe_conformance.run.workplace import check_place
 
     try:
         profile = load_link(link)

@@ -113,7 +113,7 @@ def analyze(
     except ValueError as error:
         raise Failure(str(error), USAGE) from error
     trace = read_trace(foreign.captured, trust_checksums=True, suite=suite)
-    ics = observed_ics(suite.judging.read_flows(trace), suite)
+    ics = observed_ics(suite.interpreter.read_flows(trace), suite)
     analyses, flows = judge_capture(trace, profile, ics, suite)
     if not flows:
         raise Failure(f"{capture} holds no {suite.protocol} connection of {address}")

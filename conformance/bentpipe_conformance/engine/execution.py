@@ -3,49 +3,57 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from bentpipe_conformance.engine.case import Case
-from bentpipe_conformance.engine.checking import Ics, declared, judge
-from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.lane import Captured, Lane, LaneError
-from bentpipe_conformance.engine.peer import STANDARD_SERVICES, NotReached
-from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.lane import Captured, Lane, LaneError, as_recorded
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.engine.statement import Ics, declared
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict, within_case
-from bentpipe_conformance.evidence.captures import as_recorded
 
 SETTLE_RTTS = 1.0
 """Round trips to keep capturing after a script, so that answers to its last segment are judged."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What is the same for every case of a run.
+class Recording:
+    """A case as it was driven: everything its judgment depends on.
 
     Attributes:
-        suite: the suite whose cases are run.
+        case: the case.
+        captured: what was captured.
         profile: a profile of the suite.
         ics: the declared conformance statement.
-        rtt: round-trip time of the link without queueing, in seconds.
-        seed: printed seed of the run.
-        services: ports of the upper tester.
-        drain: seconds to wait after a case until the link has surely carried what is on it;
-            0 where every case has a link of its own.
-        encapsulation: how packets of a protocol that is not the kernel's travel in IPv4.
+        timing_error: seconds by which times in this case may be wrong.
+        not_reached: why the script did not reach its situation, or empty.
+        broken: how the bed or the script broke, or empty.
+        died: how the implementation ended, or empty.
     """
 
-    suite: Suite
+    case: Case
+    captured: Sequence[Captured]
     profile: str
     ics: Ics
-    rtt: float
-    seed: int = 0
-    services: Mapping[str, int] = field(default_factory=lambda: STANDARD_SERVICES)
-    drain: float = 0.0
-    encapsulation: Encapsulation = IN_UDP
+    timing_error: float
+    not_reached: str = ""
+    broken: str = ""
+    died: str = ""
+
+
+Judgment = tuple[Verdict, str, tuple[Finding, ...]]
+"""A case's verdict, its reason and all findings."""
+
+Judge = Callable[[Recording], Judgment]
+"""What judges a case: :func:`judge_case`, or something that calls it."""
+
+Lateness = Callable[[Trace[Any]], float]
+"""Measures the bed's own timing error, in seconds, on the packets of a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +64,10 @@ class Outcome:
         verdict: of the case: its targets' findings merged.
         reason: one sentence.
         findings: every finding, also on requirements the case does not target.
-        captured: what was captured.
+        captured, timing_error, not_reached, broken, died: as in :class:`Recording`.
         tester_address: the tester's address.
         link_seconds: seconds on the lane's clock.
         wall_seconds: seconds on the wall clock.
-        timing_error: seconds by which times in this case may be wrong.
-        not_reached: why the script did not reach its situation, or empty.
-        broken: how the bed or the script broke, or empty.
-        died: how the implementation ended, or empty.
     """
 
     verdict: Verdict
@@ -83,32 +87,6 @@ class Outcome:
         """The outcome of a case for which no lane could be had."""
         findings = tuple(Finding(name, Verdict.ERROR, (), sentence) for name in item.requirements)
         return cls(Verdict.ERROR, sentence, findings, broken=sentence)
-
-
-Judged = tuple[Verdict, str, tuple[Finding, ...]]
-"""A case's verdict, its reason and all findings."""
-
-Lateness = Callable[[Trace[Any]], float]
-"""Measures the bed's own timing error, in seconds, on the packets of a trace."""
-
-
-class Judge(Protocol):
-    """What gives the verdict of a case: :func:`judge_case`, or something that asks it."""
-
-    def __call__(
-        self,
-        item: Case,
-        captured: Sequence[Captured],
-        profile: str,
-        ics: Ics,
-        timing_error: float,
-        *,
-        not_reached: str = "",
-        broken: str = "",
-        died: str = "",
-    ) -> Judged:
-        """See :func:`judge_case`."""
-        ...
 
 
 def run_case(
@@ -132,7 +110,7 @@ def run_case(
     started = lane.port.now()
     # The seed depends on the case alone, so that running a subset changes nothing.
     seed = settings.seed ^ _stable_hash(item.id)
-    peer = settings.suite.driving.peer(lane, address, settings, seed)
+    peer = item.suite.driver.peer(lane, address, settings, seed)
     not_reached = ""
     broken = ""
     try:
@@ -155,35 +133,25 @@ def run_case(
         broken = broken or str(error)
     measured = lateness(read_trace(captured, suite=item.suite)) if lateness is not None else 0.0
     timing_error = max(lane.timing_error, measured)
-    verdict, reason, findings = (judged_by or judge_case)(
-        item, captured, settings.profile, settings.ics, timing_error,
-        not_reached=not_reached, broken=broken, died=died,
-    )  # fmt: skip
+    recording = Recording(
+        item, captured, settings.profile, settings.ics, timing_error, not_reached, broken, died
+    )
+    verdict, reason, findings = (judged_by or judge_case)(recording)
     return Outcome(
         verdict, reason, findings, tuple(captured), address, link_seconds,
         time.perf_counter() - wall, timing_error, not_reached, broken, died,
     )  # fmt: skip
 
 
-def judge_case(
-    item: Case,
-    captured: Sequence[Captured],
-    profile: str,
-    ics: Ics,
-    timing_error: float,
-    *,
-    not_reached: str = "",
-    broken: str = "",
-    died: str = "",
-) -> Judged:
-    """The verdict, its reason and all findings of a case from what was captured.
+def judge_case(recording: Recording) -> Judgment:
+    """The verdict of a case, its reason and all findings: a function of the recording alone.
 
-    A pure function: :mod:`bentpipe_conformance.verify` calls it again on a stored bundle.
+    :mod:`bentpipe_conformance.run.rejudge` calls it again on a stored bundle.
     """
-    suite = item.suite
-    trace = read_trace(captured, timing_error, suite=suite)
-    findings = list(judge(trace, profile, ics, suite=suite))
-    registry = suite.requirements()
+    item, profile, ics = recording.case, recording.profile, recording.ics
+    trace = read_trace(recording.captured, recording.timing_error, suite=item.suite)
+    findings = judge(trace, profile, ics, suite=item.suite)
+    registry = item.suite.requirements()
     targets = [
         name
         for name in item.requirements
@@ -193,13 +161,13 @@ def judge_case(
         return Verdict.UNSUPPORTED, "no target requirement applies", tuple(findings)
     judged = {finding.requirement for finding in findings}
     for name in targets:
-        if died:
-            sentence = f"the implementation ended during the case: {died}"
+        if recording.died:
+            sentence = f"the implementation ended during the case: {recording.died}"
             findings.append(Finding(name, Verdict.FAIL, (), sentence))
-        elif broken:
-            findings.append(Finding(name, Verdict.ERROR, (), broken))
+        elif recording.broken:
+            findings.append(Finding(name, Verdict.ERROR, (), recording.broken))
         elif name not in judged:
-            sentence = not_reached or "the situation was not reached"
+            sentence = recording.not_reached or "the situation was not reached"
             findings.append(Finding(name, Verdict.INCONCLUSIVE, (), sentence))
     relevant = [finding for finding in findings if finding.requirement in targets]
     verdict = within_case(finding.verdict for finding in relevant)

@@ -6,9 +6,12 @@ User-Mode Linux and on a host's own netem.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
+
+NANO = 1_000_000_000
+"""Nanoseconds in a second: the resolution of stored captures."""
 
 
 class LaneError(Exception):
@@ -54,6 +57,22 @@ class Captured:
     point: Point
     outgoing: bool
     data: bytes
+
+
+def nanoseconds(item: Captured) -> int:
+    """The time of a packet as it is stored, in whole nanoseconds."""
+    return round(item.time * NANO)
+
+
+def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
+    """The packets as reading them back from a bundle gives them.
+
+    Times are whole nanoseconds and packets are in time order. At equal times those at the
+    implementation's side come first, and each point keeps its own order. A live verdict is given
+    on these packets, so that judging the stored ones again gives the same.
+    """
+    rounded = [replace(item, time=nanoseconds(item) / NANO) for item in captured]
+    return sorted(rounded, key=lambda item: (item.time, item.point))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 An adapter that answers everything with success would pass every case; one that reaches nothing
 would make everything inconclusive. The probe therefore asks for things that must work *and* for
 one that must not, and compares the declared conformance statement with the handshake. What is
-asked of a protocol is in its suite's ``driving`` module.
+asked of a protocol is in its module ``probe``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from bentpipe_conformance.engine.execution import RunSettings
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.peer import NotReached, ScriptedPeer
+from bentpipe_conformance.engine.settings import RunSettings
 
 UNUSED_PORT = 47
 """A port no upper tester serves (reserved, IANA service name registry)."""
@@ -35,11 +35,6 @@ class Probe:
     problem: str = ""
     observed: dict[str, Any] = field(default_factory=dict)
     disagreements: tuple[str, ...] = ()
-
-
-def probe(lane: Lane, settings: RunSettings) -> Probe:
-    """Probe the implementation behind a lane, as its suite does."""
-    return settings.suite.driving.probe(lane, settings)
 
 
 def examine(

@@ -1,17 +1,18 @@
 """The suites: one engine, one record per protocol.
 
 Everything that runs, judges, stores and reports cases asks the suite's record for what depends on
-the protocol. A record is cheap; the modules it names are imported when they are first used, so
-that a worker inside User-Mode Linux loads one protocol only and no report.
+the protocol. Three modules of the protocol's folder supply it:
 
-A suite's package (``protocols.tcp``, ``protocols.stp``) has three modules:
+==================  ========================================  =================================
+module              record                                    supplies
+==================  ========================================  =================================
+``probe``           ``DRIVER``, a :class:`Driver`             the scripted peer, nonsense probe
+``interpreter``     ``INTERPRETER``, an :class:`Interpreter`  packets, flows, a checker's input
+``report``          ``REPORTER``, a :class:`Reporter`         a ladder's rows, a plot
+==================  ========================================  =================================
 
-``probe``
-    ``DRIVING``, a :class:`Driving`: the scripted peer and the nonsense probe;
-``interpreter``
-    ``JUDGING``, a :class:`Judging`: packets, connections and what checkers are given;
-``report``
-    ``REPORTING``, a :class:`Reporting`: rows of a ladder and a sequence plot.
+They are imported when first used, so that a worker inside User-Mode Linux loads one protocol
+only and no report.
 """
 
 from __future__ import annotations
@@ -21,37 +22,26 @@ import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from bentpipe_spec.registry import Requirement, load_requirements
 
+from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
-
-if TYPE_CHECKING:
-    from bentpipe_conformance.engine.checking import Context
-    from bentpipe_conformance.engine.execution import RunSettings
-    from bentpipe_conformance.engine.lane import Lane
-    from bentpipe_conformance.engine.peer import ScriptedPeer
-    from bentpipe_conformance.engine.probe import Probe
-    from bentpipe_conformance.engine.trace import Packet, Trace
-    from bentpipe_conformance.report.scene import Scene
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.peer import ScriptedPeer
+from bentpipe_conformance.engine.probe import Probe
+from bentpipe_conformance.engine.scene import Scene
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.engine.trace import Packet, Trace
 
 
 class UnknownSuite(ValueError):
     """There is no suite of that name; the message says which there are."""
 
 
-class HasPackets(Protocol):
-    """A connection replayed from the implementation's side, of whatever protocol."""
-
-    @property
-    def packets(self) -> Sequence[Packet[Any]]:
-        """Its packets at the implementation's side."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Driving:
+class Driver:
     """What drives an implementation.
 
     Attributes:
@@ -64,12 +54,12 @@ class Driving:
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class Interpreter:
     """What turns octets into what checkers are given.
 
     Attributes:
-        dissect: the packet of this protocol in an IPv4 packet; None when there is none.
-        trusting: such a packet with its checksum taken for right.
+        dissect: the packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`.
+        trusting: such a packet with its checksums taken for right.
         read_flows: the connections of a trace.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
         refused: a finding when the handshake belies the conformance statement, else None.
@@ -87,7 +77,7 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class Reporting:
+class Reporter:
     """What the report shows of a trace.
 
     Attributes:
@@ -155,21 +145,21 @@ class Suite:
         return f"{self.package}.cases"
 
     @property
-    def driving(self) -> Driving:
-        """The peer and the probe."""
-        found: Driving = importlib.import_module(f"{self.package}.probe").DRIVING
+    def driver(self) -> Driver:
+        """What drives an implementation."""
+        found: Driver = importlib.import_module(f"{self.package}.probe").DRIVER
         return found
 
     @property
-    def judging(self) -> Judging:
-        """Packets, connections and what checkers are given."""
-        found: Judging = importlib.import_module(f"{self.package}.interpreter").JUDGING
+    def interpreter(self) -> Interpreter:
+        """What turns octets into what checkers are given."""
+        found: Interpreter = importlib.import_module(f"{self.package}.interpreter").INTERPRETER
         return found
 
     @property
-    def reporting(self) -> Reporting:
-        """Ladders and plots."""
-        found: Reporting = importlib.import_module(f"{self.package}.report").REPORTING
+    def reporter(self) -> Reporter:
+        """What the report shows of a trace."""
+        found: Reporter = importlib.import_module(f"{self.package}.report").REPORTER
         return found
 
     def profile(self, asked: str | None) -> str:

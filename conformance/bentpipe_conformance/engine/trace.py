@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import Captured, Point
-from bentpipe_conformance.engine.suite import Suite
 
 Content = TypeVar("Content", covariant=True)
 """What a protocol's codec makes of octets."""
@@ -55,26 +55,58 @@ class Trace(Generic[Content]):
         return [packet for packet in self.packets if packet.point == point]
 
 
+class HasPackets(Protocol):
+    """A connection replayed from the implementation's side, of whatever protocol."""
+
+    @property
+    def packets(self) -> Sequence[Packet[Any]]:
+        """Its packets at the implementation's side."""
+        ...
+
+
+class Dissector(Protocol):
+    """What makes packets of octets: the interpreter of a suite."""
+
+    @property
+    def dissect(self) -> Callable[[bytes], Any]:
+        """The packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`."""
+        ...
+
+    @property
+    def trusting(self) -> Callable[[Any], Any]:
+        """Such a packet with its checksums taken for right."""
+        ...
+
+
+class Dissecting(Protocol):
+    """A suite, as far as reading a trace needs it."""
+
+    @property
+    def interpreter(self) -> Dissector:
+        """Its interpreter."""
+        ...
+
+
 def read_trace(
     captured: Iterable[Captured],
     timing_error: float = 0.0,
     *,
     trust_checksums: bool = False,
-    suite: Suite,
+    suite: Dissecting,
 ) -> Trace[Any]:
     """Dissect captured octets; what cannot be dissected stays in the trace without content.
 
     ``trust_checksums`` takes every checksum for right: in captures of hosts with checksum
-    offload, and in captures that cut packets short, the octets on file say nothing about it.
+    offload, and in captures that cut packets short, the stored octets say nothing about it.
     """
-    judging = suite.judging
+    interpreter = suite.interpreter
     counts: dict[Point, int] = {"iut": 0, "peer": 0}
     packets: list[Packet[Any]] = []
     for item in captured:
         counts[item.point] += 1
-        content = _dissected(judging.dissect, item.data)
+        content = dissected(interpreter.dissect, item.data)
         if content is not None and trust_checksums:
-            content = judging.trusting(content)
+            content = interpreter.trusting(content)
         packets.append(
             Packet(counts[item.point], item.time, item.point, item.outgoing, content, item.data)
         )
@@ -82,6 +114,12 @@ def read_trace(
 
 
 @lru_cache(maxsize=4096)
-def _dissected(dissect: Callable[[bytes], Any], octets: bytes) -> Any:
-    """What is in a packet, remembered because the link passes the same octets on."""
-    return dissect(octets)
+def dissected(dissect: Callable[[bytes], Content], octets: bytes) -> Content | None:
+    """What ``dissect`` makes of an IPv4 packet, None when that is malformed.
+
+    Results are cached because the link passes the same octets on.
+    """
+    try:
+        return dissect(octets)
+    except MalformedPacket:
+        return None

@@ -10,7 +10,7 @@ import io
 import math
 from collections.abc import Iterable, Mapping
 
-from bentpipe_conformance.engine.lane import Captured, Point
+from bentpipe_conformance.engine.lane import Captured, Point, as_recorded, nanoseconds
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.pcap import NANO
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, read_octets, write_pcapng
@@ -19,22 +19,6 @@ _PLACES: dict[Point, str] = {
     "iut": "at the implementation's side of the link",
     "peer": "at the tester's side of the link",
 }
-
-
-def _nanoseconds(item: Captured) -> int:
-    return round(item.time * NANO)
-
-
-def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
-    """The packets as they are read back: times in whole nanoseconds, in time order.
-
-    At equal times the implementation's side comes first; each point keeps its order.
-    """
-    rounded = [
-        Captured(_nanoseconds(item) / NANO, item.point, item.outgoing, item.data)
-        for item in captured
-    ]
-    return sorted(rounded, key=lambda item: (item.time, item.point))
 
 
 def dump_captured(
@@ -51,7 +35,7 @@ def dump_captured(
     base_ns = max(0, math.floor(started)) * NANO
     chosen = [item for item in as_recorded(captured) if item.point == point]
     frames = [
-        Frame(number, base_ns + _nanoseconds(item), item.data, LINKTYPE_RAW, outgoing=item.outgoing)
+        Frame(number, base_ns + nanoseconds(item), item.data, LINKTYPE_RAW, outgoing=item.outgoing)
         for number, item in enumerate(chosen, 1)
     ]
     file = io.BytesIO()

@@ -59,8 +59,8 @@ def ladder(trace: Trace[Any], transit: Transit, numbers: Sequence[int], suite: S
     packets = list(trace.at("iut"))
     if not packets:
         return []
-    reporting = suite.reporting
-    events = reporting.describe(trace)
+    reporter = suite.reporter
+    events = reporter.describe(trace)
     marked = set(numbers)
     rows = [
         Row(
@@ -68,14 +68,14 @@ def ladder(trace: Trace[Any], transit: Transit, numbers: Sequence[int], suite: S
             packet.time,
             transit.at_peer.get(packet.number),
             packet.outgoing,
-            *events.get(packet.number, reporting.plain(packet)),
+            *events.get(packet.number, reporter.plain(packet)),
             marked=packet.number in marked,
             lost=packet.number in transit.lost_forward,
         )
         for packet in packets
     ]
     rows += [
-        Row(0, None, packet.time, False, *reporting.plain(packet), lost=True)
+        Row(0, None, packet.time, False, *reporter.plain(packet), lost=True)
         for packet in transit.lost_return
     ]
     rows.sort(key=_when)

@@ -141,8 +141,8 @@ def render_page(
     return _template().render(
         run=run,
         suite=suite,
-        legend=suite.reporting.legend,
-        counting=suite.reporting.counting,
+        legend=suite.reporter.legend,
+        counting=suite.reporter.counting,
         verdict=verdict,
         headline=_headline(verdict, requirements),
         summary=summary,
@@ -251,8 +251,8 @@ def _plots(
     numbers: Sequence[int],
     closely: bool,
 ) -> list[tuple[str, Markup]]:
-    reporting = suite.reporting
-    scene = reporting.scene(trace, numbers)
+    reporter = suite.reporter
+    scene = reporter.scene(trace, numbers)
     view = whole_view(scene) if scene else None
     if scene is None or view is None:
         return []
@@ -261,14 +261,14 @@ def _plots(
     close = close_view(scene, numbers[:1]) if closely else None
     who = "sends" if scene.iut_sends else "receives"
     title = (
-        f"{reporting.unit.capitalize()} over time in {record.id}; the implementation {who} the data"
+        f"{reporter.unit.capitalize()} over time in {record.id}; the implementation {who} the data"
     )
     plots = [
         (
             f"The whole case; the implementation {who} the data.",
             draw(
                 scene, view, label=title, highlighted=circled, lost=transit.lost_forward,
-                frame=close, unit=reporting.unit,
+                frame=close, unit=reporter.unit,
             ),
         )
     ]  # fmt: skip
@@ -276,7 +276,7 @@ def _plots(
         around = f"packet {numbers[0]}"
         drawing = draw(
             scene, close, label=f"{title}, near {around}", highlighted=circled,
-            lost=transit.lost_forward, unit=reporting.unit,
+            lost=transit.lost_forward, unit=reporter.unit,
         )  # fmt: skip
         plots.append((f"Enlarged: near {around}.", drawing))
     return plots

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from bentpipe_conformance.report.scene import Mark, Scene
+from bentpipe_conformance.engine.scene import Mark, Scene
 
 WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 74, 16, 14, 40

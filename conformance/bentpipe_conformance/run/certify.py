@@ -1,4 +1,4 @@
-"""The front of a certification: choose a place, share out the cases, watch, write the report."""
+"""Running a certification: probe the adapter, share out the cases, watch the workers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
-from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
+from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import encode
-from bentpipe_conformance.run.crew import Crew, Place
-from bentpipe_conformance.run.worker import Assignment
+from bentpipe_conformance.run.assignment import Assignment
+from bentpipe_conformance.run.crew import Crew
+from bentpipe_conformance.run.plan import Plan
 
 POLL_S = 0.1
 """Seconds between two looks at what the workers have finished."""
@@ -45,32 +46,6 @@ class Watcher(Protocol):
         """Something a person should know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to certify.
-
-    Attributes:
-        run: the record for ``run.json``.
-        place: where to run.
-        iut, link: identifier or path of the IUT description and the link profile.
-        cases: the selected cases.
-        directory: the bundle's directory.
-        jobs: workers side by side (None: as many as the place bears).
-        resume: go on with an interrupted run.
-        case_timeout: wall-clock seconds after which one case counts as hung.
-    """
-
-    run: RunRecord
-    place: Place
-    iut: str
-    link: str
-    cases: tuple[Case, ...]
-    directory: Path
-    jobs: int | None = None
-    resume: bool = False
-    case_timeout: float = 300.0
-
-
 @dataclass
 class _Progress:
     """Which claims and results have been seen."""
@@ -86,36 +61,6 @@ class _Progress:
             for name in self.wanted
             if name not in self.done and (claims / case_directory(name)).exists()
         ]
-
-
-def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
-    """The cases of a suite in a profile without the extra ones, or those that ``only`` selects.
-
-    Each pattern of ``only`` is a shell pattern on the case's identifier or on that of a
-    requirement it targets, or simply a part of the case's identifier.
-
-    Raises:
-        ValueError: a pattern selects nothing.
-    """
-    from fnmatch import fnmatchcase
-
-    every = [item for item in load_cases(suite).values() if profile in item.profiles]
-    if not only:
-        return tuple(item for item in every if not item.extra)
-    chosen: dict[str, Case] = {}
-    for pattern in only:
-        found = [
-            item
-            for item in every
-            if any(fnmatchcase(name, pattern) for name in (item.id, *item.requirements))
-            or pattern in item.id
-        ]
-        if not found:
-            raise ValueError(
-                f"no case or requirement matches {pattern!r}; see 'bentpipe list cases'"
-            )
-        chosen.update((item.id, item) for item in found)
-    return tuple(item for item in every if item.id in chosen)
 
 
 class AdapterError(Exception):

@@ -6,22 +6,78 @@ import platform
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 
 from bentpipe_conformance.bed.progress import Progress, Step, silent
-from bentpipe_conformance.engine.case import Case
+from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.evidence.records import Bed, Implementation, RunRecord
 from bentpipe_conformance.evidence.serialization import encode
 from bentpipe_conformance.iut.build import build
 from bentpipe_conformance.iut.description import load_iut
-from bentpipe_conformance.run.certify import Plan, select_cases
-from bentpipe_conformance.run.crew import choose, load_link
+from bentpipe_conformance.run.opening import load_link
+from bentpipe_conformance.run.workplace import Workplace, choose_workplace
 
 CASE_TIMEOUT_S = {"simulation": 120.0, "uml-virtual": 120.0, "uml": 900.0, "host": 900.0}
 """Wall-clock seconds after which a case counts as hung: in virtual time waiting costs nothing, on
 a wall clock the longest cases wait for minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to certify.
+
+    Attributes:
+        run: the record for ``run.json``.
+        place: where to run.
+        iut, link: identifier or path of the IUT description and the link profile.
+        cases: the selected cases.
+        directory: the bundle's directory.
+        jobs: workers side by side (None: as many as the place bears).
+        resume: go on with an interrupted run.
+        case_timeout: wall-clock seconds after which one case counts as hung.
+    """
+
+    run: RunRecord
+    place: Workplace
+    iut: str
+    link: str
+    cases: tuple[Case, ...]
+    directory: Path
+    jobs: int | None = None
+    resume: bool = False
+    case_timeout: float = 300.0
+
+
+def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
+    """The cases of a suite in a profile without the extra ones, or those that ``only`` selects.
+
+    Each pattern of ``only`` is a shell pattern on the case's identifier or on that of a
+    requirement it targets, or simply a part of the case's identifier.
+
+    Raises:
+        ValueError: a pattern selects nothing.
+    """
+    every = [item for item in load_cases(suite).values() if profile in item.profiles]
+    if not only:
+        return tuple(item for item in every if not item.extra)
+    chosen: dict[str, Case] = {}
+    for pattern in only:
+        found = [
+            item
+            for item in every
+            if any(fnmatchcase(name, pattern) for name in (item.id, *item.requirements))
+            or pattern in item.id
+        ]
+        if not found:
+            raise ValueError(
+                f"no case or requirement matches {pattern!r}; see 'bentpipe list cases'"
+            )
+        chosen.update((item.id, item) for item in found)
+    return tuple(item for item in every if item.id in chosen)
 
 
 def make_plan(
@@ -56,7 +112,7 @@ def make_plan(
     chosen = select_cases(suite.name, profile, only) if cases is None else cases
     if description.start.build:
         build(description.start.build, lambda text: progress(Step("build", 0, 0, text)))
-    place = choose(bed, description, link_profile, progress)
+    place = choose_workplace(bed, description, link_profile, progress)
     report = place.report
     run = RunRecord(
         bentpipe=version("bentpipe"),

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bentpipe_conformance.engine.suite import Suite, load_profiles, load_suites, suite_in
+from bentpipe_conformance.engine.suite import load_profiles, load_suites, suite_in
 from bentpipe_conformance.engine.verdict import Verdict
 
 if TYPE_CHECKING:
     from bentpipe_conformance.engine.case import Case
-    from bentpipe_conformance.engine.execution import RunSettings
+    from bentpipe_conformance.engine.settings import RunSettings
     from bentpipe_conformance.iut.description import IutDescription
 
 
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     cases = {item: case for item in items if (case := _case_of(item)) is not None}
     if not cases:
         return
-    suite = _suite_of_iut(config)
+    suite = _description(config).suite
     try:
         profile = suite.profile(config.getoption("--requirement-profile"))
     except ValueError as error:
@@ -116,13 +116,11 @@ def _conclude(verdict: Verdict, reason: str) -> None:
 def _simulated(config: pytest.Config) -> tuple[Any, RunSettings]:
     known: tuple[Any, RunSettings] | None = getattr(config, "_bentpipe", None)
     if known is None:
-        from bentpipe_conformance.run.crew import simulated_lane
+        from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
 
-        known = simulated_lane(
-            config.getoption("--iut"),
-            config.getoption("--link"),
-            config.getoption("--requirement-profile"),
-        )
+        description, link = _description(config), load_link(config.getoption("--link"))
+        profile = description.suite.profile(config.getoption("--requirement-profile"))
+        known = open_lane(description, link, 1), run_settings(description, link, profile, 1)
         config._bentpipe = known  # type: ignore[attr-defined]
     return known
 
@@ -133,19 +131,13 @@ def _description(config: pytest.Config) -> IutDescription:
     return load_iut(config.getoption("--iut"))
 
 
-def _suite_of_iut(config: pytest.Config) -> Suite:
-    return _description(config).suite
-
-
-def _in_process(config: pytest.Config) -> bool:
-    return _description(config).attach.kind == "in-process"
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Certify in the bed when the implementation cannot run inside this process."""
     cases = {item: case for item in session.items if (case := _case_of(item)) is not None}
-    if not cases or session.config.option.collectonly or _in_process(session.config):
+    if not cases or session.config.option.collectonly:
+        return None
+    if _description(session.config).attach.kind == "in-process":
         return None
     from bentpipe_conformance.run.pytest_bed import run_in_bed
 

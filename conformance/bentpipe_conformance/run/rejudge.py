@@ -10,10 +10,10 @@ from typing import Any
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import judge
-from bentpipe_conformance.engine.execution import judge_case
+from bentpipe_conformance.engine.execution import Recording, judge_case
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.suite import HasPackets, Suite
-from bentpipe_conformance.engine.trace import Trace
+from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.trace import HasPackets, Trace, dissected
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.frames import CaptureError
@@ -42,16 +42,17 @@ def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
     item = load_cases(bundle.run.suite).get(record.id)
     if item is None:
         return record
-    verdict, reason, findings = judge_case(
+    recording = Recording(
         item,
         bundle.captured(record.id),
         bundle.run.profile,
         bundle.run.iut.ics,
-        float(record.lane.get("timing_error", 0.0)),
+        timing_error=float(record.lane.get("timing_error", 0.0)),
         not_reached=str(record.lane.get("not_reached", "")),
         broken=record.error,
         died=str(record.lane.get("died", "")),
     )
+    verdict, reason, findings = judge_case(recording)
     return replace(record, verdict=verdict, reason=reason, findings=findings)
 
 
@@ -120,7 +121,7 @@ def analyze(
     Returns:
         One analysis per wire-testable requirement, and the connections found.
     """
-    flows = list(suite.judging.read_flows(trace))
+    flows = list(suite.interpreter.read_flows(trace))
     findings = judge(trace, profile, ics, suite=suite)
     analyses = []
     for requirement in suite.requirements().values():
@@ -140,7 +141,7 @@ def analyze(
 
 def observed_ics(flows: Sequence[HasPackets], suite: Suite) -> dict[str, Any]:
     """The conformance statement a capture's handshakes suggest, for stacks without one."""
-    return suite.judging.observed(flows)
+    return suite.interpreter.observed(flows)
 
 
 def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite: Suite) -> str:
@@ -149,7 +150,7 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite
     Raises:
         CaptureError: the file is unreadable or holds no such data.
     """
-    judging = suite.judging
+    interpreter = suite.interpreter
     try:
         frames = read_capture(path)
     except CaptureError as error:
@@ -158,9 +159,9 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite
         frames = error.partial
     octets: Counter[str] = Counter()
     for frame in frames:
-        content = judging.dissect(ipv4_packet(frame) or b"")
+        content = dissected(interpreter.dissect, ipv4_packet(frame) or b"")
         if content is not None:
-            sender, amount = judging.payload(content)
+            sender, amount = interpreter.payload(content)
             octets[sender] += amount
     if not octets.total():
         raise CaptureError(

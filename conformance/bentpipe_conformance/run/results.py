@@ -8,8 +8,8 @@ from typing import Any
 
 from bentpipe_spec.registry import Requirement
 
-from bentpipe_conformance.engine.checking import declared
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.statement import declared
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
 from bentpipe_conformance.evidence.records import CaseRecord
 

@@ -1,8 +1,8 @@
 """A worker: takes cases one at a time, runs them on its lane, stores each in the bundle.
 
 Workers run where the bed is: in this process's own kernel, or inside User-Mode Linux, from where
-only files come back. Several workers share a directory of claims, so that each case runs once
-whoever is free takes the next, and a worker that dies leaves a claim that tells on which case.
+only files come back. Several workers share a directory of claims: whoever is free takes the next
+case, each case runs once, and a worker that dies leaves a claim that names its case.
 """
 
 from __future__ import annotations
@@ -11,89 +11,60 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.engine.case import Case, load_cases
-from bentpipe_conformance.engine.execution import Outcome, RunSettings, run_case
+from bentpipe_conformance.engine.execution import Outcome, run_case
 from bentpipe_conformance.engine.lane import Lane, LaneError
-from bentpipe_conformance.engine.probe import Probe, probe
+from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.iut.description import load_iut
+from bentpipe_conformance.run.assignment import Assignment
+from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
 
-OpenLane = Callable[[], Lane]
 
+class Worker:
+    """One worker with one lane at a time; a lane whose implementation died is replaced.
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What a worker is to do; it travels as JSON.
-
-    Attributes:
-        iut: identifier or path of the IUT description.
-        link: identifier or path of the link profile.
-        profile: a profile of the suite.
-        place: ``simulation``, ``uml-virtual``, ``uml`` or ``host``.
-        suite: name of the suite.
-        cases: identifiers of the cases still to run.
-        bundle: directory of the bundle.
-        claims: directory of the claims.
-        seed: the run's seed.
-        lanes: how many lanes to run side by side in this place.
-        timing_error: seconds, from the bed's check.
-        probe: file to write the probe's result to, instead of running cases; empty otherwise.
+    Args:
+        assignment: what to do.
+        number: which of the workers of this assignment it is.
     """
 
-    iut: str
-    link: str
-    profile: str
-    place: str
-    suite: str
-    cases: tuple[str, ...]
-    bundle: str
-    claims: str
-    seed: int
-    lanes: int = 1
-    timing_error: float = 0.0
-    probe: str = ""
-
-    def dump(self, path: Path) -> None:
-        """Write it for :meth:`load`."""
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: Path) -> Assignment:
-        """Read what :meth:`dump` wrote."""
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{**document, "cases": tuple(document["cases"])})
-
-
-@dataclass
-class Worker:
-    """One worker with one lane at a time; a lane whose implementation died is replaced."""
-
-    assignment: Assignment
-    settings: RunSettings
-    link: LinkProfile
-    open_lane: OpenLane
-    number: int = 0
-    _lane: Lane | None = field(default=None, init=False)
+    def __init__(self, assignment: Assignment, number: int = 0) -> None:
+        self.assignment = assignment
+        self.number = number
+        self._description = load_iut(assignment.iut)
+        self._link = load_link(assignment.link)
+        self._settings = run_settings(
+            self._description, self._link, assignment.profile, assignment.seed
+        )
+        self._lane: Lane | None = None
 
     def run(self) -> None:
         """Take cases until none is left."""
         bundle = Bundle.open(self.assignment.bundle)
         cases = load_cases(self.assignment.suite)
         try:
-            for identifier in self.claimed():
+            for identifier in self._claimed():
                 self._one(cases[identifier], bundle)
         finally:
             self._drop_lane()
 
-    def claimed(self) -> Iterator[str]:
+    def probe(self) -> Probe:
+        """Probe the adapter on this worker's lane."""
+        try:
+            return self._description.suite.driver.probe(self._ready_lane(), self._settings)
+        except LaneError as error:
+            return Probe(problem=str(error))
+        finally:
+            self._drop_lane()
+
+    def _claimed(self) -> Iterator[str]:
         """Cases nobody else has claimed, each claimed now."""
         for identifier in self.assignment.cases:
             folder = Path(self.assignment.claims) / case_directory(identifier)
@@ -104,29 +75,24 @@ class Worker:
             (folder / "worker").write_text(str(self.number), encoding="utf-8")
             yield identifier
 
-    def probe(self) -> Probe:
-        """Probe the adapter on this worker's lane."""
-        try:
-            return probe(self._ready_lane(), self.settings)
-        except LaneError as error:
-            return Probe(problem=str(error))
-        finally:
-            self._drop_lane()
-
     def _one(self, item: Case, bundle: Bundle) -> None:
         started = time.time()
         try:
             lane = self._ready_lane()
-            outcome = run_case(item, lane, self.settings, lambda trace: lateness(trace, self.link))
+            outcome = run_case(
+                item, lane, self._settings, lambda trace: lateness(trace, self._link)
+            )
         except LaneError as error:
             outcome = Outcome.of_broken_bed(item, str(error))
-        bundle.add_case(case_record(item, outcome, started, self.number), outcome.captured)
+        bundle.add_case(_case_record(item, outcome, started, self.number), outcome.captured)
         if outcome.died or outcome.broken:
             self._drop_lane()
 
     def _ready_lane(self) -> Lane:
         if self._lane is None:
-            self._lane = self.open_lane()
+            self._lane = open_lane(
+                self._description, self._link, self.assignment.seed, self.assignment.timing_error
+            )
         return self._lane
 
     def _drop_lane(self) -> None:
@@ -135,7 +101,7 @@ class Worker:
             self._lane = None
 
 
-def case_record(item: Case, outcome: Outcome, started: float, worker: int) -> CaseRecord:
+def _case_record(item: Case, outcome: Outcome, started: float, worker: int) -> CaseRecord:
     """The record of a case for the bundle; ``lane`` holds what re-judging it needs."""
     return CaseRecord(
         id=item.id,
@@ -161,32 +127,30 @@ def case_record(item: Case, outcome: Outcome, started: float, worker: int) -> Ca
 
 def main(arguments: Sequence[str]) -> int:
     """``python -m bentpipe_conformance.run.worker ASSIGNMENT``: run it in this place."""
-    from bentpipe_conformance.run.crew import open_worker
-
     assignment = Assignment.load(Path(arguments[0]))
     if assignment.probe:
-        found = open_worker(assignment, 0).probe()
+        found = Worker(assignment).probe()
         target = Path(assignment.probe)
         unfinished = target.with_suffix(".new")
         unfinished.write_text(json.dumps(asdict(found)), encoding="utf-8")
         unfinished.replace(target)
         return 0
     if assignment.lanes == 1:
-        open_worker(assignment, 0).run()
+        Worker(assignment).run()
         return 0
     children = []
     for number in range(assignment.lanes):
         child = os.fork()
         if child == 0:
             try:
-                open_worker(assignment, number).run()
+                Worker(assignment, number).run()
             except BaseException as error:  # the parent learns it from the status
                 print(f"worker {number}: {error}", file=sys.stderr, flush=True)
                 os._exit(1)
             os._exit(0)
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
-    return 0 if not any(statuses) else 1
+    return 1 if any(statuses) else 0
 
 
 if __name__ == "__main__":

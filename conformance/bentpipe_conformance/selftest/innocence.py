@@ -1,8 +1,8 @@
 """Whether the true reference is ever accused: random links, settings and users, in virtual time.
 
-Two references talk over a link that loses, delays, reorders and doubles packets. Both sides'
-captures are judged as those of an implementation are. Nothing may fail: what does is a mistake of
-a checker, or of the reference.
+Two references communicate over a link that loses, delays, reorders and duplicates packets. The
+captures of both sides are judged like those of an implementation. No finding may fail: one that
+does is a mistake of a checker or of the reference.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.processes import follow_parent
 from bentpipe_reference.common.sim import Simulation
-from bentpipe_reference.common.subject import subject_of
+from bentpipe_reference.common.subject import Host, subject_of
 
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.iut.station import Station
 from bentpipe_conformance.selftest.chance import draw_calls, draw_link
-from bentpipe_conformance.selftest.pair import Station, pair
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
 LENGTH_S = 60.0
 MOST_PACKETS = 20_000
-"""After so many a transfer ends early: judging takes longer than sending."""
+"""A transfer ends early after as many packets: judging takes longer than sending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Side:
 
 
 def transfer(suite: Suite, seed: int) -> list[Side]:
-    """Let two references of a suite talk; a seed gives the same packets again."""
+    """Let two references of a suite communicate; a seed determines every packet."""
     subject = subject_of(suite.folder)
     numbers = random.Random(f"{suite.name} {seed}")
     link = draw_link(numbers)
@@ -93,7 +95,7 @@ def transfer(suite: Suite, seed: int) -> list[Side]:
         subject.make(address, item.setup, numbers.getrandbits(32))
         for address, item in zip(ADDRESSES, drawn, strict=True)
     ]
-    stations = pair(simulation, (hosts[0], hosts[1]), link, numbers.getrandbits(32))
+    stations = _connected(simulation, hosts, link, numbers.getrandbits(32))
     for number, station in enumerate(stations):
         for call in draw_calls(numbers, LENGTH_S):
             subject.call(simulation, station, hosts[number], ADDRESSES[1 - number], call)
@@ -102,6 +104,16 @@ def transfer(suite: Suite, seed: int) -> list[Side]:
         Side(read_trace(station.captured, suite=suite), item.ics, item.profile)
         for station, item in zip(stations, drawn, strict=True)
     ]
+
+
+def _connected(
+    simulation: Simulation, hosts: Sequence[Host], link: LinkProfile, seed: int
+) -> tuple[Station, Station]:
+    """Stations for two hosts; the first sends in the link's forward direction."""
+    first, second = (Station(simulation, host) for host in hosts)
+    first.attach(VirtualLink(simulation, link.forward, second.receive, seed))
+    second.attach(VirtualLink(simulation, link.return_, first.receive, seed + 1))
+    return first, second
 
 
 def _run(simulation: Simulation, stations: Iterable[Station]) -> None:
@@ -117,20 +129,14 @@ def hear(suite: str, seed: int) -> Hearing:
     passed: set[str] = set()
     accusations = []
     packets = 0
-    for number, side in enumerate(transfer(record, seed), start=1):
+    for host, side in enumerate(transfer(record, seed), start=1):
         packets += len(side.trace.packets)
-        for finding in judge(side.trace, side.profile, side.ics, suite=record):
-            if finding.verdict is Verdict.PASS:
-                passed.add(finding.requirement)
-            elif finding.verdict in (Verdict.FAIL, Verdict.ERROR):
+        for found in judge(side.trace, side.profile, side.ics, suite=record):
+            if found.verdict is Verdict.PASS:
+                passed.add(found.requirement)
+            elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
                 accusations.append(
-                    Accusation(
-                        seed,
-                        number,
-                        finding.requirement,
-                        finding.sentence,
-                        tuple(finding.packets),
-                    )
+                    Accusation(seed, host, found.requirement, found.sentence, found.packets)
                 )
     return Hearing(seed, packets, frozenset(passed), tuple(accusations))
 
@@ -155,9 +161,8 @@ def summary(hearings: Sequence[Hearing], suite: str) -> dict[str, Any]:
         "packets": sum(item.packets for item in hearings),
         "met": sorted(set().union(*(item.passed for item in hearings))),
         "accusations": [
-            {"seed": item.seed, "host": item.host, "requirement": item.requirement,
-             "sentence": item.sentence, "packets": list(item.packets)}
+            {**asdict(item), "packets": list(item.packets)}
             for hearing in hearings
             for item in hearing.accusations
         ],
-    }  # fmt: skip
+    }

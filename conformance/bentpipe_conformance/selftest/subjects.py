@@ -14,8 +14,9 @@ from bentpipe_reference.common.subject import Configure, subject_of
 
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import load_checkers
-from bentpipe_conformance.engine.execution import RunSettings, run_case
+from bentpipe_conformance.engine.execution import run_case
 from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import SimulatedLane
@@ -94,9 +95,7 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
         ics |= setting.ics
     if subject.target:
         changes.append(load_mutants()[subject.name].configure)
-    settings = RunSettings(
-        record, subject.profile, ics, link.round_trip_s, seed,
-    )  # fmt: skip
+    settings = RunSettings(subject.profile, ics, link.round_trip_s, seed)
     setup = reduce(
         lambda changed, change: change(changed), changes, reference.setups[subject.profile]
     )

@@ -8,8 +8,9 @@ from bentpipe_conformance.bed.arp import sender
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import RTA_DST, RTA_GATEWAY, RTA_OIF, Route, attribute, number
 from bentpipe_conformance.iut.description import parse_description
-from bentpipe_conformance.run import crew as places
-from bentpipe_conformance.run.worker import Assignment
+from bentpipe_conformance.run import workplace
+from bentpipe_conformance.run.assignment import Assignment
+from bentpipe_conformance.run.opening import load_link
 
 BOX, OTHER = bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])
 MAC = b"\x02\x00\x00\x00\x00\x09"
@@ -63,21 +64,20 @@ def test_box_is_wanted_in_a_guest_it_is_refused(bed: str) -> None:
     }  # fmt: skip
     box = parse_description({"id": "box", "name": "Box", "attach": attach}, Path("box.toml"))
     with pytest.raises(BedError, match="host"):
-        places.choose(bed, box, places.load_link("geo"))
+        workplace.choose_workplace(bed, box, load_link("geo"))
 
 
-@pytest.mark.parametrize(("most", "jobs", "lanes"), [(1, None, 1), (1, 4, 1), (8, None, 8)])
+@pytest.mark.parametrize(
+    ("single", "jobs", "lanes"), [(True, None, 1), (True, 4, 1), (False, None, 8)]
+)
 def test_one_box_has_one_lane(
-    monkeypatch: pytest.MonkeyPatch, most: int, jobs: int | None, lanes: int
+    monkeypatch: pytest.MonkeyPatch, single: bool, jobs: int | None, lanes: int
 ) -> None:
-    started: list[int] = []
-
-    def crew(assignment: Assignment, processes: int, lanes: int) -> None:
-        del assignment, processes
-        started.append(lanes)
-
-    monkeypatch.setattr(places, "ProcessCrew", crew)
+    started: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        workplace, "process_crew", lambda order, size: started.append((order.lanes, size))
+    )
     cases = tuple(str(number) for number in range(20))
     order = Assignment("box", "geo", "rfc", "host", "snr", cases, "bundle", "claims", 1)
-    places.LocalPlace("host", "", "", None, most).start(order, jobs)
-    assert started == [lanes]
+    workplace.Workplace("host", "", single=single).start(order, jobs)
+    assert started == [(lanes, 1)]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from bentpipe_conformance.engine.case import Case
-from bentpipe_conformance.engine.execution import Outcome, RunSettings, judge_case, run_case
+from bentpipe_conformance.engine.execution import Outcome, Recording, judge_case, run_case
 from bentpipe_conformance.engine.lane import Captured, LaneError
+from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
 from bentpipe_conformance.protocols.tcp.peer import NotReached, Peer
@@ -29,7 +30,7 @@ def run(
 ) -> Outcome:
     chosen = lane or simulated_lane(SNR, "rfc", LINK)
     return run_case(
-        a_case(script, needs), chosen, RunSettings(SNR, "rfc", ICS, LINK.round_trip_s, seed=7)
+        a_case(script, needs), chosen, RunSettings("rfc", ICS, LINK.round_trip_s, seed=7)
     )
 
 
@@ -94,7 +95,10 @@ def test_implementation_without_a_needed_feature_is_unsupported_and_not_run() ->
 
 def test_judging_the_captured_packets_again_gives_the_same_findings() -> None:
     outcome = run(lose_one_segment)
-    again = judge_case(a_case(lose_one_segment), outcome.captured, "rfc", ICS, outcome.timing_error)
+    recording = Recording(
+        a_case(lose_one_segment), outcome.captured, "rfc", ICS, outcome.timing_error
+    )
+    again = judge_case(recording)
     assert again == (outcome.verdict, outcome.reason, outcome.findings)
 
 

@@ -12,10 +12,11 @@ from bentpipe_conformance.engine.suite import UnknownSuite, load_suites, suite_n
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
+from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.rejudge import busiest_sender, verify
 from bentpipe_conformance.run.seal import result_of
-from bentpipe_conformance.run.worker import Assignment
+from bentpipe_conformance.run.worker import Worker
 from bentpipe_spec.registry import load_requirements
 from click.testing import CliRunner
 
@@ -24,9 +25,9 @@ GOOD = "stp/format/ready-sds-arrive-with-gaps"
 
 def test_every_suite_finds_its_parts() -> None:
     for suite in load_suites().values():
-        assert suite.driving
-        assert suite.judging
-        assert suite.reporting
+        assert suite.driver
+        assert suite.interpreter
+        assert suite.reporter
         assert suite.default_profile in suite.profiles
 
 
@@ -60,7 +61,7 @@ def imported_by(statement: str) -> set[str]:
 
 
 WORKER = (
-    "import bentpipe_conformance.run.crew; "
+    "import bentpipe_conformance.run.worker; "
     "from bentpipe_conformance.engine.suite import load_suites; "
 )
 
@@ -72,9 +73,9 @@ RECORDS = {
 
 
 def test_worker_of_one_suite_loads_no_other_protocol_and_no_report() -> None:
-    tcp = imported_by(WORKER + "s = load_suites()['snr']; s.driving; s.judging") - RECORDS
+    tcp = imported_by(WORKER + "s = load_suites()['snr']; s.driver; s.interpreter") - RECORDS
     assert not {name for name in tcp if ".stp" in name or ".report" in name}
-    stp = imported_by(WORKER + "s = load_suites()['stp']; s.driving; s.judging") - RECORDS
+    stp = imported_by(WORKER + "s = load_suites()['stp']; s.driver; s.interpreter") - RECORDS
     assert "bentpipe_conformance.protocols.stp.replay.flow" in stp
     assert not {name for name in stp if ".tcp" in name or ".report" in name}
 
@@ -91,9 +92,7 @@ def certified(folder: Path) -> Bundle:
     )  # fmt: skip
     (folder.parent / "claims").mkdir()
     Bundle.create(folder, plan.run).close()
-    from bentpipe_conformance.run.crew import open_worker
-
-    open_worker(assignment, 0).run()
+    Worker(assignment).run()
     return Bundle.open(folder)
 
 

@@ -15,11 +15,11 @@ from bentpipe_conformance.report.plot import close_view, draw, nice_ticks, whole
 from bentpipe_conformance.report.transit import match
 
 if TYPE_CHECKING:
-    from bentpipe_conformance.report.scene import Scene
+    from bentpipe_conformance.engine.scene import Scene
 
 
 def scene_of(trace: Trace) -> Scene | None:
-    return SNR.reporting.scene(trace, ())
+    return SNR.reporter.scene(trace, ())
 
 
 def packet(seq: int, size: int = 10, back: bool = False) -> bytes:

@@ -6,20 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.suite import Judging
+from bentpipe_conformance.engine.suite import Interpreter
 from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.codec import Stp, dissect
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
-
-
-def _dissected(octets: bytes) -> Stp | None:
-    try:
-        return dissect(octets)
-    except MalformedPacket:
-        return None
 
 
 def _trusting(packet: Stp) -> Stp:
@@ -39,8 +31,8 @@ def _payload(packet: Stp) -> tuple[str, int]:
     return packet.src, len(packet.data) if packet.wellformed else 0
 
 
-JUDGING = Judging(
-    dissect=_dissected,
+INTERPRETER = Interpreter(
+    dissect=dissect,
     trusting=_trusting,
     read_flows=read_flows,
     prepare=Prepared,

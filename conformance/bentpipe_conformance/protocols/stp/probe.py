@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bentpipe_conformance.engine.execution import RunSettings
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
-from bentpipe_conformance.engine.suite import Driving
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import chargen
 from bentpipe_conformance.protocols.stp.peer import Peer
@@ -81,4 +81,4 @@ def _refuses_nonsense(peer: Peer) -> None:
     )
 
 
-DRIVING = Driving(peer=_peer, probe=_probe)
+DRIVER = Driver(peer=_peer, probe=_probe)

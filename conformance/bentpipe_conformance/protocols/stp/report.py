@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from bentpipe_conformance.engine.suite import Reporting
+from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
+from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
 from bentpipe_conformance.protocols.stp.replay import Packet, Trace
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -19,7 +20,6 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
 from bentpipe_conformance.report.ladder import thousands
-from bentpipe_conformance.report.scene import Mark, Scene, choose_scene
 
 LEGEND = (
     ("new", "new SD"),
@@ -165,7 +165,7 @@ def _in_order(marks: list[Mark]) -> tuple[Mark, ...]:
     return tuple(sorted(marks, key=lambda mark: mark.time))
 
 
-REPORTING = Reporting(
+REPORTER = Reporter(
     describe=_describe,
     plain=_plain,
     scene=_scene,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.suite import Judging
+from bentpipe_conformance.engine.suite import Interpreter
 from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
 from bentpipe_conformance.protocols.tcp.codec import Tcp, dissect
@@ -17,13 +16,6 @@ from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 
 SMALLEST_MSS = 28
 """Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
-
-
-def _dissected(octets: bytes) -> Tcp | None:
-    try:
-        return dissect(octets)
-    except MalformedPacket:
-        return None
 
 
 def _trusting(segment: Tcp) -> Tcp:
@@ -62,8 +54,8 @@ def _payload(segment: Tcp) -> tuple[str, int]:
     return segment.src, len(segment.payload)
 
 
-JUDGING = Judging(
-    dissect=_dissected,
+INTERPRETER = Interpreter(
+    dissect=dissect,
     trusting=_trusting,
     read_flows=read_flows,
     prepare=Prepared,

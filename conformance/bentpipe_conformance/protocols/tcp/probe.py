@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bentpipe_conformance.engine.execution import RunSettings
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.probe import ECHO_TEXT, UNUSED_PORT, Probe, examine
-from bentpipe_conformance.engine.suite import Driving
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer
@@ -102,4 +102,4 @@ def _refuses_nonsense(peer: Peer) -> None:
         )
 
 
-DRIVING = Driving(peer=_peer, probe=_probe)
+DRIVER = Driver(peer=_peer, probe=_probe)

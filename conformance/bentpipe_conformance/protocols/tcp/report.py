@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from bentpipe_conformance.engine.suite import Reporting
+from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
+from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.flow import (
     Ack,
@@ -15,7 +16,6 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
     read_flows,
 )
 from bentpipe_conformance.report.ladder import span, thousands
-from bentpipe_conformance.report.scene import Mark, Scene, choose_scene
 
 LEGEND = (
     ("new", "new data"),
@@ -156,7 +156,7 @@ def make_scene(flow: Flow) -> Scene:
     return Scene(False, tuple(data), tuple(acks), others)
 
 
-REPORTING = Reporting(
+REPORTER = Reporter(
     describe=_describe,
     plain=_plain,
     scene=_scene,

@@ -6,13 +6,14 @@ from collections import Counter
 
 import pytest
 from bentpipe_conformance.engine.case import Case, load_cases
-from bentpipe_conformance.engine.execution import Outcome, RunSettings, run_case
+from bentpipe_conformance.engine.execution import Outcome, run_case
+from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.scenarios import AFTER_RTTS, SEGMENT, replay
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
-from bentpipe_conformance.run.certify import select_cases
+from bentpipe_conformance.run.plan import select_cases
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.subject import SUBJECT
 from bentpipe_spec.scenario import Event, Expiry, Scenario, load_scenarios
@@ -35,7 +36,7 @@ def lost_ack(nth: int) -> Event:
 def run(item: Scenario, profile: str = "rfc") -> Outcome:
     lane = simulated_lane(SNR, profile, LINK, 1)
     settings = RunSettings(
-        SNR, profile, SUBJECT.ics, LINK.round_trip_s, 1,
+        profile, SUBJECT.ics, LINK.round_trip_s, 1,
     )  # fmt: skip
     case = Case(
         "snr/x/y", "t", "t", ("SNR-WIN-001",), (), ("rfc", "hk99"), lambda peer: replay(peer, item)

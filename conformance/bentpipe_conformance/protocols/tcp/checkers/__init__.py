@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine import checking
+from bentpipe_conformance.engine import context
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 
-Context = checking.Context[Prepared]
+Context = context.Context[Prepared]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import HasPacket, checker
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent

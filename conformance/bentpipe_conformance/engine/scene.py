@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.engine.suite import HasPackets
+from bentpipe_conformance.engine.trace import HasPackets
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,73 @@
+"""What a checker may know besides the packets, and how it states what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from bentpipe_spec.registry import Requirement
+
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.statement import Ics
+from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.verdict import Verdict
+
+Prepared = TypeVar("Prepared", covariant=True)
+"""What a protocol's checkers may know of a connection besides its packets."""
+
+
+class HasPacket(Protocol):
+    """Anything that stands for one captured packet."""
+
+    @property
+    def packet(self) -> Packet[Any]:
+        """The packet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context(Generic[Prepared]):
+    """What a checker may know besides the packets.
+
+    Attributes:
+        requirement: the record, with the alternatives the profile permits.
+        profile: a profile of the suite.
+        ics: the implementation's declared conformance statement.
+        timing_error: seconds by which recorded times may be wrong.
+        prepared: what :attr:`Interpreter.prepare` of the suite made of the flow.
+    """
+
+    requirement: Requirement
+    profile: str
+    ics: Ics
+    timing_error: float
+    prepared: Prepared
+
+    def permitted(self, name: str, default: Any = None) -> Any:
+        """A permitted alternative of the requirement in this profile."""
+        return self.requirement.permitted(self.profile, name, default)
+
+    def holds(self, sentence: str, *where: HasPacket) -> Finding:
+        """The requirement was exercised and met."""
+        return self._finding(Verdict.PASS, sentence, where)
+
+    def violated(
+        self, sentence: str, *where: HasPacket, expected: str = "", actual: str = ""
+    ) -> Finding:
+        """The requirement was exercised and violated."""
+        return self._finding(Verdict.FAIL, sentence, where, expected, actual)
+
+    def unclear(self, sentence: str, *where: HasPacket) -> Finding:
+        """The requirement was exercised, but the bed or the trace is too coarse to tell."""
+        return self._finding(Verdict.INCONCLUSIVE, sentence, where)
+
+    def _finding(
+        self,
+        verdict: Verdict,
+        sentence: str,
+        where: tuple[HasPacket, ...],
+        expected: str = "",
+        actual: str = "",
+    ) -> Finding:
+        numbers = tuple(dict.fromkeys(item.packet.number for item in where))
+        return Finding(self.requirement.id, verdict, numbers, sentence, expected, actual)

@@ -1,0 +1,51 @@
+"""What a worker is to do, as it travels into the place where the worker runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker is to do; it travels as JSON.
+
+    Attributes:
+        iut: identifier or path of the IUT description.
+        link: identifier or path of the link profile.
+        profile: a profile of the suite.
+        place: ``simulation``, ``uml-virtual``, ``uml`` or ``host``.
+        suite: name of the suite.
+        cases: identifiers of the cases still to run.
+        bundle: directory of the bundle.
+        claims: directory of the claims.
+        seed: the run's seed.
+        lanes: how many lanes to run side by side in this place.
+        timing_error: seconds, from the bed's check.
+        probe: file to write the probe's result to, instead of running cases; empty otherwise.
+    """
+
+    iut: str
+    link: str
+    profile: str
+    place: str
+    suite: str
+    cases: tuple[str, ...]
+    bundle: str
+    claims: str
+    seed: int
+    lanes: int = 1
+    timing_error: float = 0.0
+    probe: str = ""
+
+    def dump(self, path: Path) -> None:
+        """Write it for :meth:`load`."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Assignment:
+        """Read what :meth:`dump` wrote."""
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{**document, "cases": tuple(document["cases"])})

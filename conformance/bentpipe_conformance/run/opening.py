@@ -1,0 +1,97 @@
+"""Opening a lane on an implementation, from inside the place where the cases run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
+
+from bentpipe_conformance.bed.lanes import Attachment, KernelLane
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.iut.build import built
+from bentpipe_conformance.iut.description import IutDescription
+
+
+def load_link(id_or_path: str) -> LinkProfile:
+    """A link profile by identifier, or the first one of a TOML file.
+
+    Raises:
+        ValueError: there is none of that name, or the file has a mistake.
+    """
+    known = load_profiles()
+    if id_or_path in known:
+        return known[id_or_path]
+    if id_or_path.endswith(".toml") or "/" in id_or_path:
+        found = load_profiles(id_or_path)
+        if not found:
+            raise ValueError(f"{id_or_path}: holds no profile; add a table such as [my-link].")
+        return next(iter(found.values()))
+    raise ValueError(f"there is no link profile {id_or_path!r}; there are {', '.join(known)}.")
+
+
+def drain_time(link: LinkProfile) -> float:
+    """Seconds until a link whose queues are full has delivered everything."""
+    queues = sum(
+        direction.queue_packets * link.mtu * 8 / direction.rate_bit_s
+        for direction in (link.forward, link.return_)
+        if direction.rate_bit_s is not None
+    )
+    return queues + link.round_trip_s
+
+
+def run_settings(
+    description: IutDescription, link: LinkProfile, profile: str, seed: int
+) -> RunSettings:
+    """The settings of a run; ``profile`` is one of the suite's."""
+    simulated = description.attach.kind == "in-process"
+    return RunSettings(
+        profile=profile,
+        ics=description.ics,
+        rtt=link.round_trip_s,
+        seed=seed,
+        services=description.services,
+        drain=0.0 if simulated else drain_time(link),
+        encapsulation=description.encapsulation,
+    )
+
+
+def open_lane(
+    description: IutDescription, link: LinkProfile, seed: int, timing_error: float = 0.0
+) -> Lane:
+    """A lane on an implementation that was built before, if it needs to be.
+
+    Raises:
+        LaneError: it cannot be laid out.
+    """
+    attach, start = description.attach, description.start
+    if attach.kind == "in-process":
+        from bentpipe_conformance.iut import inprocess
+
+        return inprocess.simulated_lane(description.suite, attach.variant, link, seed)
+    values: dict[str, object] = {
+        "here": description.path.parent,
+        "udp_port": description.encapsulation.port,
+        "protocol": description.encapsulation.protocol,
+    }
+    if start.build:
+        # Built before on the host: inside a guest the toolchain would cost minutes.
+        values["cache"] = built(start.build)
+    attachment = Attachment(
+        kind=attach.kind,
+        command=start.words(values),
+        ready=start.ready,
+        sysctls=description.sysctl,
+        opening=description.opening,
+    )
+    if attach.kind == "address":
+        attachment = replace(
+            attachment,
+            interface=attach.interface,
+            address=attach.address,
+            gateway=attach.gateway,
+            prefix=attach.prefix,
+            sends_on=attach.sends_on,
+            sends_to=attach.sends_to,
+        )
+    return KernelLane(link, attachment, timing_error=timing_error)
