@@ -18,8 +18,9 @@ from bentpipe_conformance.evidence.network import ipv4_packet
 from bentpipe_conformance.evidence.pcapng import read_capture
 from bentpipe_conformance.models.windows import race_of
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, dissect
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent, read_flows
-from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow, read_flows
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 Endpoint = tuple[str, int]
 

@@ -7,14 +7,8 @@ from collections.abc import Collection, Sequence
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
-from bentpipe_conformance.protocols.tcp.replay.flow import (
-    Ack,
-    Arrival,
-    Flow,
-    Reply,
-    Sent,
-    read_flows,
-)
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
 from bentpipe_conformance.report.ladder import span, thousands
 
 LEGEND = (

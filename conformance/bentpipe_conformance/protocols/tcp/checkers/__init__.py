@@ -3,6 +3,42 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine import context
+from bentpipe_conformance.engine.context import HasPacket
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 
 Context = context.Context[Prepared]
+
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 step 2, HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
+
+TICK_S = 0.01
+"""What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+
+def judged(
+    context: Context, met: bool, sentence: str, *where: HasPacket, expected: str, actual: str
+) -> Finding:
+    """A finding that a requirement was met, or violated, with one sentence for both."""
+    if met:
+        return context.holds(sentence, *where)
+    return context.violated(sentence, *where, expected=expected, actual=actual)
+
+
+def too_coarse(context: Context, seconds: float, *where: HasPacket) -> Finding | None:
+    """A finding where the bed's timing error could turn a verdict about an interval this long."""
+    if context.timing_error <= max(0.05, 0.05 * seconds):
+        return None
+    return context.unclear("the bed's timing error is too large to tell", *where)
+
+
+def lasted(context: Context, seconds: float, least: float) -> bool:
+    """Whether an interval may have been as long as ``least``, a tick and the error conceded."""
+    return seconds >= least - TICK_S - context.timing_error
+
+
+def timer_expiries(context: Context) -> tuple[Expiry, ...]:
+    """What the sender's timers retransmitted."""
+    return context.prepared.expiries(acts_at_once(context.ics))

@@ -11,8 +11,9 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import Calm
 from bentpipe_conformance.protocols.tcp.codec import MODULUS
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
 
 ANSWER_S = 0.2
@@ -96,13 +97,13 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> I
     # What leaves after another arrival may be the answer to that.
     following = next(
         (p.time for p in flow.packets if not p.outgoing and p.time > ack.time),
-        flow.packets[-1].time,
+        flow.last_time,
     )
     limit = min(ack.time + ANSWER_S + context.timing_error, following)
     answer = next((r for r in flow.replies if ack.time <= r.time <= limit), None)
     if answer is not None:
         yield context.holds(f"the acknowledgment of {ack.ack} was answered", answer, ack)
-    elif following > ack.time + REACTION_S + context.timing_error:
+    elif following > ack.time + flow.reaction:
         yield context.violated(
             f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered",
             ack,
@@ -133,15 +134,15 @@ def _judge_growth(
         acknowledged = bisect_right(ends, sent.una)
         too_many = count - acknowledged > segments + acknowledged
         allowed = segments * largest_segment(flow) + sent.una
-        if sent.time >= exercising[0].time and too_many and sent.end - sent.una > allowed:
+        if sent.time >= exercising[0].time and too_many and sent.outstanding > allowed:
             if context.ics.get("congestion_control") not in context.permitted("exempt"):
                 yield context.violated(
-                    f"{sent.end - sent.una} octets were outstanding after {sent.una} had been "
+                    f"{sent.outstanding} octets were outstanding after {sent.una} had been "
                     f"acknowledged by {what}",
                     sent,
                     exercising[0],
                     expected=f"at most {allowed} octets",
-                    actual=f"{sent.end - sent.una} octets",
+                    actual=f"{sent.outstanding} octets",
                 )
             return
     yield context.holds(f"{what} opened the window by what they covered at most", exercising[-1])
@@ -180,7 +181,7 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
     rtt = minimum_rtt(flow)
     for run in _stretch_runs(flow):
         acknowledged = sum(ack.advance for ack in run)
-        at_once = sum(sent.end - sent.start for ack in run for sent in ack.responses)
+        at_once = sum(sent.length for ack in run for sent in ack.responses)
         eager = all(any(s.payload == largest_segment(flow) for s in ack.responses) for ack in run)
         eager = eager and never_short_of_data(flow, (s for ack in run for s in ack.responses))
         if eager and at_once < share * acknowledged and not may_shrink:
@@ -192,7 +193,7 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
             )
             continue
         until = run[-1].time + rtt
-        released = sum(s.end - s.start for s in flow.between(run[0].time, until) if s.new)
+        released = sum(s.length for s in flow.between(run[0].time, until) if s.new)
         if released >= share * acknowledged:
             yield context.holds(
                 f"{len(run)} acknowledgments of {acknowledged} octets released {released} octets",

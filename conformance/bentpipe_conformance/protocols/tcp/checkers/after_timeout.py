@@ -6,22 +6,18 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.aftermath import read_aftermaths
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Arrival, Flow, Sent
+from bentpipe_conformance.protocols.tcp.checkers import Context, timer_expiries
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, read_expiries
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 
 @checker("SNR-RTO-007")
 def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every timeout."""
-    timeouts = {
-        id(item.sent): item
-        for item in read_expiries(flow, acts_at_once(context.ics))
-        if item.certain
-    }
+    timeouts = {id(item.sent): item for item in timer_expiries(context) if item.certain}
     current: Expiry | None = None
     edge = 0
     for event in flow.events:
@@ -32,7 +28,7 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
         elif isinstance(event, Sent):
             if id(event) in timeouts:
                 current = timeouts[id(event)]
-                edge = event.start + max(largest_segment(flow), event.end - event.start)
+                edge = event.start + max(largest_segment(flow), event.length)
             elif current is not None and (event.end > edge or event.start < current.sent.start):
                 yield context.violated(
                     f"offset {event.start} was sent as well, "
@@ -48,7 +44,7 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-008")
 def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every retransmission after a silence too long for any other mechanism."""
-    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+    for expiry in timer_expiries(context):
         sent = expiry.sent
         if expiry.certain:
             yield context.holds(f"the timeout retransmitted offset {sent.start}", sent)
@@ -71,7 +67,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by whatever an acknowledgment clocks out after a timeout."""
     segment = largest_segment(flow)
     by_octets = context.permitted("counts", "octets") == "octets"
-    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+    for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         for step in aftermath.steps:
             growth = step.delivered if by_octets else step.acks * segment
             # One segment of grace: a sender that counts segments may round each one up.
@@ -97,7 +93,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-RTO-012")
 def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an acknowledgment below recover that empties the network."""
-    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+    for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:
             ack = reaction.ack

@@ -6,21 +6,18 @@ from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
     Moment,
     acts_at_once,
     answer_window,
     reaction,
-    read_moments,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
-
-DUPLICATE_THRESHOLD = 3
-"""RFC 5681 section 3.2 step 2."""
 
 REORDERING_WINDOW_SHARE = 0.2
 """Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
@@ -32,6 +29,19 @@ def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
     return m.ack.flight < below * largest_segment(flow)
 
 
+def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str) -> Finding:
+    """The finding about an acknowledgment that must cause no retransmission."""
+    if caused := m.retransmissions:
+        return context.violated(
+            f"offset {caused[0].start} was retransmitted {when}",
+            caused[0],
+            m.ack,
+            expected=expected,
+            actual="a retransmission",
+        )
+    return context.holds(f"no retransmission {when}", m.ack)
+
+
 @checker("SNR-FR-001")
 def no_fast_retransmit_before_the_third_duplicate(
     flow: Flow, context: Context
@@ -39,29 +49,21 @@ def no_fast_retransmit_before_the_third_duplicate(
     """Exercised by every duplicate below the threshold outside recovery."""
     if flow.handshake.sack:
         return
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if m.episode or not ack.duplicate or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         if _small_flight(m, flow, context):
             continue
-        if early := m.retransmissions:
-            yield context.violated(
-                f"offset {early[0].start} was retransmitted on duplicate {ack.duplicates}",
-                early[0],
-                ack,
-                expected="no retransmission before duplicate 3",
-                actual=f"a retransmission on duplicate {ack.duplicates}",
-            )
-        else:
-            yield context.holds(f"no retransmission on duplicate {ack.duplicates}", ack)
+        expected = f"no retransmission before duplicate {DUPLICATE_THRESHOLD}"
+        yield _nothing_retransmitted(context, m, f"on duplicate {ack.duplicates}", expected)
 
 
 @checker("SNR-FR-002")
 def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every third duplicate outside recovery and above recover."""
     needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if ack.beyond:
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
@@ -83,7 +85,7 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
     A sender that paces may hold it back that long.
     """
     at_once = acts_at_once(context.ics)
-    due = REACTION_S + context.timing_error if at_once else answer_window(m.rtt)
+    due = flow.reaction if at_once else answer_window(m.rtt)
     return any(
         later.ack > m.ack.ack and m.ack.time < later.time <= m.ack.time + due for later in flow.acks
     )
@@ -105,7 +107,7 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Findin
             ack,
         )
     elif first is None or took == "late":
-        if flow.packets[-1].time < ack.time + REACTION_S and not ack.responses:
+        if flow.last_time < ack.time + REACTION_S and not ack.responses:
             return
         if first is None and _arrived_meanwhile(flow, context, m):
             return
@@ -137,7 +139,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
     if not flow.handshake.sack:
         return
     kinds = context.permitted("evidence", [])
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
@@ -146,19 +148,16 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> I
         # Only the first starts recovery; what the same acknowledgment brings further is part of it.
         early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
         if early:
-            held = sum(right - left for left, right in ack.sacked)
             yield context.violated(
-                f"offset {early[0].start} was retransmitted with {held} octets reported held above "
-                f"it after {ack.duplicates} duplicates",
+                f"offset {early[0].start} was retransmitted with {octets(ack.sacked)} octets "
+                f"reported held above it after {ack.duplicates} duplicates",
                 early[0],
                 ack,
                 expected="no retransmission on this evidence",
                 actual="a retransmission",
             )
         elif not m.retransmissions and not _evidence(None, m, flow, kinds):
-            yield context.holds(
-                f"no retransmission with {sum(b - a for a, b in ack.sacked)} octets held", ack
-            )
+            yield context.holds(f"no retransmission with {octets(ack.sacked)} octets held", ack)
 
 
 def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> bool:
@@ -170,7 +169,7 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
     above = [(max(a, start), b) for a, b in m.ack.sacked if b > start]
     tests: dict[str, Callable[[], bool]] = {
         "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
-        "octets": lambda: sum(b - a for a, b in above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
+        "octets": lambda: octets(above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
         "distance": lambda: bool(above) and above[-1][1] > start + 3 * flow.segment,
         "time": lambda: _overdue(start, time, above, m, flow),
@@ -198,8 +197,7 @@ def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Find
     windows: dict[int, bool] = {}
     last = -1
     for ack in flow.acks:
-        bare = ack.packet.content is not None and not ack.packet.content.length
-        windows[id(ack)] = bare and 0 <= last < ack.window
+        windows[id(ack)] = not ack.tcp.length and 0 <= last < ack.window
         if ack.acceptable:
             last = ack.window
     yield from _not_counted(flow, context, lambda ack: windows[id(ack)], "window update")
@@ -208,11 +206,7 @@ def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Find
 @checker("SNR-FR-005")
 def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by repeats of which at least one carries data."""
-
-    def carries_data(ack: Ack) -> bool:
-        return ack.packet.content is not None and ack.packet.content.length > 0
-
-    yield from _not_counted(flow, context, carries_data, "segment with data")
+    yield from _not_counted(flow, context, lambda ack: ack.tcp.length > 0, "segment with data")
 
 
 def _not_counted(
@@ -220,7 +214,7 @@ def _not_counted(
 ) -> Iterator[Finding]:
     """Repeats that only together with segments of a kind reach the threshold."""
     seen = 0
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if m.episode or ack.advance or m.repeats <= 1:
             seen = 0
@@ -232,16 +226,8 @@ def _not_counted(
         if ack.flight < 4 * largest_segment(flow) or seen + ack.duplicates < DUPLICATE_THRESHOLD:
             continue
         count = f"{ack.duplicates} duplicates and {seen} times a {name}"
-        if counted := m.retransmissions:
-            yield context.violated(
-                f"offset {counted[0].start} was retransmitted after {count}",
-                counted[0],
-                ack,
-                expected=f"a {name} is not counted as a duplicate",
-                actual="a fast retransmit",
-            )
-        else:
-            yield context.holds(f"no retransmission after {count}", ack)
+        expected = f"a {name} is not counted as a duplicate"
+        yield _nothing_retransmitted(context, m, f"after {count}", expected)
 
 
 @checker("SNR-FR-006")
@@ -250,7 +236,7 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
     repeated: dict[int, Sent] = {}
     current: Episode | None = None
     rescues = 0
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         episode = m.episode
         if episode is None or not episode.fast or m.disturbed:
             continue
@@ -266,12 +252,15 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
         for sent in m.retransmissions:
             before = repeated.get(sent.start)
             repeated[sent.start] = sent
-            if before is None or _permitted_repeat(before, sent, m, context):
+            if before is None or (
+                context.permitted("repeat_after_round_trip")
+                and sent.time - before.time >= ROUND_TRIP_SHARE * m.rtt
+            ):
                 continue
             if rescues:
                 rescues -= 1
-                continue
-            again = before, sent
+            else:
+                again = before, sent
         if again is not None:
             before, sent = again
             yield context.violated(
@@ -287,18 +276,13 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
             yield context.holds("a further duplicate repeated no retransmission", m.ack)
 
 
-def _permitted_repeat(before: Sent, sent: Sent, m: Moment, context: Context) -> bool:
-    enough = sent.time - before.time >= ROUND_TRIP_SHARE * m.rtt
-    return bool(context.permitted("repeat_after_round_trip")) and enough
-
-
 @checker("SNR-FR-007")
 def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by duplicates of which three came in all, but not in a row."""
     if flow.handshake.sack:
         return
     total = 0
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if m.episode:
             total = 0
@@ -310,17 +294,9 @@ def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Itera
             continue
         if _small_flight(m, flow, context):
             continue
-        count = f"duplicate {ack.duplicates} in a row, {total} in all"
-        if counted := m.retransmissions:
-            yield context.violated(
-                f"offset {counted[0].start} was retransmitted on {count}",
-                counted[0],
-                ack,
-                expected="no retransmission: the count restarts with every new acknowledgment",
-                actual="a fast retransmit",
-            )
-        else:
-            yield context.holds(f"no retransmission on {count}", ack)
+        when = f"on duplicate {ack.duplicates} in a row, {total} in all"
+        expected = "no retransmission: the count restarts with every new acknowledgment"
+        yield _nothing_retransmitted(context, m, when, expected)
 
 
 @checker("SNR-FR-008")
@@ -328,20 +304,12 @@ def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> I
     """Exercised by three repeats that report nothing, outside recovery."""
     if not flow.handshake.sack:
         return
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if m.episode or not ack.duplicate or ack.sacked:
             continue
         if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * largest_segment(flow):
             continue
-        if counted := m.retransmissions:
-            yield context.violated(
-                f"offset {counted[0].start} was retransmitted on repetition {ack.duplicates} of an "
-                "acknowledgment that reports nothing held",
-                counted[0],
-                ack,
-                expected="no recovery without new SACK information",
-                actual="a fast retransmit",
-            )
-        else:
-            yield context.holds(f"no retransmission on repetition {ack.duplicates}", ack)
+        when = f"on repetition {ack.duplicates} of an acknowledgment that reports nothing held"
+        expected = "no recovery without new SACK information"
+        yield _nothing_retransmitted(context, m, when, expected)

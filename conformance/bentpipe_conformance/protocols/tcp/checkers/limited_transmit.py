@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     SLUGGISH_S,
     Moment,
     acts_at_once,
     reaction,
-    read_moments,
 )
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, more_waited
 
 
-def _early_duplicates(flow: Flow, context: Context) -> Iterator[Moment]:
+def _early_duplicates(context: Context) -> Iterator[Moment]:
     """First and second duplicates in a row outside recovery."""
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         if m.episode is None and m.ack.duplicate and m.ack.duplicates <= 2 and m.pure:
             yield m
 
@@ -57,7 +57,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
         return
     fresh = [sent for sent in flow.sent if sent.new]
     new: list[Sent] = []
-    for m in _early_duplicates(flow, context):
+    for m in _early_duplicates(context):
         ack = m.ack
         if ack.duplicates == 1:
             new = []
@@ -99,11 +99,11 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator
     segments = int(context.permitted("segments", 2))
     held_back = _held_back(flow, context) if context.permitted("deferral", False) else 0
     sent_before = 0
-    for m in _early_duplicates(flow, context):
+    for m in _early_duplicates(context):
         ack = m.ack
         if ack.duplicates == 1:
             sent_before = 0
-        octets = sum(sent.end - sent.start for sent in m.new_data)
+        octets = sum(sent.length for sent in m.new_data)
         sent_before += octets
         if not _window_limited_before(m, flow, context):
             continue
@@ -140,7 +140,7 @@ def _held_back(flow: Flow, context: Context) -> int:
 @checker("SNR-LT-003")
 def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first two duplicates while the receiver's window is full."""
-    for m in _early_duplicates(flow, context):
+    for m in _early_duplicates(context):
         if m.window_edge - m.ack.max >= largest_segment(flow) or not m.ack.flight:
             continue
         beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
@@ -163,7 +163,7 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Ite
     """Exercised by the first two duplicates that report nothing although SACK was negotiated."""
     if not flow.handshake.sack or not acts_at_once(context.ics):
         return
-    for m in _early_duplicates(flow, context):
+    for m in _early_duplicates(context):
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
     Moment,
@@ -17,21 +18,18 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     answer_window,
     disturbed_at,
     reaction,
-    read_moments,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
-
-DUPLICATE_THRESHOLD = 3
-"""RFC 5681 section 3.2 step 2."""
 
 LONGEST_TIMEOUT_S = 30.0
 """No sane retransmission timeout before back-off, even over a satellite, is longer."""
 
 
-def _in_fast_recovery(flow: Flow, context: Context) -> Iterator[tuple[Moment, Episode]]:
+def _in_fast_recovery(context: Context) -> Iterator[tuple[Moment, Episode]]:
     """Acknowledgments during recoveries that acknowledgments started, the ending one left out."""
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         episode = m.episode
         if episode is None or not episode.fast or episode.end is m.ack or m.disturbed:
             continue
@@ -44,7 +42,7 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator
     """Exercised by partial acknowledgments without SACK."""
     if flow.handshake.sack:
         return
-    for m, episode in _in_fast_recovery(flow, context):
+    for m, episode in _in_fast_recovery(context):
         ack = m.ack
         if not ack.advance or any(
             sent.start == ack.ack and sent.packet.number < ack.packet.number
@@ -70,7 +68,7 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Iterator[Finding
         yield context.unclear(
             f"offset {ack.ack} was retransmitted {delay:.3f} s later", answer, ack
         )
-    elif ack.responses or flow.packets[-1].time >= ack.time + REACTION_S:
+    elif ack.responses or flow.last_time >= ack.time + REACTION_S:
         yield _unanswered(context, ack, answer, "at once")
 
 
@@ -129,7 +127,7 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[F
         return
     if every_timeout and (flow.handshake.sack or flow.handshake.timestamps):
         return
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack, episode = m.ack, m.episode
         if episode is None or episode.fast or not ack.duplicate or ack.duplicates != 3:
             continue
@@ -177,7 +175,7 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
         for e in context.prepared.episodes
         if e.fast and e.end is not None and disturbed_at(e) == math.inf
     }
-    for m in read_moments(flow, context.prepared.episodes):
+    for m in context.prepared.moments:
         ack = m.ack
         if m.episode is not None or not ack.duplicate or ack.duplicates != 3 or not m.pure:
             continue
@@ -212,11 +210,11 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[F
     sack = flow.handshake.sack
     if not acts_at_once(context.ics):
         return
-    for m, _ in _in_fast_recovery(flow, context):
+    for m, _ in _in_fast_recovery(context):
         repeats, new = m.retransmissions, m.new_data
         if not repeats and not new:
             continue
-        octets = sum(sent.end - sent.start for sent in (*repeats, *new))
+        octets = sum(sent.length for sent in (*repeats, *new))
         what = f"{len(repeats)} retransmissions and {len(new)} new segments"
         if per_ack is not None:
             both = sack and bool(repeats) and bool(new) and data_waited(flow, m.ack)
@@ -284,7 +282,7 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Iterator[Fi
     last = repeated.get(una)
     if last is None or any(packet.outgoing for packet in flow.resets):
         return
-    silence = flow.packets[-1].time - last.time
+    silence = flow.last_time - last.time
     if silence > min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S):
         yield context.violated(
             f"offset {una} was retransmitted once and then forgotten",
@@ -297,7 +295,7 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Iterator[Fi
 @checker("SNR-REC-009")
 def window_holds_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by acknowledgments during recovery while the receiver's window is full."""
-    for m, _ in _in_fast_recovery(flow, context):
+    for m, _ in _in_fast_recovery(context):
         beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
         if beyond:
             yield context.violated(

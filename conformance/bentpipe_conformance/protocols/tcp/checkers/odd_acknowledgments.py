@@ -14,8 +14,9 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.replay import Packet
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, read_scoreboard
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 DUPLICATE_THRESHOLD = 3
@@ -33,7 +34,7 @@ class Calm:
     def __init__(self, flow: Flow, context: Context) -> None:
         self.flow = flow
         self.context = context
-        self.board = read_scoreboard(flow, context.prepared.episodes, context.timing_error)
+        self.board = context.prepared.scoreboard
         self._repeats: dict[int, Repeat] = {id(r.sent): r for r in self.board.repeats}
         self._held = {id(r.ack): bool(r.holes) or r.forgiven for r in self.board.reports}
         self._quiet_from = [(e.first.time, e.end.time if e.end else float("inf"))
@@ -67,7 +68,7 @@ class Calm:
 
     def stall(self, ack: Ack) -> bool:
         """Whether the sender said nothing more although data stayed outstanding for long."""
-        if self.flow.packets[-1].time - ack.time < SILENCE_S + 12 * self.board.rtt:
+        if self.flow.last_time - ack.time < SILENCE_S + 12 * self.board.rtt:
             return False
         if not ack.flight or any(a.advance and a.time > ack.time for a in self.flow.acks):
             return False

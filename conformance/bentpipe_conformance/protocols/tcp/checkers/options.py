@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, judged
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     acknowledging,
-    first_reply,
-    soon,
+    answer_within,
 )
-from bentpipe_conformance.protocols.tcp.replay.flow import MAX_WINDOW_SHIFT, ODD_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.events import Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MAX_WINDOW_SHIFT, Flow
+from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS, carries
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets, walk_options
 
 ETHERNET_MTU = 1500
 """A longer packet on a link of this size shows the sender's segmentation offload."""
@@ -27,43 +29,9 @@ _ANSWERED_S = 1.0
 """Seconds a live implementation needs at most to answer one of several segments."""
 
 
-class _At:
-    """A packet as something a finding can point at."""
-
-    def __init__(self, packet: Packet) -> None:
-        self.packet = packet
-
-
-def option_octets(packet: Packet) -> bytes:
-    """The octets of a TCP segment's option list, padding included."""
-    header = (packet.data[0] & 0xF) * 4
-    return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
-
-
-def option_kinds(packet: Packet) -> list[int]:
-    """The kinds of a well-formed option list, in order, without padding."""
-    octets, at, kinds = option_octets(packet), 0, []
-    while at < len(octets) and octets[at]:
-        if octets[at] == 1:
-            at += 1
-            continue
-        kinds.append(octets[at])
-        if at + 1 >= len(octets) or octets[at + 1] < 2:
-            break
-        at += octets[at + 1]
-    return kinds
-
-
-def _leaving(flow: Flow) -> Iterator[tuple[Packet, Tcp]]:
-    for packet in flow.packets:
-        if packet.outgoing and packet.content is not None:
-            yield packet, packet.content
-
-
-def _arriving(flow: Flow) -> Iterator[tuple[Packet, Tcp]]:
-    for packet in flow.packets:
-        if not packet.outgoing and packet.content is not None:
-            yield packet, packet.content
+def _unknown_kinds(packet: Packet) -> list[int]:
+    """The unassigned option kinds a segment carries, lowest first."""
+    return sorted(UNASSIGNED_KINDS.intersection(kind for kind, _, _ in walk_options(packet)))
 
 
 def _never(
@@ -71,53 +39,47 @@ def _never(
 ) -> Iterator[Finding]:
     """One finding: no segment of the IUT is ``wrong``, or the first that is."""
     last = None
-    for packet, tcp in _leaving(flow):
-        if wrong(tcp):
+    for last in flow.leaving:
+        if wrong(last.tcp):
             yield context.violated(
                 f"a segment carries {name} {situation}",
-                _At(packet),
+                last,
                 expected=f"no {name} {situation}",
-                actual=f"{name} in a segment with flags {tcp.flag_names}",
+                actual=f"{name} in a segment with flags {last.tcp.flag_names}",
             )
             return
-        last = packet
     if last is not None:
-        yield context.holds(f"no segment carries {name} {situation}", _At(last))
+        yield context.holds(f"no segment carries {name} {situation}", last)
 
 
-def _answered_syn(flow: Flow) -> bool:
+def _only_if_offered(
+    flow: Flow, context: Context, attribute: str, name: str, them: str = "it"
+) -> Iterator[Finding]:
+    """Whether an option that the answered SYN does not carry is left out in every segment."""
     handshake = flow.handshake
-    return handshake.tester is not None and handshake.iut is not None and not handshake.iut_opens
+    if handshake.tester is None or handshake.iut is None or handshake.iut_opens:
+        return
+    if not handshake.offered(attribute):
+        situation = f"though the SYN does not offer {them}"
+        yield from _never(flow, context, name, situation, lambda tcp: carries(tcp, attribute))
 
 
 @checker("SNR-OPT-001")
 def sack_permitted_only_if_offered(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every SYN without SACK-permitted that is answered."""
-    if _answered_syn(flow) and not flow.handshake.offered("sack_permitted"):
-        yield from _never(
-            flow, context, "SACK-permitted", "though the SYN does not offer it",
-            lambda tcp: tcp.sack_permitted,
-        )  # fmt: skip
+    yield from _only_if_offered(flow, context, "sack_permitted", "SACK-permitted")
 
 
 @checker("SNR-OPT-002")
 def window_scale_only_if_offered(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every SYN without Window Scale that is answered."""
-    if _answered_syn(flow) and not flow.handshake.offered("window_scale"):
-        yield from _never(
-            flow, context, "Window Scale", "though the SYN does not offer it",
-            lambda tcp: tcp.window_scale is not None,
-        )  # fmt: skip
+    yield from _only_if_offered(flow, context, "window_scale", "Window Scale")
 
 
 @checker("SNR-OPT-003")
 def timestamps_only_if_offered(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every SYN without Timestamps that is answered."""
-    if _answered_syn(flow) and not flow.handshake.offered("tsval"):
-        yield from _never(
-            flow, context, "Timestamps", "though the SYN does not offer them",
-            lambda tcp: tcp.tsval is not None,
-        )  # fmt: skip
+    yield from _only_if_offered(flow, context, "tsval", "Timestamps", "them")
 
 
 @checker("SNR-OPT-004")
@@ -126,20 +88,20 @@ def timestamps_in_every_segment(flow: Flow, context: Context) -> Iterator[Findin
     if not flow.handshake.timestamps:
         return
     last = None
-    for packet, tcp in _leaving(flow):
-        if tcp.flags & (SYN | RST):
+    for segment in flow.leaving:
+        if segment.tcp.flags & (SYN | RST):
             continue
-        if tcp.tsval is None:
+        if segment.tcp.tsval is None:
             yield context.violated(
                 "a segment lacks the Timestamps option that was negotiated",
-                _At(packet),
+                segment,
                 expected="Timestamps in every segment but a RST",
-                actual=f"none in a segment with flags {tcp.flag_names}",
+                actual=f"none in a segment with flags {segment.tcp.flag_names}",
             )
             return
-        last = packet
+        last = segment
     if last is not None:
-        yield context.holds("every segment carries Timestamps", _At(last))
+        yield context.holds("every segment carries Timestamps", last)
 
 
 @checker("SNR-OPT-005")
@@ -149,10 +111,8 @@ def no_sack_without_negotiation(flow: Flow, context: Context) -> Iterator[Findin
     if handshake.tester is None or handshake.offered("sack_permitted"):
         return
     if any(reply.held or reply.blocks for reply in flow.replies):
-        yield from _never(
-            flow, context, "a SACK option", "without SACK-permitted from the peer",
-            lambda tcp: bool(tcp.sack),
-        )  # fmt: skip
+        situation = "without SACK-permitted from the peer"
+        yield from _never(flow, context, "a SACK option", situation, lambda tcp: bool(tcp.sack))
 
 
 @checker("SNR-OPT-006")
@@ -171,27 +131,24 @@ def handshake_options_only_in_syn(flow: Flow, context: Context) -> Iterator[Find
 @checker("SNR-OPT-007")
 def shift_of_at_most_14(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every Window Scale option the IUT sends."""
-    for packet, tcp in _leaving(flow):
-        if tcp.window_scale is None or not tcp.flags & SYN:
-            continue
-        if tcp.window_scale > MAX_WINDOW_SHIFT:
-            yield context.violated(
-                f"the Window Scale option names a shift of {tcp.window_scale}",
-                _At(packet),
+    for segment in flow.leaving:
+        shift = segment.tcp.window_scale
+        if shift is not None and segment.tcp.flags & SYN:
+            yield judged(
+                context,
+                shift <= MAX_WINDOW_SHIFT,
+                f"the Window Scale option names a shift of {shift}",
+                segment,
                 expected=f"a shift of at most {MAX_WINDOW_SHIFT}",
-                actual=f"a shift of {tcp.window_scale}",
+                actual=f"a shift of {shift}",
             )
-        else:
-            yield context.holds(f"the shift is {tcp.window_scale}", _At(packet))
 
 
 @checker("SNR-OPT-008")
 def received_shift_counts_as_14(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a sender that fills more than half of a window scaled by 14."""
-    tester = flow.handshake.tester
-    if not flow.handshake.window_scale or tester is None or tester.content is None:
-        return
-    shift = tester.content.window_scale or 0
+    offer = flow.handshake.offer
+    shift = offer.window_scale or 0 if offer is not None and flow.handshake.window_scale else 0
     if shift > MAX_WINDOW_SHIFT:
         yield from _within_window(flow, context, 0, f"a shift of {shift} taken as 14")
 
@@ -199,10 +156,10 @@ def received_shift_counts_as_14(flow: Flow, context: Context) -> Iterator[Findin
 @checker("SNR-OPT-015")
 def window_scale_outside_handshake(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a sender that fills more than half of the window after such an option."""
-    for packet, tcp in _arriving(flow):
-        if tcp.window_scale is not None and not tcp.flags & SYN:
+    for segment in flow.arriving:
+        if segment.tcp.window_scale is not None and not segment.tcp.flags & SYN:
             known = "the Window Scale option of a segment without SYN ignored"
-            yield from _within_window(flow, context, packet.number, known)
+            yield from _within_window(flow, context, segment.packet.number, known)
             return
 
 
@@ -220,7 +177,7 @@ def _within_window(flow: Flow, context: Context, after: int, how: str) -> Iterat
                 actual=f"a segment up to offset {sent.end}",
             )
             return
-        if sent.end - sent.una > (sent.window_edge - sent.una) // 2 > 0:
+        if sent.outstanding > (sent.window_edge - sent.una) // 2 > 0:
             filled = sent
     if filled is not None:
         yield context.holds(f"the window was used and kept, with {how}", filled)
@@ -231,11 +188,11 @@ def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Itera
     # A capture of the sender's own may show segments before its network card cuts them.
     offloaded = any(
         len(sent.packet.data) > ETHERNET_MTU
-        or (sent.payload > limit and sent.payload % (limit - _overhead(sent.packet) or 1) == 0)
+        or (sent.payload > limit and sent.payload % (limit - _options(sent) or 1) == 0)
         for sent in data
     )
     for sent in data:
-        size = sent.payload + _overhead(sent.packet)
+        size = sent.payload + _options(sent)
         if size <= limit:
             continue
         if offloaded:
@@ -253,66 +210,64 @@ def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Itera
         yield context.holds(f"no segment exceeds {limit} octets, {what}", largest)
 
 
-def _overhead(packet: Packet) -> int:
-    return len(option_octets(packet))
+def _options(sent: Sent) -> int:
+    """Octets of options, padding included."""
+    return len(option_octets(sent.packet))
 
 
 @checker("SNR-OPT-009")
 def segments_within_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every data segment to a peer that named its MSS."""
-    tester = flow.handshake.tester
-    if tester is None or tester.content is None or not tester.content.mss:
-        return
-    limit = max(tester.content.mss, context.permitted("smallest_octets", 0))
-    yield from _segment_sizes(flow, context, limit, f"the peer's MSS being {tester.content.mss}")
+    offer = flow.handshake.offer
+    if offer is not None and offer.mss:
+        limit = max(offer.mss, context.permitted("smallest_octets", 0))
+        yield from _segment_sizes(flow, context, limit, f"the peer's MSS being {offer.mss}")
 
 
 @checker("SNR-OPT-010")
 def default_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every data segment to a peer that named no MSS."""
-    tester = flow.handshake.tester
-    if tester is not None and tester.content is not None and tester.content.mss is None:
-        yield from _segment_sizes(flow, context, 536, "the peer having named no MSS")
+    offer = flow.handshake.offer
+    if offer is not None and offer.mss is None:
+        yield from _segment_sizes(flow, context, DEFAULT_MSS, "the peer having named no MSS")
 
 
 @checker("SNR-OPT-011")
 def tiny_mss(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by an accepted connection with an MSS option below 64 octets."""
-    tester = flow.handshake.tester
-    if tester is None or tester.content is None or flow.handshake.iut is None:
+    offer, answer = flow.handshake.offer, flow.handshake.iut
+    if offer is None or offer.mss is None or answer is None:
         return
-    mss = tester.content.mss
-    if mss is None or mss >= ODD_MSS:
-        return
-    yield from _survives(flow, context, flow.handshake.iut, f"an MSS option of {mss}")
+    if offer.mss < ODD_MSS:
+        yield from _survives(flow, context, Segment(answer), f"an MSS option of {offer.mss}")
 
 
 @checker("SNR-OPT-012")
 def unknown_options_in_syn(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a SYN with unassigned options to a port that accepts connections later."""
-    syns = [packet for packet, tcp in _arriving(flow) if tcp.flags & SYN and tcp.options_ok]
+    syns = [item for item in flow.arriving if item.tcp.flags & SYN and item.tcp.options_ok]
     if not syns or not flow.listening or flow.handshake.iut_opens:
         return
-    unknown = sorted(UNASSIGNED_KINDS.intersection(option_kinds(syns[0])))
+    unknown = _unknown_kinds(syns[0].packet)
     if not unknown:
         return
-    answer = flow.handshake.iut
-    refusal = next((packet for packet in flow.resets if packet.outgoing), None)
+    answer, refusal = flow.handshake.iut, flow.own_reset
+    expected = "a SYN-ACK, as to other SYNs to this port"
     if answer is not None:
-        yield context.holds(f"the SYN with option {unknown[0]} was accepted", _At(answer))
+        yield context.holds(f"the SYN with option {unknown[0]} was accepted", Segment(answer))
     elif refusal is not None:
         yield context.violated(
             f"a SYN with the unknown option {unknown[0]} was refused",
-            _At(refusal),
-            _At(syns[0]),
-            expected="a SYN-ACK, as to other SYNs to this port",
+            refusal,
+            syns[0],
+            expected=expected,
             actual="a RST",
         )
     elif syns[-1].time - syns[0].time > _ANSWERED_S + context.timing_error:
         yield context.violated(
             f"a SYN with the unknown option {unknown[0]} was not answered",
-            _At(syns[0]),
-            expected="a SYN-ACK, as to other SYNs to this port",
+            syns[0],
+            expected=expected,
             actual=f"nothing, though the SYN came {len(syns)} times",
         )
 
@@ -321,26 +276,26 @@ def unknown_options_in_syn(flow: Flow, context: Context) -> Iterator[Finding]:
 def unknown_options_in_data(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by acceptable in-order data with unassigned options."""
     for arrival in flow.arrivals:
-        tcp = arrival.packet.content
-        if not arrival.in_order or arrival.end > arrival.window_edge or tcp is None:
+        if not arrival.in_order or arrival.end > arrival.window_edge:
             continue
-        unknown = sorted(UNASSIGNED_KINDS.intersection(option_kinds(arrival.packet)))
-        if not unknown or not tcp.options_ok:
+        unknown = _unknown_kinds(arrival.packet)
+        if not unknown or not arrival.tcp.options_ok:
             continue
-        reply = first_reply(flow, arrival, acknowledging(arrival.end))
-        verdict = soon(flow, arrival, reply, LONGEST_DELAY_S, context.timing_error)
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
         refusal = next((item for item in flow.resets if item.number > arrival.packet.number), None)
-        if verdict == "in time" and reply is not None:
-            yield context.holds(f"data with option {unknown[0]} was accepted", reply, arrival)
-        elif refusal is not None and refusal.outgoing and reply is None:
+        if answer.timely == "in time" and answer.reply is not None:
+            yield context.holds(
+                f"data with option {unknown[0]} was accepted", answer.reply, arrival
+            )
+        elif refusal is not None and refusal.outgoing and answer.reply is None:
             yield context.violated(
                 f"data with the unknown option {unknown[0]} reset the connection",
-                _At(refusal),
+                Segment(refusal),
                 arrival,
                 expected="an acknowledgment",
                 actual="a RST",
             )
-        elif verdict == "late":
+        elif answer.timely == "late":
             yield context.violated(
                 f"data with the unknown option {unknown[0]} was not acknowledged in time",
                 arrival,
@@ -352,24 +307,24 @@ def unknown_options_in_data(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("SNR-OPT-014")
 def illegal_option_length(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every segment whose option list cannot be walked to its end."""
-    for packet, tcp in _arriving(flow):
-        if not tcp.options_ok:
-            yield from _survives(flow, context, packet, "an illegal option length")
+    for segment in flow.arriving:
+        if not segment.tcp.options_ok:
+            yield from _survives(flow, context, segment, "an illegal option length")
 
 
-def _survives(flow: Flow, context: Context, odd: Packet, what: str) -> Iterator[Finding]:
+def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Iterator[Finding]:
     """Whether the IUT still says anything on the connection after ``odd``."""
-    later = [item for item in flow.packets if item.number > odd.number and item.content is not None]
-    for item in later:
-        if item.outgoing:
-            yield context.holds(f"the implementation lives after {what}", _At(item), _At(odd))
-            return
-    unanswered = [item for item in later if item.content is not None and item.content.length]
+    number = odd.packet.number
+    answer = next((item for item in flow.leaving if item.packet.number > number), None)
+    if answer is not None:
+        yield context.holds(f"the implementation lives after {what}", answer, odd)
+        return
+    unanswered = [item for item in flow.arriving if item.packet.number > number and item.tcp.length]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
         yield context.violated(
-            f"nothing was heard any more after {what}",
-            _At(odd),
-            _At(unanswered[0]),
+            f"the implementation fell silent after {what}",
+            odd,
+            unanswered[0],
             expected="an acknowledgment or a RST",
             actual=f"{len(unanswered)} later segments were not answered",
         )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.checkers.sack import name_of
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.recovery import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 
 @checker("SNR-SAK-011")
@@ -22,7 +22,7 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Iterator[Find
     )
     original: dict[int, bytes] = {}
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
-    last = flow.packets[-1].time if flow.packets else 0.0
+    last = flow.last_time
     for index, event in enumerate(flow.events):
         if isinstance(event, Sent) and event.packet.content and not event.retransmission:
             original[event.start] = event.packet.content.payload
@@ -64,12 +64,10 @@ def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign:
     before = original.get(sent.start)
     if before is not None and payload[: len(before)] != before[: len(payload)]:
         return context.violated(
-            f"{name_of(sent)} was retransmitted with other octets than before",
+            f"{sent.span} was retransmitted with other octets than before",
             sent,
             sign,
             expected="the same octets",
             actual="different octets",
         )
-    return context.holds(
-        f"{name_of(sent)} was retransmitted although once reported held", sent, sign
-    )
+    return context.holds(f"{sent.span} was retransmitted although once reported held", sent, sign)

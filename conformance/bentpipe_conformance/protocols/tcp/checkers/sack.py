@@ -8,30 +8,22 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard, read_scoreboard
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
-
-DUPLICATE_THRESHOLD = 3
-"""RFC 5681 section 3.2 and DupThresh of RFC 6675."""
 
 
 def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard | None:
     """The flow's scoreboard, None when SACK was not negotiated."""
     if not flow.handshake.sack:
         return None
-    return read_scoreboard(flow, context.prepared.episodes, context.timing_error)
+    return context.prepared.scoreboard
 
 
 def _repeats(flow: Flow, context: Context) -> list[Repeat]:
     board = negotiated_scoreboard(flow, context)
     return board.repeats if board else []
-
-
-def name_of(sent: Sent) -> str:
-    """The segment as a half-open range of offsets."""
-    return f"[{sent.start}, {sent.end})"
 
 
 @checker("SNR-SAK-001")
@@ -42,15 +34,13 @@ def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Fin
             continue
         if repeat.held:
             yield context.violated(
-                f"{name_of(repeat.sent)} was retransmitted although it was reported held",
+                f"{repeat.sent.span} was retransmitted although it was reported held",
                 repeat.sent,
                 expected="retransmissions of what is missing only",
-                actual=f"a retransmission of held data {name_of(repeat.sent)}",
+                actual=f"a retransmission of held data {repeat.sent.span}",
             )
         elif repeat.missing:
-            yield context.holds(
-                f"{name_of(repeat.sent)} was missing when retransmitted", repeat.sent
-            )
+            yield context.holds(f"{repeat.sent.span} was missing when retransmitted", repeat.sent)
 
 
 @checker("SNR-SAK-002")
@@ -61,16 +51,14 @@ def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Iterat
             continue
         if repeat.held:
             yield context.violated(
-                f"{name_of(repeat.sent)} was retransmitted after a timeout although a report that "
+                f"{repeat.sent.span} was retransmitted after a timeout although a report that "
                 "followed the timeout shows it held",
                 repeat.sent,
                 expected="held data is passed over",
-                actual=f"a retransmission of {name_of(repeat.sent)}",
+                actual=f"a retransmission of {repeat.sent.span}",
             )
         else:
-            yield context.holds(
-                f"{name_of(repeat.sent)} was missing when retransmitted", repeat.sent
-            )
+            yield context.holds(f"{repeat.sent.span} was missing when retransmitted", repeat.sent)
     yield from _went_past_held_data(flow, context)
 
 
@@ -102,7 +90,7 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Fi
             continue
         if repeat.lower is not None:
             yield context.violated(
-                f"{name_of(repeat.sent)} was retransmitted before the lower hole at {repeat.lower}",
+                f"{repeat.sent.span} was retransmitted before the lower hole at {repeat.lower}",
                 repeat.sent,
                 expected=f"the hole at {repeat.lower} first",
                 actual=f"offset {repeat.sent.start} first",
@@ -118,7 +106,7 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Fi
             None,
         )
         if episode is not None and id(episode) in started:
-            yield context.holds(f"{name_of(repeat.sent)} was the lowest hole", repeat.sent)
+            yield context.holds(f"{repeat.sent.span} was the lowest hole", repeat.sent)
         if episode is not None:
             started.add(id(episode))
 
@@ -131,14 +119,14 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Findin
         if repeat.timer or repeat.forgiven or repeat.repeats:
             continue
         if repeat.delivered_later:
-            yield context.holds(f"data sent after {name_of(sent)} had arrived", sent)
+            yield context.holds(f"data sent after {sent.span} had arrived", sent)
         elif sent.timed:
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
-            yield context.holds(f"{repeat.duplicates} duplicates asked for {name_of(sent)}", sent)
+            yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
         elif not repeat.tail:
             yield context.violated(
-                f"{name_of(sent)} was retransmitted although nothing sent after it is known to "
+                f"{sent.span} was retransmitted although nothing sent after it is known to "
                 "have arrived",
                 sent,
                 expected="something held above it, three duplicates, or a timeout",
@@ -156,10 +144,10 @@ def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> It
         distant = repeat.highest > sent.start + DUPLICATE_THRESHOLD * flow.segment
         asked = sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD
         if distant or asked:
-            yield context.holds(f"{name_of(sent)} was eligible", sent)
+            yield context.holds(f"{sent.span} was eligible", sent)
         else:
             yield context.violated(
-                f"{name_of(sent)} was retransmitted, but the receiver holds too little above it",
+                f"{sent.span} was retransmitted, but the receiver holds too little above it",
                 sent,
                 expected="three duplicates, or data held at least three segments beyond",
                 actual=f"duplicates: {repeat.duplicates}; highest held octet: {repeat.highest}",
@@ -196,7 +184,7 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
             # Later, a recovery the packets do not show may have begun where another ended.
             yield context.violated(
                 f"recovery began after {repeat.duplicates} duplicates with {repeat.above} octets "
-                f"held above {name_of(sent)}",
+                f"held above {sent.span}",
                 sent,
                 expected="three duplicates, three runs or more than two segments held, or a wait "
                 f"until {patience:.3f} s after the transmission",
@@ -230,14 +218,14 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Ite
             rescued.remove_below(sent.una)
             if repeat.tail and sent.end > repeat.highest:
                 rescued.add(sent.start, sent.end)
-            yield context.holds(f"{name_of(sent)} was retransmitted once", sent)
+            yield context.holds(f"{sent.span} was retransmitted once", sent)
         elif patience and repeat.repeats == 1 and rescued.covers(sent.start, sent.end):
-            yield context.holds(f"{name_of(sent)} was retransmitted once after a rescue", sent)
+            yield context.holds(f"{sent.span} was retransmitted once after a rescue", sent)
         elif patience and (repeat.tail or repeat.age >= patience - context.timing_error):
-            yield context.holds(f"{name_of(sent)} was retransmitted again with reason", sent)
+            yield context.holds(f"{sent.span} was retransmitted again with reason", sent)
         else:
             yield context.violated(
-                f"{name_of(sent)} was retransmitted again after {repeat.age:.3f} s",
+                f"{sent.span} was retransmitted again after {repeat.age:.3f} s",
                 sent,
                 expected="no second retransmission before a timeout"
                 if not patience

@@ -16,7 +16,8 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     first_reply,
     still_receiving,
 )
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Arrival, Flow, Reply
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 OPTION_OCTETS = 40
 """Room for options in a TCP header (RFC 9293 section 3.1)."""
@@ -51,11 +52,10 @@ class _Moment:
     crowded: bool
 
 
-def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
+def _moments(flow: Flow) -> Iterator[_Moment]:
     """Every reply of a connection that negotiated SACK."""
     if not flow.handshake.sack:
         return
-    reaction = REACTION_S + context.timing_error
     recent: list[Arrival] = []
     unanswered: list[Arrival] = []
     crowded = False
@@ -65,7 +65,7 @@ def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
             unanswered.append(event)
             crowded = crowded or len(event.held) > _MOST
         elif isinstance(event, Reply):
-            recent = [a for a in recent if event.time - a.time <= reaction]
+            recent = [a for a in recent if event.time - a.time <= flow.reaction]
             crowded = bool(event.held) and (crowded or len(event.held) > _MOST)
             yield _Moment(event, unanswered, list(recent), crowded)
             unanswered = []
@@ -73,15 +73,15 @@ def _moments(flow: Flow, context: Context) -> Iterator[_Moment]:
 
 def _carries_text(reply: Reply) -> bool:
     """Whether it has data or FIN, so that something else than an arrival may have released it."""
-    return reply.packet.content is not None and reply.packet.content.length > 0
+    return reply.tcp.length > 0
 
 
-def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context) -> bool:
+def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     """Whether a later reply, before anything else arrived, at once holds the segment.
 
     A RST of the user's may have come before it could leave.
     """
-    until = arrival.time + REACTION_S + context.timing_error
+    until = arrival.time + flow.reaction
     if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
         return True
     return any(
@@ -95,7 +95,7 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival, context: Context
 @checker("SNR-RCV-007")
 def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by replies with blocks to nothing but out-of-order data."""
-    for moment in _moments(flow, context):
+    for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
             continue
@@ -111,7 +111,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Find
         cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
-        elif _carries_text(reply) and _answered_after(flow, reply, cause, context):
+        elif _carries_text(reply) and _answered_after(flow, reply, cause):
             # The acknowledgment in the segment released data before its text was looked at (RFC
             # 9293 section 3.10.7.4): what it triggered followed.
             continue
@@ -134,10 +134,10 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Fin
     """
     silent: dict[Reply, Range] = {}
     end = None
-    for moment in _moments(flow, context):
+    for moment in _moments(flow):
         reply = moment.reply
         for arrival in moment.unanswered:
-            if arrival.end - arrival.start > arrival.payload:
+            if arrival.fin:
                 end = arrival.end
             silent = {
                 item: (left, right)
@@ -199,10 +199,10 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Fi
 def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by every SACK block but D-SACK blocks."""
     finished = False
-    for moment in _moments(flow, context):
+    for moment in _moments(flow):
         reply, recent = moment.reply, moment.recent
         # Whether a block counts a FIN held above a gap is left to the implementation.
-        finished = finished or any(a.end - a.start > a.payload for a in moment.unanswered)
+        finished = finished or any(a.fin for a in moment.unanswered)
         if not reply.sack or moment.crowded:
             continue
         wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
@@ -246,15 +246,14 @@ def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
 def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by pure acknowledgments of out-of-order data while several blocks are held."""
     reported = RangeSet()
-    for moment in _moments(flow, context):
+    for moment in _moments(flow):
         reply = moment.reply
         reported.remove_below(reply.ack)
         for block in reply.sack:
             reported.add(*block)
-        tcp = reply.packet.content
-        if tcp is None or reply.payload or not reply.sack or moment.crowded:
+        if reply.payload or not reply.sack or moment.crowded:
             continue
-        room = (OPTION_OCTETS - 2 - (12 if tcp.tsval is not None else 0)) // 8
+        room = (OPTION_OCTETS - 2 - (12 if reply.tcp.tsval is not None else 0)) // 8
         caused = bool(moment.unanswered) and all(a.out_of_order for a in moment.unanswered)
         # Only what it has reported at some time is sure to be held.
         known = [r for r in reply.held if reported.covers(*r)]
@@ -278,7 +277,7 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Iterator[Find
     """Exercised once two blocks besides the first could be repeated, so that there is a choice."""
     firsts: list[Range] = []
     merged = False
-    for moment in _moments(flow, context):
+    for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         # Blocks changed by several segments before one reply have no order on the wire.
         merged = bool(reply.held) and (merged or len(unanswered) > 1)
@@ -323,11 +322,10 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
     previous: Arrival | None = None
     for arrival in still_receiving(flow):
         alone = previous is None or (
-            arrival.time - previous.time > REACTION_S + context.timing_error
-            and bool(previous.replies)
+            arrival.time - previous.time > flow.reaction and bool(previous.replies)
         )
         previous = arrival
-        whole = arrival.end - arrival.start == arrival.payload
+        whole = arrival.length == arrival.payload
         if not (arrival.duplicate or arrival.held_duplicate) or not whole or not alone:
             continue
         if arrival.may_be_stale or arrival.lacks_timestamp or arrival.start < 0:

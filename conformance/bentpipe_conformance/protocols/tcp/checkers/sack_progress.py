@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.checkers.sack import (
-    DUPLICATE_THRESHOLD,
-    name_of,
-    negotiated_scoreboard,
-)
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Sent
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.checkers.sack import negotiated_scoreboard
+from bentpipe_conformance.protocols.tcp.replay.events import Sent, octets
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
@@ -76,7 +73,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         arrived = sum(right - left for left, right in before[-1].ack.sacked)
         if waiting and arrived >= episode.flight / 2 + 3 * largest_segment(flow):
             yield context.violated(
-                f"the hole at {waiting[0]} waited for the acknowledgment of {name_of(first)}",
+                f"the hole at {waiting[0]} waited for the acknowledgment of {first.span}",
                 repaired,
                 first,
                 expected="the next hole within the same round trip",
@@ -114,7 +111,7 @@ def _one_each(flow: Flow, report: Report, timers: set[int], context: Context) ->
     # What a user has just written leaves as well.
     new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
     if len(again) == 1 and not new:
-        yield context.holds(f"{name_of(again[0])} alone answered the acknowledgment", ack, again[0])
+        yield context.holds(f"{again[0].span} alone answered the acknowledgment", ack, again[0])
     else:
         yield context.violated(
             f"an acknowledgment with the hole at {report.eligible[0]} eligible sent {len(again)} "
@@ -142,7 +139,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
     largest = 0
     ends: list[tuple[float, int]] = []
     for sent in flow.sent:
-        largest = max(largest, sent.end - sent.una)
+        largest = max(largest, sent.outstanding)
         ends.append((sent.time, largest))
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
@@ -156,7 +153,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         if id(episode) not in certain or any(id(sent) in timers for sent in episode.sent):
             continue
         acks = [ack for ack in episode.acks if ack is not end]
-        arrived = max((sum(b - a for a, b in ack.sacked) for ack in acks), default=0)
+        arrived = max((octets(ack.sacked) for ack in acks), default=0)
         if context.permitted("counts") == "acknowledgments":
             arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
         if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
@@ -182,7 +179,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator
     if board is None or not board.rtt:
         return
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
-    last = flow.packets[-1].time if flow.packets else 0.0
+    last = flow.last_time
     recover = -1
     waiting = iter(context.prepared.episodes)
     episode = next(waiting, None)

@@ -14,15 +14,15 @@ from itertools import accumulate
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.aftermath import read_aftermaths
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
     acts_at_once,
     timer_within,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
-from bentpipe_conformance.protocols.tcp.replay.timeouts import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
@@ -116,14 +116,14 @@ def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
         growth = growths[acks - 1]
         # One segment of grace: windows are counted in octets here, in whole segments elsewhere.
         limit = base + growth + segment
-        if sent.end - sent.una > limit:
+        if sent.outstanding > limit:
             yield context.violated(
-                f"{sent.end - sent.una} octets are outstanding after {acks} acknowledgments of "
+                f"{sent.outstanding} octets are outstanding after {acks} acknowledgments of "
                 f"{sent.una} octets",
                 sent,
                 opening.acks[acks - 1],
                 expected=f"at most {limit} octets outstanding",
-                actual=f"{sent.end - sent.una} octets outstanding",
+                actual=f"{sent.outstanding} octets outstanding",
             )
             return
         exercised = sent
@@ -146,7 +146,7 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Findin
         if before is not None and acks > acked and not more_waited(flow, before):
             return
         before, acked = sent, acks
-        largest = max(largest, sent.end - sent.una)
+        largest = max(largest, sent.outstanding)
         if acks and sent.una >= 3 * opening.first_flight:
             if largest > opening.first_flight:
                 yield context.holds(
@@ -194,7 +194,7 @@ def restart_after_idleness(flow: Flow, context: Context) -> Iterator[Finding]:
                     actual=f"{octets} octets",
                 )
                 return
-            largest = max(largest, event.end - event.una)
+            largest = max(largest, event.outstanding)
             if restart is not None and event.una > restart.start:
                 yield context.holds(
                     f"a silence of {restart.since_sent:.1f} s was followed by no more than "
@@ -241,7 +241,7 @@ def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
         elif isinstance(event, Sent):
             if event.retransmission or (at_once and event.timed):
                 break
-            flight = event.end - event.una
+            flight = event.outstanding
             if flight > rounds[-1].peak:
                 rounds[-1].peak, rounds[-1].largest = flight, event
     return rounds
@@ -256,7 +256,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
         if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
             # After a timeout slow start takes the sender to half of what was outstanding then.
             continue
-        before = [s.end - s.una for s in flow.sent if s.time < episode.first.time]
+        before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))
         base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
         verdict = None
@@ -286,7 +286,7 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Find
     """Exercised by two round trips after slow start should have ended."""
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
-    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+    for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         rtt = aftermath.expiry.rtt
         threshold = max(share * aftermath.expiry.flight, 2 * segment)
         crossed: float | None = None
@@ -328,7 +328,7 @@ CLEAR_TARGET_SEGMENTS = 6
 def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by slow start after a second timeout of one segment, when ssthresh is reached."""
     segment = largest_segment(flow)
-    for aftermath in read_aftermaths(flow, acts_at_once(context.ics)):
+    for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         expiry = aftermath.expiry
         target = expiry.flight // 2 // segment
         if expiry.rank < 2 or target < CLEAR_TARGET_SEGMENTS:

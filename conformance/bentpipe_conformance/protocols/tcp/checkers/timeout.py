@@ -8,31 +8,25 @@ from itertools import pairwise
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.timeouts import (
-    Expiry,
-    Mark,
-    RoundTrips,
-    read_expiries,
-    timed_syn_acks,
+from bentpipe_conformance.protocols.tcp.checkers import (
+    Context,
+    judged,
+    lasted,
+    timer_expiries,
+    too_coarse,
 )
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
-
-TICK_S = 0.01
-"""What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
-
-
-def _too_coarse(context: Context, seconds: float) -> bool:
-    """Whether the bed's timing error could turn a verdict about an interval this long."""
-    return context.timing_error > max(0.05, 0.05 * seconds)
 
 
 @checker("SNR-RTO-001")
 def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by everything a timer retransmits while no duplicates or SACK blocks came."""
-    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+    for expiry in timer_expiries(context):
         sent = expiry.sent
         # A tail loss probe may come when the timer would expire anyway (RFC 8985 section 7.2).
         probe = flow.handshake.sack and not expiry.head and sent.end >= expiry.max
@@ -43,22 +37,15 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Fin
         if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
-        if _too_coarse(context, expiry.rtt):
-            yield context.unclear("the bed's timing error is too large to tell", sent)
-        elif expiry.since_transmission < expiry.rtt - TICK_S - context.timing_error:
-            yield context.violated(
-                f"offset {sent.start} was retransmitted {expiry.since_transmission:.3f} s after "
-                "it was sent",
-                sent,
-                expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
-                actual=f"after {expiry.since_transmission:.3f} s",
-            )
-        else:
-            yield context.holds(
-                f"offset {sent.start} was retransmitted after {expiry.since_transmission:.3f} s, "
-                f"the smallest round trip being {expiry.rtt:.3f} s",
-                sent,
-            )
+        took = expiry.since_transmission
+        yield too_coarse(context, expiry.rtt, sent) or judged(
+            context,
+            lasted(context, took, expiry.rtt),
+            f"offset {sent.start} was retransmitted by a timer {took:.3f} s after it was sent",
+            sent,
+            expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
+            actual=f"after {took:.3f} s",
+        )
 
 
 def _started_earlier(expiry: Expiry, context: Context) -> bool:
@@ -84,33 +71,30 @@ def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
 
 
 @checker("SNR-RTO-002")
-def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Iterator[Finding]:
+def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by the first timeouts of a row.
 
     The timer started no earlier than the last progress, so the time since then bounds the timeout
     from above; the second interval is twice the timeout.
     """
     minimum = context.permitted("minimum_s", 1.0)
-    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+    for expiry in timer_expiries(context):
         if not expiry.certain or expiry.rank > 2:
             continue
         first = expiry.interval is None
         if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
             continue
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / 2
-        if _too_coarse(context, bound):
-            yield context.unclear("the bed's timing error is too large to tell", expiry.sent)
-        elif bound < minimum - TICK_S - context.timing_error:
-            yield context.violated(
-                f"the retransmission timeout is {bound:.3f} s at most",
-                expiry.sent,
-                expected=f"at least {minimum:.0f} s",
-                actual=f"{bound:.3f} s since the last progress"
-                if first
-                else f"twice {bound:.3f} s between two timeouts in a row",
-            )
-        else:
-            yield context.holds(f"the timeout may have been {bound:.3f} s", expiry.sent)
+        yield too_coarse(context, bound, expiry.sent) or judged(
+            context,
+            lasted(context, bound, minimum),
+            f"the retransmission timeout is {bound:.3f} s at most",
+            expiry.sent,
+            expected=f"at least {minimum:.0f} s",
+            actual=f"{bound:.3f} s since the last progress"
+            if first
+            else f"twice {bound:.3f} s between two timeouts in a row",
+        )
 
 
 @checker("SNR-RTO-003")
@@ -121,17 +105,14 @@ def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Iterato
     if len(syn_acks) < 2:
         return
     waited, again = syn_acks[1].time - syn_acks[0].time, syn_acks[1]
-    if _too_coarse(context, waited):
-        yield context.unclear("the bed's timing error is too large to tell", again)
-    elif waited < minimum - TICK_S - context.timing_error:
-        yield context.violated(
-            f"the SYN-ACK was repeated after {waited:.3f} s",
-            again,
-            expected=f"at least {minimum:.0f} s",
-            actual=f"{waited:.3f} s",
-        )
-    else:
-        yield context.holds(f"the SYN-ACK was repeated after {waited:.3f} s", again)
+    yield too_coarse(context, waited, again) or judged(
+        context,
+        lasted(context, waited, minimum),
+        f"the SYN-ACK was repeated after {waited:.3f} s",
+        again,
+        expected=f"at least {minimum:.0f} s",
+        actual=f"{waited:.3f} s",
+    )
 
 
 def _judge_ratio(
@@ -142,11 +123,9 @@ def _judge_ratio(
     cap = context.permitted("cap_s", 60.0)
     # Half a second of grace upwards: some stacks check their timers no more often.
     least, most = min(low * before, cap * 0.95), high * before + 0.5
-    if _too_coarse(context, before):
-        return context.unclear("the bed's timing error is too large to tell", *where)
-    if least - context.timing_error <= after <= most + context.timing_error:
-        return context.holds(f"{what}: {before:.2f} s, then {after:.2f} s", *where)
-    return context.violated(
+    return too_coarse(context, before, *where) or judged(
+        context,
+        least - context.timing_error <= after <= most + context.timing_error,
         f"{what}: {before:.2f} s, then {after:.2f} s",
         *where,
         expected=f"about {min(2 * before, max(cap, before)):.2f} s",
@@ -180,75 +159,63 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Iterat
     if len(timed_syn_acks(flow)) < 2 or flow.handshake.timestamps:
         return
     minimum = context.permitted("minimum_s", 3.0)
-    for expiry in read_expiries(flow, acts_at_once(context.ics))[:1]:
+    for expiry in timer_expiries(context)[:1]:
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
         waited = expiry.since_progress
-        if _too_coarse(context, waited):
-            yield context.unclear("the bed's timing error is too large to tell", expiry.sent)
-        elif waited < minimum - TICK_S - context.timing_error:
-            yield context.violated(
-                f"the first data timed out after {waited:.2f} s although the SYN-ACK had been lost",
-                expiry.sent,
-                expected=f"at least {minimum:.0f} s",
-                actual=f"{waited:.2f} s",
-            )
-        else:
-            yield context.holds(f"the first data timed out after {waited:.2f} s", expiry.sent)
+        yield too_coarse(context, waited, expiry.sent) or judged(
+            context,
+            lasted(context, waited, minimum),
+            f"the first data after a lost SYN-ACK timed out after {waited:.2f} s",
+            expiry.sent,
+            expected=f"at least {minimum:.0f} s",
+            actual=f"{waited:.2f} s",
+        )
 
 
 @checker("SNR-RTO-006")
-def back_off_doubles(flow: Flow, context: Context) -> Iterator[Finding]:
+def back_off_doubles(_flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by three timeouts in a row for one segment."""
     last: Expiry | None = None
-    for expiry in read_expiries(flow, acts_at_once(context.ics)):
-        in_row = (
+    for expiry in timer_expiries(context):
+        if (
             last is not None
-            and expiry.rank == last.rank + 1
-            and expiry.sent.start == last.sent.start
-        )
-        if in_row and last is not None and last.interval and expiry.interval:
-            yield _judge_ratio(
-                context, last.interval, expiry.interval, "intervals between timeouts",
-                expiry.sent, last.sent,
-            )  # fmt: skip
+            and (expiry.rank, expiry.sent.start) == (last.rank + 1, last.sent.start)
+            and last.interval
+            and expiry.interval
+        ):
+            what = "intervals between timeouts"
+            intervals = last.interval, expiry.interval
+            yield _judge_ratio(context, *intervals, what, expiry.sent, last.sent)
         last = expiry
 
 
 @checker("SNR-RTO-010")
-def acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a timeout after an acknowledgment that left data outstanding."""
-    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+    for expiry in timer_expiries(context):
         sent, progress = expiry.sent, expiry.progress
         if not expiry.certain or expiry.rank > 1 or progress is None or not expiry.samples:
             continue
         # Within recovery a partial acknowledgment need not restart it (RFC 6582 section 3.2).
         if sent.transmission > 2 or sent.sacked or sent.duplicates or progress.max <= sent.start:
             continue
-        if _too_coarse(context, expiry.rtt):
-            yield context.unclear("the bed's timing error is too large to tell", sent)
-        elif expiry.since_progress < expiry.rtt - TICK_S - context.timing_error:
-            yield context.violated(
-                f"the timer expired {expiry.since_progress:.3f} s after an acknowledgment of new "
-                "data",
-                sent,
-                progress,
-                expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
-                actual=f"after {expiry.since_progress:.3f} s",
-            )
-        else:
-            yield context.holds(
-                f"the timer ran for {expiry.since_progress:.3f} s after the last acknowledgment",
-                sent,
-                progress,
-            )
+        yield too_coarse(context, expiry.rtt, sent) or judged(
+            context,
+            lasted(context, expiry.since_progress, expiry.rtt),
+            f"the timer expired {expiry.since_progress:.3f} s after an acknowledgment of new data",
+            sent,
+            progress,
+            expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
+            actual=f"after {expiry.since_progress:.3f} s",
+        )
 
 
 @checker("SNR-RTO-011")
 def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a timed retransmission, and by silence that lasts too long."""
     patience = context.permitted("patience_s", 12.0)
-    expiries = {id(item.sent): item for item in read_expiries(flow, acts_at_once(context.ics))}
+    expiries = {id(item.sent): item for item in timer_expiries(context)}
     trips = RoundTrips(flow)
     last_event: Sent | Ack | None = None
     edge = una = top = 0
@@ -294,7 +261,7 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> It
     """
     if flow.handshake.timestamps:
         return
-    expiries = {id(item.sent): item for item in read_expiries(flow, acts_at_once(context.ics))}
+    expiries = {id(item.sent): item for item in timer_expiries(context)}
     row: Expiry | None = None
     kept: tuple[Ack, float] | None = None
     for event in flow.events:
@@ -313,51 +280,41 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> It
             ack, backed_off = kept
             kept = None
             least = 0.9 * min(backed_off, 60.0)
-            if _too_coarse(context, least):
-                yield context.unclear("the bed's timing error is too large to tell", event)
-            elif expiry.since_progress < least - context.timing_error:
-                yield context.violated(
-                    f"the next timeout came {expiry.since_progress:.2f} s after the acknowledgment "
-                    "of a retransmitted segment",
-                    event,
-                    ack,
-                    expected=f"the backed-off timeout of {backed_off:.2f} s",
-                    actual=f"{expiry.since_progress:.2f} s",
-                )
-            else:
-                yield context.holds(
-                    f"the timeout of {backed_off:.2f} s stayed in force", event, ack
-                )
+            yield too_coarse(context, least, event) or judged(
+                context,
+                expiry.since_progress >= least - context.timing_error,
+                f"the next timeout came {expiry.since_progress:.2f} s after the acknowledgment of "
+                "a retransmitted segment",
+                event,
+                ack,
+                expected=f"the backed-off timeout of {backed_off:.2f} s",
+                actual=f"{expiry.since_progress:.2f} s",
+            )
 
 
 @checker("SNR-RTO-014")
 def persistence(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a retransmission that late, and by a RST the tester did not cause."""
     least = context.permitted("persistence_s", 100.0)
-    for expiry in read_expiries(flow, acts_at_once(context.ics)):
+    expiries = timer_expiries(context)
+    for expiry in expiries:
         if min(expiry.since_progress, expiry.since_arrival) >= least:
             yield context.holds(
                 f"data was still retransmitted after {expiry.since_progress:.0f} s", expiry.sent
             )
-    reset = flow.resets[0] if flow.resets else None
-    expiries = [
-        e
-        for e in read_expiries(flow, acts_at_once(context.ics))
-        if reset is None or e.sent.time <= reset.time
-    ]
-    if reset is None or not reset.outgoing or not expiries:
+    if not flow.resets or not flow.resets[0].outgoing or not is_own_reset(flow, flow.resets[0]):
         return
-    if not is_own_reset(flow, reset):
-        return
-    last = expiries[-1]
-    arrived = [a.time for a in flow.acks] + [a.time for a in flow.arrivals]
-    if any(last.sent.time < time <= reset.time for time in arrived):
+    reset = Segment(flow.resets[0])
+    last = next((item for item in reversed(expiries) if item.sent.time <= reset.time), None)
+    if last is None or any(
+        last.sent.time < event.time <= reset.time for event in (*flow.acks, *flow.arrivals)
+    ):
         return
     waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)
     if waited < least - context.timing_error:
         yield context.violated(
             f"the connection was reset after {waited:.1f} s without an acknowledgment",
-            Mark(reset, reset.time),
+            reset,
             last.sent,
             expected=f"at least {least:.0f} s",
             actual=f"{waited:.1f} s",

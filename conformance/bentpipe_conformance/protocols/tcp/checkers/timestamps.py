@@ -3,89 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, judged
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
-from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     acknowledging,
-    first_reply,
+    answer_within,
     refusals,
-    soon,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.direction import older
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Arrival, Flow, Reply
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 _CLOCK_SPAN_S = 2.0
-"""The slowest clock allowed ticks at least once in this time, whatever its phase."""
-
-
-class _At:
-    def __init__(self, packet: Packet) -> None:
-        self.packet = packet
+"""The slowest clock allowed (RFC 7323 section 5.4: 1 Hz) ticks at least once in this time."""
 
 
 @checker("SNR-TS-001")
 def echoes_ts_recent(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every acknowledgment with a timestamp."""
+    """TSecr is TS.Recent (RFC 7323 section 4.3).
+
+    Exercised by every acknowledgment with a timestamp.
+    """
     for reply in flow.replies:
-        tcp = reply.packet.content
-        if tcp is None or tcp.tsecr is None or not reply.echoes:
+        echoed = reply.tcp.tsecr
+        if echoed is None or not reply.echoes:
             continue
-        if tcp.tsecr in reply.echoes:
+        if echoed in reply.echoes:
             yield context.holds("TSecr is TS.Recent", reply)
             continue
         where = (reply,) if reply.last_arrival is None else (reply, reply.last_arrival)
         wanted = " or ".join(str(value) for value in sorted(reply.echoes))
         yield context.violated(
-            f"TSecr is {tcp.tsecr}, but TS.Recent is {wanted}",
+            f"TSecr is {echoed}, but TS.Recent is {wanted}",
             *where,
             expected=f"TSecr {wanted}",
-            actual=f"TSecr {tcp.tsecr}",
+            actual=f"TSecr {echoed}",
         )
+
+
+def _stamped(flow: Flow) -> list[tuple[Segment, int]]:
+    """The segments of the IUT with a timestamp and their TSval, RST excepted."""
+    return [
+        (segment, segment.tcp.tsval)
+        for segment in flow.leaving
+        if segment.tcp.tsval is not None and not segment.tcp.flags & RST
+    ]
 
 
 @checker("SNR-TS-002")
 def tsval_does_not_decrease(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment after the first with a timestamp, RST excepted."""
-    previous: Packet | None = None
-    for packet in flow.packets:
-        tcp = packet.content
-        if not packet.outgoing or tcp is None or tcp.tsval is None or tcp.flags & RST:
-            continue
-        if (
-            previous is not None
-            and previous.content is not None
-            and previous.content.tsval is not None
-        ):
-            if older(tcp.tsval, previous.content.tsval):
-                yield context.violated(
-                    f"TSval went back from {previous.content.tsval} to {tcp.tsval}",
-                    _At(packet),
-                    _At(previous),
-                    expected=f"at least {previous.content.tsval}",
-                    actual=str(tcp.tsval),
-                )
-                return
-            yield context.holds("TSval did not decrease", _At(packet))
-        previous = packet
+    """TSval does not decrease on a connection (RFC 7323 section 4.1).
+
+    Exercised by every segment after the first with a timestamp, RST excepted.
+    """
+    for (before, known), (segment, tsval) in pairwise(_stamped(flow)):
+        if older(tsval, known):
+            yield context.violated(
+                f"TSval went back from {known} to {tsval}",
+                segment,
+                before,
+                expected=f"at least {known}",
+                actual=str(tsval),
+            )
+            return
+        yield context.holds("TSval did not decrease", segment)
 
 
 @checker("SNR-TS-003")
 def clock_rate(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by timestamps of one connection at least two seconds apart."""
-    stamped = [
-        (packet, packet.content.tsval)
-        for packet in flow.packets
-        if packet.outgoing
-        and packet.content is not None
-        and packet.content.tsval is not None
-        and not packet.content.flags & RST
-    ]
+    """The timestamp clock ticks between once a second and once a millisecond (RFC 7323 5.4).
+
+    Exercised by timestamps of one connection at least two seconds apart.
+    """
+    stamped = _stamped(flow)
     if not stamped:
         return
     (first, begin), (last, end) = stamped[0], stamped[-1]
@@ -98,56 +94,71 @@ def clock_rate(flow: Flow, context: Context) -> Iterator[Finding]:
     low = slowest * (span - context.timing_error) - 1
     # A clock of 1 ms is often a timer interrupt's, a little faster or slower than it says.
     high = fastest * (span + context.timing_error) * 1.01 + 2
-    if low <= ticks <= high:
-        yield context.holds(f"{ticks} ticks passed in {span:.1f} s", _At(last), _At(first))
-    else:
-        yield context.violated(
-            f"{ticks} ticks passed in {span:.1f} s",
-            _At(last),
-            _At(first),
-            expected=f"between {max(0.0, low):.0f} and {high:.0f} ticks",
-            actual=f"{ticks} ticks",
-        )
+    yield judged(
+        context,
+        low <= ticks <= high,
+        f"{ticks} ticks passed in {span:.1f} s",
+        last,
+        first,
+        expected=f"between {max(0.0, low):.0f} and {high:.0f} ticks",
+        actual=f"{ticks} ticks",
+    )
 
 
-def _old_but_fitting(arrival: Arrival) -> bool:
-    """Whether nothing but its old timestamp speaks against a segment with new data."""
-    fits = arrival.start < arrival.window_edge and arrival.end > arrival.expected
-    new = all(right <= arrival.start or arrival.end <= left for left, right in arrival.held)
-    return arrival.paws_rejected and fits and new and arrival.payload > 0
+def _unacceptable(
+    flow: Flow, context: Context, *, stamped: bool, described: str, expected: str
+) -> Iterator[Finding]:
+    """What became of new data that only its timestamp, or the lack of one, makes unacceptable."""
+
+    def refused(arrival: Arrival) -> bool:
+        wrong = arrival.paws_rejected if stamped else arrival.lacks_timestamp
+        fits = arrival.start < arrival.window_edge and arrival.end > arrival.expected
+        new = all(right <= arrival.start or arrival.end <= left for left, right in arrival.held)
+        return wrong and fits and (new or not stamped) and arrival.payload > 0
+
+    for refusal in refusals(flow, refused):
+        if refusal.accepted:
+            yield context.violated(
+                f"data from offset {refusal.arrival.start} was accepted {described}",
+                refusal.reply,
+                refusal.arrival,
+                expected=expected,
+                actual=f"an acknowledgment up to offset {refusal.reply.ack}",
+            )
+        else:
+            yield context.holds(f"data {described} was dropped", refusal.reply, refusal.arrival)
 
 
 @checker("SNR-TS-004")
 def old_timestamp_is_dropped(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by new data with an old timestamp that is answered."""
-    for refusal in refusals(flow, _old_but_fitting):
-        if refusal.accepted:
-            yield context.violated(
-                f"data from offset {refusal.arrival.start} was accepted with an old timestamp",
-                refusal.reply,
-                refusal.arrival,
-                expected="the segment dropped",
-                actual=f"an acknowledgment up to offset {refusal.reply.ack}",
-            )
-        else:
-            yield context.holds(
-                "data with an old timestamp was dropped", refusal.reply, refusal.arrival
-            )
+    """A segment with an old timestamp is dropped (RFC 7323 section 5.3 rule R1).
+
+    Exercised by new data with an old timestamp that is answered.
+    """
+    yield from _unacceptable(
+        flow,
+        context,
+        stamped=True,
+        described="with an old timestamp",
+        expected="the segment dropped",
+    )
 
 
 @checker("SNR-TS-005")
 def old_timestamp_is_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every data segment with an old timestamp."""
+    """A segment with an old timestamp is acknowledged (RFC 7323 section 5.3 rule R1).
+
+    Exercised by every data segment with an old timestamp.
+    """
     for arrival in still_receiving(flow):
         if not arrival.paws_rejected:
             continue
-        reply = first_reply(flow, arrival)
-        timely = soon(flow, arrival, reply, LONGEST_DELAY_S, context.timing_error)
-        if timely == "in time" and reply is not None:
-            yield context.holds("data with an old timestamp was answered", reply, arrival)
-        elif timely == "unclear":
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S)
+        if answer.timely == "in time" and answer.reply is not None:
+            yield context.holds("data with an old timestamp was answered", answer.reply, arrival)
+        elif answer.timely == "unclear":
             yield context.unclear("answered, but the bed is too coarse", arrival)
-        elif timely == "late":
+        elif answer.timely == "late":
             yield context.violated(
                 "data with an old timestamp was not answered",
                 arrival,
@@ -158,65 +169,62 @@ def old_timestamp_is_acknowledged(flow: Flow, context: Context) -> Iterator[Find
 
 @checker("SNR-TS-006")
 def reset_is_exempt(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a RST at the next expected octet with an old timestamp, or without one."""
-    if not flow.handshake.timestamps:
+    """PAWS does not apply to a RST (RFC 7323 section 5.2).
+
+    Exercised by a RST at the next expected octet with an old timestamp, or without one.
+    """
+    if not flow.handshake.timestamps or not flow.resets or flow.resets[0].outgoing:
         return
-    reset = next((packet for packet in flow.resets if not packet.outgoing), None)
-    if reset is None or reset.content is None or flow.resets[0] is not reset:
-        return
-    replies = [reply for reply in flow.replies if reply.packet.number < reset.number]
+    reset = Segment(flow.resets[0])
+    number = reset.packet.number
+    replies = [reply for reply in flow.replies if reply.packet.number < number]
     if not replies or not _exact(flow, replies[-1], reset):
         return
-    tsval = reset.content.tsval
+    tsval = reset.tcp.tsval
     if tsval is not None and not all(older(tsval, known) for known in replies[-1].echoes):
         return
-    settled = reset.time + REACTION_S + context.timing_error
-    later = [
-        item for item in flow.packets if item.number > reset.number and item.content is not None
-    ]
-    for item in later:
-        assert item.content is not None
-        if item.outgoing and not item.content.flags & RST and item.time > settled:
+    settled = reset.time + flow.reaction
+    for item in flow.leaving:
+        if item.packet.number > number and not item.tcp.flags & RST and item.time > settled:
             yield context.violated(
                 "the connection goes on after a RST with an old timestamp",
-                _At(item),
-                _At(reset),
+                item,
+                reset,
                 expected="the connection reset",
-                actual=f"a segment with flags {item.content.flag_names}",
+                actual=f"a segment with flags {item.tcp.flag_names}",
             )
             return
-    # A segment after the RST shows whether there still is a connection.
-    asked = [item for item in later if not item.outgoing and item.content and item.content.length]
-    if asked:
-        yield context.holds("a RST with an old timestamp reset the connection", _At(reset))
+    # A segment after the RST shows whether the connection still exists.
+    if any(item.packet.number > number and item.tcp.length for item in flow.arriving):
+        yield context.holds("a RST with an old timestamp reset the connection", reset)
 
 
-def _exact(flow: Flow, last: Reply, reset: Packet) -> bool:
-    """Whether a RST stands exactly at the octet the IUT expects."""
-    assert reset.content is not None and last.packet.content is not None
-    between = [a for a in flow.arrivals if last.packet.number < a.packet.number < reset.number]
-    return (
-        not between and last.ack == last.expected and reset.content.seq == last.packet.content.ack
-    )
+def _exact(flow: Flow, last: Reply, reset: Segment) -> bool:
+    """Whether a RST has exactly the sequence number that the IUT expects."""
+    first, until = last.packet.number, reset.packet.number
+    between = any(first < arrival.packet.number < until for arrival in flow.arrivals)
+    return not between and last.ack == last.expected and reset.tcp.seq == last.tcp.ack
 
 
 @checker("SNR-TS-007")
 def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first in-order data after the tester's timestamps wrapped."""
+    """Timestamps are compared modulo 2**32 (RFC 7323 section 5.2).
+
+    Exercised by the first in-order data after the tester's timestamps wrapped.
+    """
     before: int | None = None
     for arrival in still_receiving(flow):
-        tsval = arrival.packet.content.tsval if arrival.packet.content else None
+        tsval = arrival.tcp.tsval
         if tsval is None or arrival.may_be_stale or not flow.handshake.timestamps:
             continue
         wrapped = before is not None and tsval < before and not older(tsval, before)
         before = tsval
         if not wrapped or not arrival.in_order or arrival.end > arrival.window_edge:
             continue
-        reply = first_reply(flow, arrival, acknowledging(arrival.end))
-        timely = soon(flow, arrival, reply, LONGEST_DELAY_S, context.timing_error)
-        if timely == "in time" and reply is not None:
-            yield context.holds("data was accepted across the wrap of TSval", reply, arrival)
-        elif timely == "late":
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+        if answer.timely == "in time" and answer.reply is not None:
+            yield context.holds("data was accepted across the wrap of TSval", answer.reply, arrival)
+        elif answer.timely == "late":
             yield context.violated(
                 "data was not accepted across the wrap of TSval",
                 arrival,
@@ -225,59 +233,49 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Find
             )
 
 
-def _bare(arrival: Arrival) -> bool:
-    fits = arrival.start < arrival.window_edge and arrival.end > arrival.expected
-    return arrival.lacks_timestamp and fits and arrival.payload > 0
-
-
 @checker("SNR-TS-008")
 def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a segment without the negotiated option, once anything else follows."""
+    """A segment without the negotiated option aborts nothing (RFC 7323 section 3.2).
+
+    Exercised by such a segment, once anything else follows.
+    """
     if not flow.handshake.timestamps:
         return
-    bare: Packet | None = None
-    latest: Packet | None = None
-    for packet in flow.packets:
-        tcp = packet.content
-        if tcp is None:
-            continue
-        if not packet.outgoing:
-            if tcp.flags & RST:
+    bare: Segment | None = None
+    latest: Segment | None = None
+    for segment in map(Segment, flow.packets):
+        reset = segment.tcp.flags & RST
+        if not segment.packet.outgoing:
+            if reset:
                 return
-            latest = packet
-            if tcp.tsval is None and not tcp.flags & SYN:
-                bare = packet
-            continue
-        if bare is None:
-            continue
-        if tcp.flags & RST and latest is not bare:
-            return
-        if tcp.flags & RST:
-            yield context.violated(
-                "a segment without the negotiated Timestamps option reset the connection",
-                _At(packet),
-                _At(bare),
-                expected="the segment dropped, or processed",
-                actual="a RST",
-            )
-            return
-        yield context.holds("the connection outlives a missing timestamp", _At(packet), _At(bare))
-        bare = None
+            latest = segment
+            if segment.tcp.tsval is None and not segment.tcp.flags & SYN:
+                bare = segment
+        elif bare is not None:
+            if reset and latest is bare:
+                yield context.violated(
+                    "a segment without the negotiated Timestamps option reset the connection",
+                    segment,
+                    bare,
+                    expected="the segment dropped, or processed",
+                    actual="a RST",
+                )
+            if reset:
+                return
+            yield context.holds("the connection outlives a missing timestamp", segment, bare)
+            bare = None
 
 
 @checker("SNR-TS-009")
 def missing_timestamp_is_dropped(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by new data without the negotiated option, once an acknowledgment follows."""
-    for refusal in refusals(flow, _bare):
-        if refusal.accepted:
-            yield context.violated(
-                f"data from offset {refusal.arrival.start} was accepted without its timestamp",
-                refusal.reply,
-                refusal.arrival,
-                expected="the segment silently dropped",
-                actual=f"an acknowledgment up to offset {refusal.reply.ack}",
-            )
-        else:
-            yield context.holds(
-                "data without its timestamp was dropped", refusal.reply, refusal.arrival
-            )
+    """A segment without the negotiated option is dropped silently (RFC 7323 section 3.2).
+
+    Exercised by new data without the option, once an acknowledgment follows.
+    """
+    yield from _unacceptable(
+        flow,
+        context,
+        stamped=False,
+        described="without its timestamp",
+        expected="the segment silently dropped",
+    )

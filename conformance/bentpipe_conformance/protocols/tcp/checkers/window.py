@@ -7,15 +7,12 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import TICK_S, Context
 from bentpipe_conformance.protocols.tcp.codec import MODULUS
-from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.timeouts import Mark
+from bentpipe_conformance.protocols.tcp.replay.closures import Closure
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
-
-TICK_S = 0.01
-"""What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
 
 CROSSING_S = 0.002
 """Segments that leave this soon after an arrival may have been under way to the interface."""
@@ -85,10 +82,10 @@ def window_is_scaled(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-WIN-003")
-def zero_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
+def zero_window_is_probed(_flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a probe, and by a minute of zero window before a burst of waiting data."""
     patience = context.permitted("patience_s", 60.0)
-    for closure in read_closures(flow, context.timing_error):
+    for closure in context.prepared.closures:
         if closure.probes:
             waited = closure.probes[0].time - closure.start.time
             yield context.holds(
@@ -107,9 +104,9 @@ def zero_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-WIN-004")
-def first_probe(flow: Flow, context: Context) -> Iterator[Finding]:
+def first_probe(_flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a probe after a measured round trip."""
-    for closure in read_closures(flow, context.timing_error):
+    for closure in context.prepared.closures:
         if not closure.probes or not closure.rtt:
             continue
         probe = closure.probes[0]
@@ -132,10 +129,10 @@ def first_probe(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-WIN-005")
-def probes_back_off(flow: Flow, context: Context) -> Iterator[Finding]:
+def probes_back_off(_flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by three probes of one closure."""
     ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", 60.0)
-    for closure in read_closures(flow, context.timing_error):
+    for closure in context.prepared.closures:
         intervals = [b.time - a.time for a, b in pairwise(closure.probes)]
         for (before, after), probe in zip(pairwise(intervals), closure.probes[2:], strict=False):
             if context.timing_error > max(0.05, 0.05 * before):
@@ -154,12 +151,12 @@ def probes_back_off(flow: Flow, context: Context) -> Iterator[Finding]:
                 )
 
 
-def _reset_by_sender(flow: Flow, after: float, before: float) -> Mark | None:
+def _reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:
     """The implementation's RST in that time, unless the tester's came first."""
     first = next((p for p in flow.resets if p.time >= after), None)
     if first is None or not first.outgoing or first.time > before:
         return None
-    return Mark(first, first.time)
+    return Segment(first)
 
 
 def _answered(closure: Closure) -> bool:
@@ -172,7 +169,7 @@ def _answered(closure: Closure) -> bool:
 def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a long closure, and by a RST during any whose probes were acknowledged."""
     least = context.permitted("exercised_s", 100.0)
-    for closure in read_closures(flow, context.timing_error):
+    for closure in context.prepared.closures:
         if not closure.probes or not _answered(closure):
             continue
         limit = closure.resumed.time if closure.resumed else flow.horizon
@@ -205,7 +202,7 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Iterator[
 @checker("SNR-WIN-007")
 def opened_window_is_used_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
     """Exercised by a closure with data waiting that ends in a wide opening."""
-    for closure in read_closures(flow, context.timing_error):
+    for closure in context.prepared.closures:
         opening = closure.end
         if opening is None or not closure.data_waits or opening.window < 2 * flow.segment:
             continue

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
 
 AT_EXIT_RTTS = 0.25
@@ -42,7 +44,7 @@ def _share(context: Context) -> float | None:
 
 def _in_network(sent: Sent) -> int:
     """Octets outstanding with a segment that the receiver has not reported held."""
-    return sent.end - sent.una - sum(right - left for left, right in sent.sacked)
+    return sent.outstanding - octets(sent.sacked)
 
 
 class _Window:
@@ -81,7 +83,7 @@ class _Window:
         since = max(
             (e.end.time for e in self.episodes if e.end and e.end.time < first.time), default=0.0
         )
-        peak = max((s.end - s.una for s in self.sent(since, first.time) if s.new), default=0)
+        peak = max((s.outstanding for s in self.sent(since, first.time) if s.new), default=0)
         return episode.flight >= 0.9 * peak
 
     def complete(self, episode: Episode) -> bool:
@@ -155,14 +157,14 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
         # Two segments of limited transmit are no part of the flight that is reduced, and a window
         # that is not a whole number of segments shows as one less.
         floor = 0.9 * share * (episode.flight - 2 * segment) - segment
-        held = sum(right - left for left, right in episode.first.sacked)
+        held = octets(episode.first.sacked)
         if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment or held > 5 * segment:
             # What was held before does not show the window in the network.
             continue
         start = episode.end.time
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
         exit_flight = max(
-            (s.end - s.una for s in window.after(episode.end, start + AT_EXIT_RTTS * window.rtt)),
+            (s.outstanding for s in window.after(episode.end, start + AT_EXIT_RTTS * window.rtt)),
             default=0,
         )
         exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
@@ -172,10 +174,10 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding
             _after_growth(flow, episode.end, floor - exit_flight),
         )
         after = window.after(episode.end, deadline)
-        largest = max(after, key=lambda sent: sent.end - sent.una, default=None)
+        largest = max(after, key=lambda sent: sent.outstanding, default=None)
         if largest is None:
             continue
-        flight = largest.end - largest.una
+        flight = largest.outstanding
         sentence = (
             f"{len(episode.retransmissions)} retransmissions, then {flight} of {episode.flight} "
             "octets outstanding"
@@ -206,7 +208,7 @@ def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
 
 def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:
     """Whether only the congestion window can have held the sender down."""
-    if next_loss <= deadline or flow.packets[-1].time < deadline:
+    if next_loss <= deadline or flow.last_time < deadline:
         return False
     return never_short_of_data(flow, after) and all(
         sent.payload >= largest_segment(flow)
@@ -228,7 +230,7 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         new = [sent for sent in end.responses if sent.new]
         # What the next loss has left in the receiver's buffer is not in the network.
-        held = sum(right - left for left, right in end.sacked)
+        held = octets(end.sacked)
         before = end.max - end.ack - held
         after = max((sent.end - end.ack - held for sent in new), default=before)
         limits = []
@@ -278,17 +280,17 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
             permitted = max(share * episode.flight, 2 * segment) + n * segment
             if context.permitted("proportional"):
                 permitted = max(permitted, episode.flight + share * n * segment)
-            excess = sent.end - sent.una - permitted - ROUNDING_SEGMENTS * segment
+            excess = sent.outstanding - permitted - ROUNDING_SEGMENTS * segment
             if excess > 0 and (worst is None or excess > worst[0]):
                 worst = excess, permitted, sent
         if worst is not None:
             _, permitted, sent = worst
             yield context.violated(
-                f"{sent.end - sent.una} octets were outstanding after {sent.duplicates} duplicates",
+                f"{sent.outstanding} octets were outstanding after {sent.duplicates} duplicates",
                 sent,
                 episode.first,
                 expected=f"new data up to {permitted:.0f} octets above the acknowledgment",
-                actual=f"{sent.end - sent.una} octets",
+                actual=f"{sent.outstanding} octets",
             )
         else:
             yield context.holds(

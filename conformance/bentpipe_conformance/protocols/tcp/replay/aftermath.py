@@ -8,14 +8,15 @@ that notices may take its earlier window back (RFC 5682, RFC 4015).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import MODULUS
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, read_expiries
+from bentpipe_conformance.protocols.tcp.replay.direction import older
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 
@@ -134,21 +135,18 @@ class _Account:
 
     def _answers_earlier_copy(self, ack: Ack) -> bool:
         """Whether the echoed timestamp is older than the retransmission (RFC 3522)."""
-        echoed = ack.packet.content.tsecr if ack.packet.content else None
-        stamped = self.aftermath.expiry.sent.packet.content
-        if not ack.advance or echoed is None or stamped is None or stamped.tsval is None:
+        echoed, stamped = ack.tcp.tsecr, self.aftermath.expiry.sent.tcp.tsval
+        if not ack.advance or echoed is None or stamped is None:
             return False
-        return (echoed - stamped.tsval) % MODULUS >= MODULUS >> 1
+        return older(echoed, stamped)
 
 
-@lru_cache(maxsize=2)
-def read_aftermaths(flow: Flow, at_once: bool) -> tuple[Aftermath, ...]:
+def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tuple[Aftermath, ...]:
     """The accounts of all certain timeouts of a flow, in order.
 
     ``at_once`` says that no pacing delays what an acknowledgment permits.
-    Remembered for the flow at hand, because several checkers ask one after the other.
     """
-    timeouts = {id(item.sent): item for item in read_expiries(flow, at_once) if item.certain}
+    timeouts = {id(item.sent): item for item in expiries if item.certain}
     found: list[Aftermath] = []
     account: _Account | None = None
     for event in flow.events:

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Literal
 
 from bentpipe_conformance.protocols.tcp.codec import FIN
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Arrival, Flow, Reply
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 LONGEST_DELAY_S = 0.5
 """RFC 9293 section 3.8.6.3: an acknowledgment is never delayed longer."""
@@ -17,24 +18,24 @@ LONGEST_DELAY_S = 0.5
 _TIMED_S = 0.03
 """A delay above this was timed: the shortest delayed-ACK timer in use is 40 ms (Linux)."""
 
-Timeliness = Literal["in time", "late", "unclear"]
+Match = Callable[[Reply], bool]
 
 
-def replies_after(flow: Flow, arrival: Arrival) -> Iterator[Reply]:
-    """The IUT's acknowledgments captured after ``arrival``, in order."""
-    first = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
-    return islice(flow.replies, first, None)
+def acknowledging(end: int) -> Match:
+    """Whether an acknowledgment covers everything below offset ``end``."""
+    return lambda reply: reply.ack >= end
 
 
 def first_reply(
     flow: Flow,
     arrival: Arrival,
-    match: Callable[[Reply], bool] = lambda _reply: True,
+    match: Match = lambda _reply: True,
     *,
     within: float = float("inf"),
 ) -> Reply | None:
     """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
-    for reply in replies_after(flow, arrival):
+    first = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
+    for reply in islice(flow.replies, first, None):
         if reply.time - arrival.time > within:
             return None
         if match(reply):
@@ -42,34 +43,42 @@ def first_reply(
     return None
 
 
-def acknowledging(end: int) -> Callable[[Reply], bool]:
-    """Whether an acknowledgment covers everything below offset ``end``."""
-    return lambda reply: reply.ack >= end
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a segment.
 
-
-def at_once(flow: Flow, arrival: Arrival, reply: Reply | None, error: float) -> Timeliness | None:
-    """Whether ``reply`` left immediately; None when the trace ends too early to tell.
-
-    ``error`` is the timing error in seconds.
+    Attributes:
+        arrival: the segment.
+        reply: the acknowledgment that answers it, None when there is none.
+        timely: whether it left in time; None when the trace ends too early to tell.
     """
-    delay = (reply.time if reply is not None else flow.horizon) - arrival.time
-    if reply is not None and delay <= REACTION_S + error:
-        return "in time"
-    if delay > _TIMED_S + 2 * error:
-        return "late"
-    return "unclear" if reply is not None else None
+
+    arrival: Arrival
+    reply: Reply | None
+    timely: Literal["in time", "late", "unclear"] | None
 
 
-def soon(
-    flow: Flow, arrival: Arrival, reply: Reply | None, limit: float, error: float
-) -> Timeliness | None:
-    """Whether ``reply`` left within ``limit`` seconds; None when the trace ends too early."""
+def answer_at_once(flow: Flow, arrival: Arrival, match: Match = lambda _reply: True) -> Answer:
+    """The first matching acknowledgment, and whether it left immediately."""
+    late = _TIMED_S + 2 * flow.timing_error
+    return _answer(flow, arrival, first_reply(flow, arrival, match), flow.reaction, late)
+
+
+def answer_within(
+    flow: Flow, arrival: Arrival, limit: float, match: Match = lambda _reply: True
+) -> Answer:
+    """The first matching acknowledgment, and whether it left within ``limit`` seconds."""
+    reply = first_reply(flow, arrival, match)
+    return _answer(flow, arrival, reply, limit, limit + flow.reaction)
+
+
+def _answer(flow: Flow, arrival: Arrival, reply: Reply | None, limit: float, late: float) -> Answer:
     delay = (reply.time if reply is not None else flow.horizon) - arrival.time
     if reply is not None and delay <= limit:
-        return "in time"
-    if delay > limit + REACTION_S + error:
-        return "late"
-    return "unclear" if reply is not None else None
+        return Answer(arrival, reply, "in time")
+    if delay > late:
+        return Answer(arrival, reply, "late")
+    return Answer(arrival, reply, "unclear" if reply is not None else None)
 
 
 def still_receiving(flow: Flow) -> list[Arrival]:
@@ -78,9 +87,7 @@ def still_receiving(flow: Flow) -> list[Arrival]:
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT.
     """
-    closing = [
-        sent.packet for sent in flow.sent if sent.packet.content and sent.packet.content.flags & FIN
-    ]
+    closing = [sent.packet for sent in flow.sent if sent.tcp.flags & FIN]
     ends = [packet.number for packet in (*closing[:1], *flow.resets[:1])]
     return [
         arrival

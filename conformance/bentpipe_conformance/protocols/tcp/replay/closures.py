@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from bentpipe_conformance.protocols.tcp.replay.flow import (
-    REACTION_S,
-    Ack,
-    Arrival,
-    Flow,
-    Reply,
-    Sent,
-)
-from bentpipe_conformance.protocols.tcp.replay.timeouts import Mark, RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited
 
 
@@ -37,7 +30,7 @@ class Closure:
     rtt: float
     longest_rtt: float
     longest_timeout: float
-    probes: list[Mark] = field(default_factory=list)
+    probes: list[Reply] = field(default_factory=list)
     answered: list[Ack] = field(default_factory=list)
     end: Ack | None = None
     resumed: Sent | None = None
@@ -56,12 +49,8 @@ class Closure:
         return bool(self.probes) or (resumed and self.waiting)
 
 
-@lru_cache(maxsize=2)
-def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
-    """The closures of one flow, in order.
-
-    Remembered for the flow at hand, because several checkers ask one after the other.
-    """
+def read_closures(flow: Flow) -> tuple[Closure, ...]:
+    """The closures of one flow, in order."""
     trips = RoundTrips(flow)
     found: list[Closure] = []
     current: Closure | None = None
@@ -93,8 +82,8 @@ def read_closures(flow: Flow, timing_error: float = 0.0) -> tuple[Closure, ...]:
             news, told = event.ack > told and not event.payload, max(told, event.ack)
             if news:
                 continue
-            if current is not None and event.time - arrived > REACTION_S + timing_error:
-                current.probes.append(Mark(event.packet, event.time))
+            if current is not None and event.time - arrived > flow.reaction:
+                current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)
             if opened is not None:

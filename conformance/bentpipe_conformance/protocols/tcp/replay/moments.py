@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 SOONEST_TIMEOUT_RTTS = 1.3
@@ -174,16 +175,8 @@ def timer_within(episode: Episode) -> float:
     return math.inf
 
 
-@lru_cache(maxsize=2)
-def read_moments(flow: Flow, episodes: tuple[Episode, ...]) -> tuple[Moment, ...]:
-    """The moments of a flow, in order; ``episodes`` are its recovery episodes.
-
-    Remembered for the flow at hand, because several checkers ask one after the other.
-    """
-    return tuple(_walk(flow, episodes))
-
-
-def _walk(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
+def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
+    """The moments of a flow, in order; ``episodes`` are its recovery episodes."""
     rtt = minimum_rtt(flow)
     running = {id(ack): episode for episode in episodes for ack in episode.acks}
     triggered = {id(episode.first): episode for episode in episodes}

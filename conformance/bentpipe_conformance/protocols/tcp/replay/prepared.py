@@ -1,17 +1,54 @@
-"""What several checkers ask of one connection, worked out once."""
+"""What checkers may know of a connection besides its events, computed when first asked for."""
 
 from __future__ import annotations
 
+from functools import cache, cached_property, partial
+
+from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_aftermaths
+from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.recovery import read_episodes
+from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard, read_scoreboard
+from bentpipe_conformance.protocols.tcp.replay.timeouts import read_expiries
 
 
 class Prepared:
-    """A replayed connection and what happened on it.
+    """What several checkers ask of one connection.
 
     Attributes:
-        episodes: its loss-recovery episodes, in order.
+        expiries: what its timers retransmitted, given whether acknowledgments are answered at
+            once; see :func:`.timeouts.read_expiries`.
     """
 
     def __init__(self, flow: Flow) -> None:
-        self.episodes = tuple(read_episodes(flow))
+        self._flow = flow
+        self._aftermaths: dict[bool, tuple[Aftermath, ...]] = {}
+        self.expiries = cache(partial(read_expiries, flow))
+
+    def aftermaths(self, at_once: bool) -> tuple[Aftermath, ...]:
+        """The accounts of its certain timeouts; see :func:`.aftermath.read_aftermaths`."""
+        if at_once not in self._aftermaths:
+            expiries = self.expiries(at_once)
+            self._aftermaths[at_once] = read_aftermaths(self._flow, expiries, at_once)
+        return self._aftermaths[at_once]
+
+    @cached_property
+    def episodes(self) -> tuple[Episode, ...]:
+        """Its loss-recovery episodes, in order."""
+        return tuple(read_episodes(self._flow))
+
+    @cached_property
+    def moments(self) -> tuple[Moment, ...]:
+        """Its acknowledgments with what preceded each."""
+        return tuple(read_moments(self._flow, self.episodes))
+
+    @cached_property
+    def closures(self) -> tuple[Closure, ...]:
+        """The times during which the receiver offered no window."""
+        return read_closures(self._flow)
+
+    @cached_property
+    def scoreboard(self) -> Scoreboard:
+        """What its scoreboard must and may have said."""
+        return read_scoreboard(self._flow, self.episodes, self._flow.timing_error)

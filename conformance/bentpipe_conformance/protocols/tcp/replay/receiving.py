@@ -8,118 +8,17 @@ Where the IUT shows that it took more or kept less than the certain view, that v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from bisect import bisect_right, insort
+from collections import deque
+from dataclasses import dataclass
+from itertools import islice
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
-
-
-@dataclass(slots=True, eq=False)
-class Arrival:
-    """A segment with data or FIN reaching the IUT, and the receiver's state just before it.
-
-    Attributes:
-        packet: the packet.
-        time: seconds since the trace began.
-        start, end: offsets in the tester's direction; a FIN occupies one.
-        payload: octets of data.
-        expected: next in-sequence offset (rcv_nxt) before it.
-        held: ranges above ``expected`` the IUT must be holding before it.
-        window_edge: highest right edge the IUT had offered, exclusive.
-        widest_window: widest window the IUT had offered, in octets.
-        paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
-        may_be_stale: its timestamp is older than one the IUT may have accepted.
-        lacks_timestamp: it carries no Timestamps option although they were negotiated.
-        acceptable: it surely passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
-        last_ack: highest acknowledgment number the IUT had sent.
-        replies: acknowledgments the IUT sent after it and before the next arrival.
-    """
-
-    packet: Packet
-    time: float
-    start: int
-    end: int
-    payload: int
-    expected: int
-    held: tuple[Range, ...]
-    window_edge: int
-    widest_window: int
-    paws_rejected: bool
-    may_be_stale: bool
-    lacks_timestamp: bool
-    acceptable: bool
-    last_ack: int
-    replies: list[Reply] = field(default_factory=list)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether it starts at the next expected offset (or overlaps it) with something new."""
-        return self.acceptable and self.start <= self.expected < self.end
-
-    @property
-    def out_of_order(self) -> bool:
-        """Whether it leaves a hole below itself."""
-        return self.acceptable and self.start > self.expected
-
-    @property
-    def duplicate(self) -> bool:
-        """Whether everything in it had been received in sequence."""
-        return self.end <= self.expected
-
-    @property
-    def held_duplicate(self) -> bool:
-        """Whether everything in it was held out of sequence already."""
-        return any(left <= self.start and self.end <= right for left, right in self.held)
-
-    @property
-    def fills_gap(self) -> bool:
-        """Whether it arrives in order while something above is held."""
-        return self.in_order and bool(self.held)
-
-
-@dataclass(slots=True, eq=False)
-class Reply:
-    """A segment with an acknowledgment leaving the IUT.
-
-    Attributes:
-        packet: the packet.
-        time: seconds since the trace began.
-        ack: acknowledgment number as an offset in the tester's direction.
-        window: offered window in octets, scaled.
-        window_edge: ack + window.
-        blocks: SACK blocks as offsets, in wire order.
-        payload: octets of data it carries besides.
-        expected: the offset a receiver that keeps everything acknowledges then.
-        held: ranges above ``expected`` such a receiver holds then.
-        limit: the highest offset the IUT can have received in sequence.
-        arrived: ranges above ``limit`` that reached it.
-        echoes: TSecr values that echo TS.Recent by RFC 7323 section 4.3; empty without timestamps.
-        last_arrival: the latest segment with data that reached the IUT before it.
-        dsack: the D-SACK block, if the first block is one (RFC 2883 section 4).
-    """
-
-    packet: Packet
-    time: float
-    ack: int
-    window: int
-    window_edge: int
-    blocks: tuple[Range, ...]
-    payload: int
-    expected: int
-    held: tuple[Range, ...]
-    limit: int
-    arrived: tuple[Range, ...]
-    echoes: frozenset[int]
-    last_arrival: Arrival | None
-    dsack: Range | None
-
-    @property
-    def sack(self) -> tuple[Range, ...]:
-        """The blocks that report data held out of sequence: all but a D-SACK block."""
-        return self.blocks[1:] if self.dsack is not None else self.blocks
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 
 
 @dataclass(slots=True)
@@ -166,7 +65,7 @@ class Receiver:
         self._last_ack = 0
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
-        self._stamped: list[_Stamped] = []
+        self._stamped: deque[_Stamped] = deque()
         self._doubt = False
 
     def opened(self, tcp: Tcp) -> None:
@@ -233,7 +132,7 @@ class Receiver:
         self._doubt = self._doubt or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
-            packet, packet.time, start, end, len(tcp.payload), self.expected,
+            packet, start, end, len(tcp.payload), self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
             self._last_ack,
         )  # fmt: skip
@@ -273,7 +172,8 @@ class Receiver:
         if start <= self._last_ack and newer != before:
             # An unacceptable duplicate: section 5.3 drops it first, section 4.3 alone does not.
             self._recent = newer | {value} if usable else before | {value}
-        self._stamped = [item for item in self._stamped if time - item.time <= self._reaction]
+        while self._stamped and time - self._stamped[0].time > self._reaction:
+            self._stamped.popleft()
         self._stamped.append(
             _Stamped(
                 time, start, end, value, before, self._recent != before, self._limit, self._limit
@@ -294,7 +194,7 @@ class Receiver:
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)
         reply = Reply(
-            packet, packet.time, ack, window, ack + window, blocks, len(tcp.payload),
+            packet, ack, window, ack + window, blocks, len(tcp.payload),
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
             self._echoes(packet.time, ack), self.last_arrival, self._dsack(ack, blocks),
         )  # fmt: skip
@@ -341,22 +241,28 @@ class Receiver:
         possible = self._recent
         # Segments are processed in order: all up to the one that let this number be acknowledged.
         known = (i for i, item in enumerate(self._stamped, 1) if item.limit < ack <= item.reach)
-        for item in self._stamped[max(known, default=0) :]:
-            if time - item.time > self._reaction or ack >= item.end > item.start:
-                continue
+        pending = len(self._stamped) - max(known, default=0)
+        later: list[int] = []
+        for item in islice(reversed(self._stamped), pending):
+            if time - item.time <= self._reaction and not ack >= item.end > item.start:
+                if item.updated:
+                    # The segment left before the IUT processed the one that moved TS.Recent ...
+                    possible |= item.before
+                elif item.start <= ack and not all(older(item.tsval, old) for old in item.before):
+                    # ... or the IUT processed it after this segment, which moved Last.ACK.sent.
+                    # It may then echo the value from now on, unless a later one replaces it.
+                    possible |= {item.tsval}
+                    if not _any_newer(later, item.tsval):
+                        self._recent |= {item.tsval}
             if item.updated:
-                # The segment left before the IUT had looked at the one that moved TS.Recent ...
-                possible |= item.before
-            elif item.start <= ack and not all(older(item.tsval, known) for known in item.before):
-                # ... or looked at it after this segment, which moved Last.ACK.sent.
-                possible |= {item.tsval}
-                self._remember(item)
+                insort(later, item.tsval)
         return possible
 
-    def _remember(self, item: _Stamped) -> None:
-        """Keep what the IUT may echo from now on, unless what it looks at next replaces it."""
-        at = self._stamped.index(item)
-        if not any(
-            later.updated and older(item.tsval, later.tsval) for later in self._stamped[at + 1 :]
-        ):
-            self._recent |= {item.tsval}
+
+def _any_newer(values: list[int], tsval: int) -> bool:
+    """Whether ``tsval`` is older than any of the sorted ``values`` (modulo 2**32)."""
+    half = MODULUS >> 1
+    above = bisect_right(values, tsval)
+    if above < len(values) and values[above] - tsval <= half:
+        return True
+    return bool(values) and values[0] + MODULUS - tsval <= half

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 
-from bentpipe_conformance.protocols.tcp.codec import SYN
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 PROMPT_S = 0.0003
 """A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
@@ -36,9 +36,6 @@ class Episode:
     Attributes:
         cause: what started it.
         first: its first retransmission.
-        trigger: the acknowledgment that started it, None for timers.
-        flight: octets outstanding when it started (RFC 5681 FlightSize).
-        recover: snd_max when it started; the episode ends when this is acknowledged.
         sent: what the IUT sent from ``first`` until the end.
         acks: acknowledgments that arrived after the trigger, the ending one included.
         end: the acknowledgment that reached ``recover``; None when the trace or a timeout ended it.
@@ -48,14 +45,26 @@ class Episode:
 
     cause: Cause
     first: Sent
-    trigger: Ack | None
-    flight: int
-    recover: int
     nested: bool
     sent: list[Sent] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     end: Ack | None = None
     interrupted: Episode | None = None
+
+    @property
+    def trigger(self) -> Ack | None:
+        """The acknowledgment that started it, None for timers."""
+        return self.first.cause
+
+    @property
+    def flight(self) -> int:
+        """Octets outstanding when it started (RFC 5681 FlightSize)."""
+        return self.first.flight
+
+    @property
+    def recover(self) -> int:
+        """snd_max when it started; the episode ends when this is acknowledged."""
+        return self.first.max
 
     @property
     def fast(self) -> bool:
@@ -71,50 +80,6 @@ class Episode:
     def partial_acks(self) -> list[Ack]:
         """Acknowledgments of new data below ``recover`` (RFC 6582 section 3.2)."""
         return [item for item in self.acks if item.advance and item.ack < self.recover]
-
-
-def first_stamped(flow: Flow) -> dict[int, float]:
-    """When each TSval of the IUT's first left; empty where timestamps were not negotiated."""
-    found: dict[int, float] = {}
-    if flow.handshake.timestamps:
-        for packet in flow.packets:
-            if packet.outgoing and packet.content is not None and packet.content.tsval is not None:
-                found.setdefault(packet.content.tsval, packet.time)
-    return found
-
-
-@lru_cache(maxsize=2)
-def minimum_rtt(flow: Flow) -> float:
-    """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown.
-
-    Remembered for the flow at hand, because many checkers ask.
-
-    Taken from the handshake, from data segments never retransmitted (Karn's rule) and from echoed
-    timestamps.
-    """
-    samples = []
-    established = flow.handshake.established
-    opened = [p.time for p in flow.packets if p.outgoing and p.content and p.content.flags & SYN]
-    # A repeated SYN or SYN-ACK does not tell which copy was answered.
-    if established is not None and len(opened) == 1:
-        samples.append(established - opened[0])
-    first_sent: dict[int, float] = {}
-    spoiled: set[int] = set()
-    stamped = first_stamped(flow)
-    for event in flow.events:
-        if isinstance(event, Sent):
-            if event.retransmission:
-                spoiled.add(event.end)
-            else:
-                first_sent[event.end] = event.time
-        elif isinstance(event, Ack) and event.advance:
-            sent_at = first_sent.get(event.ack)
-            if sent_at is not None and event.ack not in spoiled:
-                samples.append(event.time - sent_at)
-            echoed = event.packet.content.tsecr if event.packet.content is not None else None
-            if echoed is not None and echoed in stamped:
-                samples.append(event.time - stamped[echoed])
-    return min(samples, default=0.0)
 
 
 def read_episodes(flow: Flow) -> list[Episode]:
@@ -144,16 +109,8 @@ def read_episodes(flow: Flow) -> list[Episode]:
             if event.retransmission:
                 cause = _cause(event, rtt, progress, news, last_sent.get(event.start, progress))
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
-                starts = cause is not None and (current is None or timeout)
-                if cause is not None and starts:
-                    episode = Episode(
-                        cause,
-                        event,
-                        event.cause,
-                        event.flight,
-                        event.max,
-                        nested=current is not None,
-                    )
+                if cause is not None and (current is None or timeout):
+                    episode = Episode(cause, event, nested=current is not None)
                     if current is not None:
                         current.interrupted = episode
                     episodes.append(episode)

@@ -11,12 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
-from functools import lru_cache
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 RACE_S = 0.001
@@ -334,11 +335,10 @@ class _Replay:
         )
 
 
-@lru_cache(maxsize=4)
 def read_scoreboard(
     flow: Flow, episodes: tuple[Episode, ...], timing_error: float = 0.0
 ) -> Scoreboard:
-    """Replay a flow's scoreboard; the last few results are remembered for the next checker.
+    """Replay a flow's scoreboard.
 
     Args:
         flow: the connection.

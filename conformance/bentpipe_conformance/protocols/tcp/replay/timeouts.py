@@ -9,88 +9,11 @@ blocks have shown lost (RFC 8985 section 6.2). Both need SACK; an expiry that co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
-from bentpipe_conformance.protocols.tcp.replay import Packet
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Arrival, Flow, Sent
-from bentpipe_conformance.protocols.tcp.replay.recovery import first_stamped
-
-INITIAL_TIMEOUT_S = 3.0
-"""Longest timeout before any measurement (RFC 1122 section 4.2.3.1, RFC 6298 rule 5.7)."""
-
-TIMEOUT_RTTS = 5.0
-"""SRTT + 4 * RTTVAR, with neither above the largest sample (RFC 6298 section 2)."""
-
-
-@dataclass(slots=True)
-class Mark:
-    """A packet that is no event of the flow: a SYN-ACK, a window probe, a RST.
-
-    Attributes:
-        packet: the packet.
-        time: seconds since the trace began.
-    """
-
-    packet: Packet
-    time: float
-
-
-class RoundTrips:
-    """The round-trip times an implementation could measure so far (Karn's rule, RFC 6298 3).
-
-    Attributes:
-        samples: how many there were.
-        smallest, largest: seconds; 0.0 before the first.
-        echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
-            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
-    """
-
-    def __init__(self, flow: Flow) -> None:
-        self.samples = 0
-        self.smallest = self.largest = self.echoed = 0.0
-        self._stamped = first_stamped(flow)
-        self._sent: dict[int, float] = {}
-        self._spoiled: set[int] = set()
-        opened = [
-            packet.time
-            for packet in flow.packets
-            if packet.outgoing and packet.content is not None and packet.content.flags & SYN
-        ]
-        established = flow.handshake.established
-        # A repeated SYN or SYN-ACK does not tell which copy was answered.
-        if len(opened) == 1 and established is not None:
-            self._take(established - opened[0])
-
-    def _take(self, sample: float) -> None:
-        self.smallest = min(self.smallest, sample) if self.samples else sample
-        self.largest = max(self.largest, sample)
-        self.samples += 1
-
-    def sent(self, item: Sent) -> None:
-        """Note a transmission."""
-        if item.retransmission:
-            self._spoiled.add(item.end)
-        else:
-            self._sent[item.end] = item.time
-
-    def acknowledged(self, ack: Ack) -> None:
-        """Note an acknowledgment of new data."""
-        sent_at = self._sent.get(ack.ack)
-        if sent_at is not None and ack.ack not in self._spoiled:
-            self._take(ack.time - sent_at)
-        tcp = ack.packet.content
-        if tcp is None or tcp.tsecr is None or tcp.tsecr not in self._stamped:
-            return
-        age = ack.time - self._stamped[tcp.tsecr]
-        self.echoed = max(self.echoed, age)
-        if self.samples:
-            self.smallest = min(self.smallest, age)
-
-    @property
-    def longest_timeout(self) -> float:
-        """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
-        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 
 
 @dataclass(slots=True, eq=False)
@@ -140,14 +63,11 @@ class _Walk:
     row: list[Expiry] = field(default_factory=list)
 
 
-@lru_cache(maxsize=2)
 def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """The expiries of one flow, in order; probes of a closed window are left out.
 
     ``at_once`` says that no pacing delays what an acknowledgment permits; else what follows an
     arrival within a round trip is not certain to be a timeout.
-
-    Remembered for the flow at hand, because a dozen checkers ask one after the other.
     """
     trips = RoundTrips(flow)
     found: list[Expiry] = []
@@ -208,20 +128,19 @@ def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool, at_once: boo
     return item
 
 
-def timed_syn_acks(flow: Flow) -> list[Mark]:
+def timed_syn_acks(flow: Flow) -> list[Segment]:
     """The SYN-ACK and its repetitions, up to one that answers a repeated SYN.
 
     Empty when the implementation opened the connection itself.
     """
-    found: list[Mark] = []
-    for packet in flow.packets:
-        tcp = packet.content
-        if tcp is None or not tcp.flags & SYN:
+    found: list[Segment] = []
+    for segment in map(Segment, flow.packets):
+        if not segment.tcp.flags & SYN:
             continue
-        if packet.outgoing:
-            if not tcp.flags & ACK:
+        if segment.packet.outgoing:
+            if not segment.tcp.flags & ACK:
                 return []
-            found.append(Mark(packet, packet.time))
+            found.append(segment)
         elif found:
             break
     return found

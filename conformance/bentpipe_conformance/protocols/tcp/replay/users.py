@@ -14,7 +14,8 @@ from itertools import pairwise
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay import Packet
-from bentpipe_conformance.protocols.tcp.replay.flow import Ack, Flow, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 
 def is_own_reset(flow: Flow, reset: Packet) -> bool:
@@ -28,8 +29,8 @@ def is_own_reset(flow: Flow, reset: Packet) -> bool:
     if flow.handshake.iut_opens or flow.iut[1] not in STANDARD_SERVICES.values():
         return False
     arrived = [p.number for p in flow.packets if not p.outgoing and p.number < reset.number][-1:]
-    own = next((s.end for s in flow.sent if s.end - s.start > s.payload), None)
-    other = next((a.packet.number for a in flow.arrivals if a.end - a.start > a.payload), None)
+    own = next((sent.end for sent in flow.sent if sent.fin), None)
+    other = next((arrival.packet.number for arrival in flow.arrivals if arrival.fin), None)
     if not arrived or own is None or other is None or other >= arrived[0]:
         return True
     return not any(
@@ -47,8 +48,7 @@ def more_waited(flow: Flow, sent: Sent) -> bool:
 
     The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it.
     """
-    tcp = sent.packet.content
-    return always_sends(flow) or (tcp is not None and not tcp.flags & PSH)
+    return always_sends(flow) or not sent.tcp.flags & PSH
 
 
 @lru_cache(maxsize=4)

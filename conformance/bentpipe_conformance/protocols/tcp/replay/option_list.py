@@ -1,0 +1,33 @@
+"""The octets of a TCP segment's option list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.protocols.tcp.replay import Packet
+
+NO_OPERATION = 1
+SACK = 5
+
+
+def option_octets(packet: Packet) -> bytes:
+    """The octets of a segment's option list, padding included."""
+    header = (packet.data[0] & 0xF) * 4
+    return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
+
+
+def walk_options(packet: Packet) -> Iterator[tuple[int, int, bool]]:
+    """Kind and length field of each option without padding, and whether the option fits.
+
+    The length is 0 where the field is missing. The walk ends at a length that is too small.
+    """
+    octets, at = option_octets(packet), 0
+    while at < len(octets) and octets[at]:
+        if octets[at] == NO_OPERATION:
+            at += 1
+            continue
+        size = octets[at + 1] if at + 1 < len(octets) else 0
+        yield octets[at], size, at + size <= len(octets)
+        if size < 2:
+            return
+        at += size

@@ -1,0 +1,90 @@
+"""The round-trip times an implementation could measure."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from bentpipe_conformance.protocols.tcp.codec import SYN
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+
+INITIAL_TIMEOUT_S = 3.0
+"""Longest timeout before any measurement (RFC 1122 section 4.2.3.1, RFC 6298 rule 5.7)."""
+
+TIMEOUT_RTTS = 5.0
+"""SRTT + 4 * RTTVAR, with neither above the largest sample (RFC 6298 section 2)."""
+
+
+class RoundTrips:
+    """The round-trip times measured so far (Karn's rule, RFC 6298 section 3).
+
+    Attributes:
+        samples: how many there were.
+        smallest, largest: seconds; 0.0 before the first.
+        echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
+            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
+        minimum: the smallest of all samples and ages, seconds; infinity before the first.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self.samples = 0
+        self.smallest = self.largest = self.echoed = 0.0
+        self.minimum = float("inf")
+        self._stamped: dict[int, float] = {}
+        self._sent: dict[int, float] = {}
+        self._spoiled: set[int] = set()
+        if flow.handshake.timestamps:
+            for segment in flow.leaving:
+                if segment.tcp.tsval is not None:
+                    self._stamped.setdefault(segment.tcp.tsval, segment.time)
+        opened = [segment.time for segment in flow.leaving if segment.tcp.flags & SYN]
+        established = flow.handshake.established
+        # A repeated SYN or SYN-ACK does not tell which copy was answered.
+        if len(opened) == 1 and established is not None:
+            self._take(established - opened[0])
+
+    def _take(self, sample: float) -> None:
+        self.smallest = min(self.smallest, sample) if self.samples else sample
+        self.largest = max(self.largest, sample)
+        self.minimum = min(self.minimum, sample)
+        self.samples += 1
+
+    def sent(self, item: Sent) -> None:
+        """Note a transmission."""
+        if item.retransmission:
+            self._spoiled.add(item.end)
+        else:
+            self._sent[item.end] = item.time
+
+    def acknowledged(self, ack: Ack) -> None:
+        """Note an acknowledgment of new data."""
+        sent_at = self._sent.get(ack.ack)
+        if sent_at is not None and ack.ack not in self._spoiled:
+            self._take(ack.time - sent_at)
+        stamped_at = None if ack.tcp.tsecr is None else self._stamped.get(ack.tcp.tsecr)
+        if stamped_at is not None:
+            age = ack.time - stamped_at
+            self.echoed = max(self.echoed, age)
+            self.minimum = min(self.minimum, age)
+            if self.samples:
+                self.smallest = min(self.smallest, age)
+
+    @property
+    def longest_timeout(self) -> float:
+        """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
+        return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
+
+
+@lru_cache(maxsize=2)
+def minimum_rtt(flow: Flow) -> float:
+    """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown.
+
+    Remembered for the flow at hand, because many checkers ask.
+    """
+    trips = RoundTrips(flow)
+    for event in flow.events:
+        if isinstance(event, Sent):
+            trips.sent(event)
+        elif isinstance(event, Ack) and event.advance:
+            trips.acknowledged(event)
+    return trips.minimum if trips.minimum < float("inf") else 0.0

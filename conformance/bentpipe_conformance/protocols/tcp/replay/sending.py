@@ -1,0 +1,123 @@
+"""The sender half of a replayed connection: what the implementation sent, what answered it."""
+
+from __future__ import annotations
+
+from bentpipe_reference.common.ranges import Range, RangeSet
+
+from bentpipe_conformance.protocols.tcp.codec import Tcp
+from bentpipe_conformance.protocols.tcp.replay import Packet
+from bentpipe_conformance.protocols.tcp.replay.direction import Direction
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.transmissions import Transmissions
+
+
+class Sender:
+    """Replays the sender half of one connection.
+
+    Attributes:
+        sack: whether SACK was negotiated.
+        shift: the tester's window shift, once negotiated.
+        edge: highest right edge the tester has offered.
+        last_in: when the last segment reached the IUT, None before the first.
+    """
+
+    def __init__(self, reaction: float) -> None:
+        self.sack = False
+        self.shift = 0
+        self.edge = 0
+        self.last_in: float | None = None
+        self._reaction = reaction
+        self._out = Direction(0)
+        self._una = self._max = 0
+        self._last_window = -1
+        self._duplicates = 0
+        self._sacked = RangeSet()
+        self._transmissions = Transmissions()
+        self._last_ack: Ack | None = None
+        self._last_out = float("-inf")
+
+    def opened(self, tcp: Tcp) -> None:
+        """The IUT's SYN left."""
+        self._out = Direction(tcp.seq)
+
+    def offset(self, sequence: int) -> int:
+        """A sequence number of the IUT's direction as an offset."""
+        return self._out.offset(sequence)
+
+    def leaving(self, packet: Packet, tcp: Tcp) -> Sent:
+        """A segment with data or FIN left the IUT."""
+        start = self.offset(tcp.seq)
+        end = start + tcp.length
+        transmission = self._transmissions.sent(start, end, new=start >= self._max)
+        quiet = packet.time - self.last_in if self.last_in is not None else float("inf")
+        cause = self._last_ack if quiet <= self._reaction else None
+        sent = Sent(
+            packet, start, end, len(tcp.payload), transmission, self._una, self._max, self.edge,
+            self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
+        )  # fmt: skip
+        if cause is not None:
+            cause.responses.append(sent)
+        self._max = max(self._max, end)
+        self._out.saw(end)
+        self._last_out = packet.time
+        return sent
+
+    def acknowledged(self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool) -> Ack:
+        """A segment with an acknowledgment reached the IUT.
+
+        Args:
+            packet: the packet.
+            tcp: its segment.
+            rejected: whether the IUT has to drop it.
+            may_heed: whether its acknowledgment may count even so.
+        """
+        ack = self.offset(tcp.ack)
+        window = tcp.window << self.shift
+        una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        usable = not (ancient or beyond or rejected)
+        dsack, good, bad = self._blocks(tcp, ack)
+        # A window probe beyond the edge is refused again and again; that reports no loss.
+        outstanding = min(self._max, self.edge) > una
+        duplicate = (
+            usable and outstanding and ack == una and tcp.length == 0
+            and window == self._last_window
+        )  # fmt: skip
+        newly = 0
+        if usable:
+            newly = sum(self._sacked.add(*block) for block in good)
+            if ack > una:
+                self._una = ack
+                self._sacked.remove_below(ack)
+                self._transmissions.acknowledged(ack)
+                self._duplicates = 0
+            elif duplicate:
+                self._duplicates += 1
+            self._last_window = window
+        if usable or (rejected and may_heed and not (ancient or beyond)):
+            self.edge = max(self.edge, ack + window)
+        item = Ack(
+            packet, ack, una, self._max, max(0, ack - una) if usable else 0, duplicate,
+            self._duplicates, window, ack + window, good, bad, dsack, newly,
+            self._sacked.snapshot(), ancient, beyond, rejected,
+        )  # fmt: skip
+        self._last_ack = item
+        return item
+
+    def _blocks(
+        self, tcp: Tcp, ack: int
+    ) -> tuple[Range | None, tuple[Range, ...], tuple[Range, ...]]:
+        """The D-SACK block of an acknowledgment, its valid and its invalid SACK blocks."""
+        edges = [(self.offset(a), self.offset(b)) for a, b in tcp.sack]
+        dsack: Range | None = None
+        if edges:
+            first = edges[0]
+            inside_next = len(edges) > 1 and edges[1][0] <= first[0] and first[1] <= edges[1][1]
+            # RFC 2883 section 4: below the acknowledgment, or inside the second block.
+            if first[0] < first[1] and (first[1] <= ack or inside_next):
+                dsack = edges.pop(0)
+        good: list[Range] = []
+        bad: list[Range] = []
+        for left, right in edges:
+            valid = ack < left < right <= self._max and self.sack
+            (good if valid else bad).append((left, right))
+        return dsack, tuple(good), tuple(bad)
