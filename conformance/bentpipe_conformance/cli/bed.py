@@ -7,17 +7,18 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.cli.main import USAGE, Failure, print_json
+from bentpipe_conformance.cli.options import bed_option, examples, json_option, link_option
+from bentpipe_conformance.cli.outcome import USAGE, explained
+from bentpipe_conformance.cli.output import output, print_json
 
 if TYPE_CHECKING:
     from bentpipe_conformance.bed.progress import Step
 
 
-@click.group(epilog="Examples: bentpipe bed build    bentpipe bed check --link geo --json")
+@click.group(epilog=examples("bed build", "bed check --link geo --json"))
 def bed() -> None:
     """The test bed: a satellite link laid out by netem in network namespaces.
 
@@ -31,7 +32,7 @@ class _Steps:
     """Shows a long task's steps: a bar on a terminal, a line per phase elsewhere."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
+        console = output(stderr=True)
         self._console = console
         self._bar = Progress(
             TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
@@ -59,8 +60,8 @@ class _Steps:
         )
 
 
-@bed.command(epilog="Example: bentpipe bed build")
-@click.option("--json", "as_json", is_flag=True, help="Print the kernel as JSON.")
+@bed.command(epilog=examples("bed build"))
+@json_option("Print the kernel as JSON.")
 def build(as_json: bool) -> None:
     """Build the virtual-time kernel from Debian's source package, once per machine.
 
@@ -69,25 +70,19 @@ def build(as_json: bool) -> None:
     """
     from bentpipe_conformance.bed.build import build as build_kernel
 
-    with _Steps() as progress:
-        try:
-            kernel = build_kernel(progress)
-        except BedError as error:
-            raise Failure(str(error)) from error
+    with explained(BedError), _Steps() as progress:
+        kernel = build_kernel(progress)
     _print_kernel(kernel, as_json)
 
 
-@bed.command(epilog="Example: bentpipe bed fetch")
-@click.option("--json", "as_json", is_flag=True, help="Print the kernel as JSON.")
+@bed.command(epilog=examples("bed fetch"))
+@json_option("Print the kernel as JSON.")
 def fetch(as_json: bool) -> None:
-    """Have a kernel for the bed in seconds: the one built before, else Debian's packaged one."""
+    """Get a kernel for the bed in seconds: the one built before, else Debian's packaged one."""
     from bentpipe_conformance.bed.kernel import fetch_packaged, find_virtual
 
-    with _Steps() as progress:
-        try:
-            kernel = find_virtual() or fetch_packaged(progress)
-        except BedError as error:
-            raise Failure(str(error)) from error
+    with explained(BedError), _Steps() as progress:
+        kernel = find_virtual() or fetch_packaged(progress)
     _print_kernel(kernel, as_json)
 
 
@@ -96,16 +91,13 @@ def _print_kernel(kernel: Any, as_json: bool) -> None:
         print_json({key: str(value) for key, value in asdict(kernel).items()})
         return
     clock = "virtual clock" if kernel.virtual else "wall clock"
-    Console().print(f"{kernel.path} (Linux {kernel.version}, {clock})", soft_wrap=True)
+    output().print(f"{kernel.path} (Linux {kernel.version}, {clock})", soft_wrap=True)
 
 
-@bed.command(epilog="Example: bentpipe bed check --link leo-40")
-@click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
-@click.option(
-    "--bed", "place", default="auto", show_default=True,
-    type=click.Choice(["auto", "uml-virtual", "uml", "host"]), help="Which place to measure.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@bed.command(epilog=examples("bed check --link leo-40"))
+@link_option
+@bed_option("place", "Which place to measure.")
+@json_option("Print the figures as JSON.")
 def check(link: str, place: str, as_json: bool) -> None:
     """Lay out a link and measure its delay, rate and loss.
 
@@ -114,21 +106,17 @@ def check(link: str, place: str, as_json: bool) -> None:
     from bentpipe_conformance.run.opening import load_link
     from bentpipe_conformance.run.workplace import check_place
 
-    try:
+    with explained(ValueError, exit_code=USAGE):
         profile = load_link(link)
-    except ValueError as error:
-        raise Failure(str(error), USAGE) from error
-    try:
+    with explained(BedError):
         name, reason, figures = check_place(place, profile)
-    except BedError as error:
-        raise Failure(str(error)) from error
     if as_json:
         print_json({"place": name, "reason": reason, "link": profile.id, **figures})
         return
-    console = Console(highlight=False)
-    console.print(f"[bold]{name}[/]: {reason}", soft_wrap=True)
+    console = output()
+    console.print(f"[bold]{name}[/]: {reason}", soft_wrap=True, highlight=False)
     for line in _figures(figures):
-        console.print(f"  {line}")
+        console.print(f"  {line}", highlight=False)
 
 
 def _figures(figures: dict[str, Any]) -> list[str]:
@@ -148,6 +136,3 @@ def _figures(figures: dict[str, Any]) -> list[str]:
     lines.append(f"loss        {figures['lost']} of {figures['sent']} packets")
     lines.append(f"times       within {figures['timing_error'] * 1e3:.3f} ms")
     return lines + [f"[yellow]{fault}[/]" for fault in figures["faults"]]
-
-
-COMMANDS = {"bed": bed}

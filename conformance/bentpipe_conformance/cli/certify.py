@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import Progress, TextColumn
 
-from bentpipe_conformance.cli.main import USAGE, Failure, print_json
-from bentpipe_conformance.engine.suite import load_profiles
+from bentpipe_conformance.cli.options import (
+    bed_option,
+    examples,
+    json_option,
+    link_option,
+    out_option,
+    profile_option,
+)
+from bentpipe_conformance.cli.outcome import USAGE, Failure, explained
+from bentpipe_conformance.cli.output import COUNTED, output, print_json
 from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
 
@@ -28,14 +36,12 @@ STYLE = {
 
 
 class LiveWatcher:
-    """Shows a bar and the cases as they finish; on no terminal, a line for each that is open."""
+    """Shows a bar on a terminal, and elsewhere too a line for each case that did not pass."""
 
     def __init__(self, quiet: bool) -> None:
-        self._console = Console(stderr=True, quiet=quiet)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self._console = output(stderr=True, quiet=quiet)
         self._bar = Progress(
-            *columns,
-            TimeElapsedColumn(),
+            *COUNTED,
             TextColumn("[dim]{task.fields[running]}"),
             console=self._console,
             disable=quiet or not self._console.is_terminal,
@@ -62,10 +68,9 @@ class LiveWatcher:
         shown = ", ".join(name.rsplit("/", 1)[-1] for name in running[:3])
         self._bar.update(self._task, advance=1, running=shown)
         if record.verdict is not Verdict.PASS:
-            style = STYLE[record.verdict]
+            verdict = f"[{STYLE[record.verdict]}]{record.verdict.value:>12}[/]"
             self._console.print(
-                f"[{style}]{record.verdict.value:>12}[/]  {record.id}  [dim]{record.reason}[/]",
-                soft_wrap=True,
+                f"{verdict}  {record.id}  [dim]{escape(record.reason)}[/]", soft_wrap=True
             )
 
     def note(self, sentence: str) -> None:
@@ -74,33 +79,25 @@ class LiveWatcher:
 
 
 @click.command(
-    epilog="""\b
-Examples:
-  bentpipe certify linux --link geo
-  bentpipe certify lwip --only 'snr/rto/*' --out /tmp/lwip
-  bentpipe certify my-stack.toml --link geo-asym --profile hk99 --json
-  bentpipe certify linux --out run --resume     go on after an interruption
-  bentpipe certify stp-reference --link geo     a description chooses its suite
-"""
+    epilog=examples(
+        "certify linux --link geo",
+        "certify lwip --only 'snr/timeout/*' --out /tmp/lwip",
+        "certify my-stack.toml --link geo-asym --profile hk99 --json",
+        "certify linux --out run --resume     go on after an interruption",
+        "certify stp-reference --link geo     a description chooses its suite",
+    )
 )
 @click.argument("iut")
-@click.option("--link", default="geo", show_default=True, help="Link profile: ID or TOML file.")
-@click.option(
-    "--profile", type=click.Choice(load_profiles()),
-    help="Requirements: for TCP a current conformant stack (rfc, the default) or the paper's "
-    "algorithm exactly (hk99); for STP stp1.",
-)  # fmt: skip
+@link_option
+@profile_option()
 @click.option(
     "--only", multiple=True, metavar="PATTERN",
     help="Only cases whose ID, or a requirement they target, matches (shell pattern; repeatable).",
 )  # fmt: skip
-@click.option(
-    "--bed", type=click.Choice(["auto", "uml-virtual", "uml", "host", "simulation"]),
-    default="auto", show_default=True, help="Where to run.",
-)  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="Directory of the bundle.")
-@click.option("--jobs", type=click.IntRange(1), help="Workers side by side.")
-@click.option("--resume", is_flag=True, help="Go on with the interrupted run in --out.")
+@bed_option("bed", "Where to run.", "simulation")
+@out_option("Directory of the bundle.", folder=False)
+@click.option("--jobs", type=click.IntRange(1), help="Number of parallel workers.")
+@click.option("--resume", is_flag=True, help="Continue the interrupted run in --out.")
 @click.option("--fresh", is_flag=True, help="Replace an earlier bundle in --out.")
 @click.option("--seed", type=int, help="Seed of everything random (default: a new one, printed).")
 @click.option(
@@ -109,25 +106,17 @@ Examples:
     help="Wall-clock seconds after which a case counts as hung (default: 120 in virtual time, "
     "900 on a wall clock).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print result.json on standard output.")
+@json_option("Print result.json on standard output.")
 def certify(
-    iut: str,
-    link: str,
-    profile: str | None,
-    only: tuple[str, ...],
-    bed: str,
-    out: Path | None,
-    jobs: int | None,
-    resume: bool,
-    fresh: bool,
-    seed: int | None,
-    case_timeout: float | None,
+    iut: str, link: str, profile: str | None, only: tuple[str, ...], bed: str, out: Path | None,
+    jobs: int | None, resume: bool, fresh: bool, seed: int | None, case_timeout: float | None,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Certify the implementation under test IUT over a satellite link.
 
     IUT is an ID from 'bentpipe list iuts' or the path of a TOML description. The run leaves a
-    bundle: result.json, junit.xml, report.html and a capture per case and capture point.
+    bundle: result.json, junit.xml, report.html, and for each case a capture at either side of the
+    link.
     """
     from bentpipe_conformance.bed.errors import BedError
     from bentpipe_conformance.evidence.bundle import BundleError
@@ -138,40 +127,33 @@ def certify(
     from bentpipe_conformance.run.plan import make_plan
     from bentpipe_conformance.run.seal import seal_bundle
 
-    try:
+    with explained(ValueError, exit_code=USAGE):
         profile = load_iut(iut).suite.profile(profile)
-    except ValueError as error:
-        raise Failure(str(error), USAGE) from error
     directory = out or Path("bentpipe-runs") / f"{Path(iut).stem}-{Path(link).stem}-{profile}"
     if resume and fresh:
         raise Failure("--resume and --fresh exclude each other", USAGE)
     if fresh:
         _remove_bundle(directory)
     started = time.monotonic()
-    try:
+    with explained(ValueError, exit_code=USAGE), explained(BedError, IutUnavailable):
         plan = make_plan(
             iut=iut, link=link, profile=profile, bed=bed, only=only, directory=directory,
             jobs=jobs, resume=resume, seed=seed, command=tuple(sys.argv),
             case_timeout=case_timeout,
         )  # fmt: skip
-    except ValueError as error:
-        raise Failure(str(error), USAGE) from error
-    except (BedError, IutUnavailable) as error:
-        raise Failure(str(error)) from error
     if not as_json:
-        console = Console(stderr=True)
+        console = output(stderr=True)
         console.print(
             f"[bold]{plan.run.iut.name}[/] over [bold]{plan.run.link['title']}[/], profile "
             f"{profile}, {len(plan.cases)} cases"
         )
         console.print(f"bed: {plan.place.name} ({plan.place.reason}); seed {plan.run.seed}")
     try:
-        with LiveWatcher(quiet=as_json) as watcher:
-            bundle = run_plan(plan, watcher)
-        result = seal_bundle(bundle)
-        bundle.close()
-    except (AdapterError, BedError, BundleError, IutUnavailable) as error:
-        raise Failure(str(error)) from error
+        with explained(AdapterError, BedError, BundleError, IutUnavailable):
+            with LiveWatcher(quiet=as_json) as watcher:
+                bundle = run_plan(plan, watcher)
+            result = seal_bundle(bundle)
+            bundle.close()
     except KeyboardInterrupt:
         raise Failure(
             f"interrupted; finished cases are in {directory}: go on with --out {directory} "
@@ -191,20 +173,23 @@ def _remove_bundle(directory: Path) -> None:
     if not directory.exists():
         return
     if any(directory.iterdir()) and not (directory / "run.json").is_file():
-        raise Failure(f"{directory} holds something that is no bundle; choose another --out", USAGE)
+        raise Failure(
+            f"{directory} holds something other than a bundle; choose another --out", USAGE
+        )
     shutil.rmtree(directory)
 
 
 def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: float) -> None:
-    console = Console()
+    console = output()
     verdict = Verdict(result["verdict"])
     console.print()
-    for row in result["requirements"]:
+    # What was not supported comes first, so that it does not push failures off the screen.
+    for row in sorted(result["requirements"], key=lambda row: row["verdict"] != "unsupported"):
         found = Verdict(row["verdict"])
         if found is not Verdict.PASS:
             console.print(
                 f"[{STYLE[found]}]{found.value:>12}[/]  {row['id']} [dim]{row['level']}[/] "
-                f"{row['title']}: {row['reason']}",
+                f"{escape(row['title'])}: {escape(row['reason'])}",
                 soft_wrap=True,
             )
     counts = ", ".join(f"{count} {name}" for name, count in result["summary"].items() if count)
@@ -215,13 +200,12 @@ def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: f
             "[dim](they do not fail the certification)[/]"
         )
     for sentence in result["ics_disagreements"]:
-        console.print(f"[yellow]{sentence}; correct the ICS in its TOML file[/]", soft_wrap=True)
+        console.print(
+            f"[yellow]{escape(sentence)}; correct the ICS in its TOML file[/]", soft_wrap=True
+        )
     console.print(
         f"[dim]{link_seconds:.0f} s of satellite time judged in {wall:.0f} s of wall time[/]"
     )
     console.print(
         f"verdict: [{STYLE[verdict]}]{verdict.value}[/]   report: {directory}/report.html"
     )
-
-
-COMMANDS = {"certify": certify}

@@ -13,10 +13,11 @@ from bentpipe_experiments.registry import EXPERIMENTS
 from bentpipe_experiments.statistics import decimals
 from bentpipe_experiments.store import Store, StoreError, remove
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
+from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
+from bentpipe_conformance.cli.output import counting, output, print_json
 
 _STATUS = {True: PASSED, False: FAILED, None: OPEN}
 _WORDS = {
@@ -27,13 +28,12 @@ _WORDS = {
 
 
 @click.command(
-    epilog="""\b
-Examples:
-  bentpipe experiment hk99-fig13
-  bentpipe experiment hk99-fig13 --runs 5 --rtt 20 --rtt 600
-  bentpipe experiment hk99-stp-fig9
-Exit status: 0 the published shape holds, 1 it does not, 3 it stays open.
-"""
+    epilog=examples(
+        "experiment hk99-fig13",
+        "experiment hk99-fig13 --runs 5 --rtt 20 --rtt 600",
+        "experiment hk99-stp-fig9",
+        more="Exit status: 0 the published shape holds, 1 it does not, 3 it stays open.",
+    )
 )
 @click.argument("name", type=click.Choice(list(EXPERIMENTS)))
 @click.option("--runs", type=click.IntRange(1), help="Runs per point (default: as published).")
@@ -41,27 +41,18 @@ Exit status: 0 the published shape holds, 1 it does not, 3 it stays open.
     "--rtt", "--at", "points", type=click.FloatRange(1.0, 10_000.0), multiple=True, metavar="X",
     help="Only this round-trip time, milliseconds, or what else is varied (repeatable).",
 )  # fmt: skip
-@click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
+@seed_option
 @click.option(
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True,
     help="Processes.",
 )  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of the results (default: bentpipe-runs/NAME).",
-)  # fmt: skip
+@out_option("Directory of the results (default: bentpipe-runs/NAME).")
 @click.option("--fresh", is_flag=True, help="Forget the runs stored in --out.")
-@click.option("--json", "as_json", is_flag=True, help="Print results.json on standard output.")
+@json_option("Print results.json on standard output.")
 def experiment(
-    name: str,
-    runs: int | None,
-    points: tuple[float, ...],
-    seed: int,
-    jobs: int,
-    out: Path | None,
-    fresh: bool,
-    as_json: bool,
-) -> None:
+    name: str, runs: int | None, points: tuple[float, ...], seed: int, jobs: int,
+    out: Path | None, fresh: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Repeat the published experiment NAME on the reference, in virtual time.
 
     Every run is stored as it ends; the same command goes on after an interruption. Leaves
@@ -73,7 +64,7 @@ def experiment(
     count = runs or chosen.runs
     where = tuple(sorted(set(points))) or chosen.points
     directory = out or Path("bentpipe-runs") / name
-    console = Console(stderr=True, quiet=as_json)
+    console = output(stderr=True, quiet=as_json)
     console.print(f"[bold]{chosen.title}[/] ({chosen.source}); seed {seed}", soft_wrap=True)
     try:
         if fresh:
@@ -99,35 +90,21 @@ def experiment(
 
 
 def _measure(
-    chosen: Experiment,
-    store: Store,
-    points: Sequence[float],
-    runs: int,
-    seed: int,
-    jobs: int,
+    chosen: Experiment, store: Store, points: Sequence[float], runs: int, seed: int, jobs: int,
     console: Console,
-) -> None:
+) -> None:  # fmt: skip
     from bentpipe_experiments.runs import missing, run_missing
 
     todo = missing(chosen, store, points, runs)
     total = runs * len(points) * len(chosen.series)
     if len(todo) < total:
         console.print(f"{total - len(todo)} of {total} runs were stored before")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("runs", total=total, completed=total - len(todo))
-        run_missing(chosen, store, todo, seed, jobs, lambda: bar.advance(task))
+    with counting("runs", total, total - len(todo), quiet=console.quiet) as advance:
+        run_missing(chosen, store, todo, seed, jobs, advance)
 
 
-def _print(
-    chosen: Experiment,
-    cells: Cells,
-    result: dict[str, Any],
-    directory: Path,
-) -> None:
-    console = Console()
+def _print(chosen: Experiment, cells: Cells, result: dict[str, Any], directory: Path) -> None:
+    console = output()
     for text in result["ladder"]:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
     for note, label in chosen.quantities:
@@ -153,6 +130,3 @@ def _table(chosen: Experiment, cells: Cells, label: str) -> Table:
         row = (f"{cell.mean:.{digits}f} ± {cell.half_width:.{digits}f}" for cell in found)
         table.add_row(f"{point:g}", *row)
     return table
-
-
-COMMANDS = {"experiment": experiment}

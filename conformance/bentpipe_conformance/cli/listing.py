@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import click
 from bentpipe_spec.document import specification, specifications
 from bentpipe_spec.registry import Requirement, load_requirements
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from bentpipe_conformance.cli.main import USAGE, Failure, print_json
+from bentpipe_conformance.cli.options import examples, json_option
+from bentpipe_conformance.cli.outcome import USAGE, Failure
+from bentpipe_conformance.cli.output import output, plain_table, print_json
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import Checker, load_checkers
 from bentpipe_conformance.engine.suite import UnknownSuite, load_suites, suite_of
@@ -24,11 +27,7 @@ def requirement_rows() -> list[dict[str, Any]]:
 
 def case_rows() -> list[dict[str, Any]]:
     """Every case as ``list cases --json`` prints it."""
-    return [
-        {"id": item.id, "title": item.title, "requirements": list(item.requirements),
-         "profiles": list(item.profiles), "needs": list(item.needs)}
-        for item in _cases().values()
-    ]  # fmt: skip
+    return [_case(item) for item in _cases().values()]
 
 
 def _cases() -> dict[str, Case]:
@@ -79,21 +78,19 @@ def _requirement(item: Requirement) -> dict[str, Any]:
     }
 
 
-@click.command("list", epilog="Example: bentpipe list requirements --json")
+@click.command("list", epilog=examples("list requirements", "list cases --json"))
 @click.argument("kind", type=click.Choice(list(_KINDS)))
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
+@json_option("Print an array of objects.")
 def list_command(kind: str, as_json: bool) -> None:
     """List requirements, cases, implementations (iuts) or link profiles."""
     rows, columns = _KINDS[kind][0](), _KINDS[kind][1]
     if as_json:
         print_json(rows)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
+    table = plain_table(*(column.replace("_", " ") for column in columns))
     for row in rows:
-        table.add_row(*(_cell(row[column]) for column in columns))
-    Console().print(table)
+        table.add_row(*(escape(_cell(row[column])) for column in columns))
+    output().print(table)
 
 
 def _cell(value: Any) -> str:
@@ -102,9 +99,9 @@ def _cell(value: Any) -> str:
     return "unlimited" if value is None else str(value)
 
 
-@click.command("show", epilog="Examples: bentpipe show SNR-FR-002; bentpipe show stp")
+@click.command("show", epilog=examples("show SNR-FR-002", "show stp", "show geo --json"))
 @click.argument("identifier")
-@click.option("--json", "as_json", is_flag=True, help="Print one object.")
+@json_option("Print one object.")
 def show_command(identifier: str, as_json: bool) -> None:
     """Show a requirement, case, implementation, link profile or specification in full."""
     if identifier in specifications():
@@ -114,36 +111,44 @@ def show_command(identifier: str, as_json: bool) -> None:
         else:
             click.echo(text, nl=False)
         return
-    requirement = load_requirements().get(identifier)
-    if requirement is not None:
-        _show(_requirement_detail(requirement), as_json)
-        return
-    item = _cases().get(identifier)
-    if item is not None:
-        _show(_case_detail(item), as_json)
-        return
-    for rows in (iut_rows, link_rows):
-        for row in rows():
-            if row["id"] == identifier:
-                _show(row, as_json)
-                return
-    raise Failure(f"nothing is called {identifier!r}; see 'bentpipe list requirements'", USAGE)
+    if identifier in (requirements := load_requirements()):
+        detail = _requirement_detail(requirements[identifier])
+    elif identifier in (cases := _cases()):
+        case = cases[identifier]
+        detail = {"id": case.id, "title": case.title, "purpose": case.purpose, **_case(case),
+                  "script": _qualified(case.script)}  # fmt: skip
+    elif identifier in (others := {row["id"]: row for row in (*link_rows(), *iut_rows())}):
+        detail = others[identifier]
+    else:
+        known = [*requirements, *cases, *others, *specifications()]
+        raise Failure(f"nothing is called {identifier!r}; {_suggestion(identifier, known)}", USAGE)
+    if as_json:
+        print_json(detail)
+    else:
+        _print(detail)
+
+
+def _suggestion(identifier: str, known: Iterable[str]) -> str:
+    """What somebody who typed ``identifier`` may have meant, or where to look."""
+    names = {name.lower(): name for name in known}
+    wanted = identifier.lower()
+    close = [wanted] if wanted in names else get_close_matches(wanted, names)
+    meant = " or ".join(names[name] for name in close)
+    return f"did you mean {meant}?" if meant else "see 'bentpipe list requirements'"
 
 
 def _requirement_detail(item: Requirement) -> dict[str, Any]:
     from bentpipe_conformance.models.coverage import evidence_for
     from bentpipe_conformance.selftest.mutants import mutants_of
 
-    cases = [found.id for found in _cases().values() if item.id in found.requirements]
     checker = _checker(item.id)
-    detail = _requirement(item)
-    detail["text"] = item.text
+    detail = {**_requirement(item), "text": item.text}
     if item.difference:
         detail["difference"] = item.difference
     if item.alternatives:
         detail["alternatives"] = {name: dict(value) for name, value in item.alternatives.items()}
-    detail["checker"] = f"{checker.__module__}.{checker.__name__}" if checker else None
-    detail["cases"] = cases
+    detail["checker"] = _qualified(checker) if checker else None
+    detail["cases"] = [case.id for case in _cases().values() if item.id in case.requirements]
     detail["mutants"] = list(mutants_of(item.id))
     detail["models"] = [
         f"{shown.model}: {shown.property} (runs: {', '.join(shown.runs) or 'none'}; "
@@ -153,8 +158,22 @@ def _requirement_detail(item: Requirement) -> dict[str, Any]:
     return detail
 
 
+def _case(item: Case) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "title": item.title,
+        "requirements": list(item.requirements),
+        "profiles": list(item.profiles),
+        "needs": list(item.needs),
+    }
+
+
+def _qualified(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
 def _checker(requirement: str) -> Checker | None:
-    """The checker of a requirement, of whatever suite; some are shown by models alone."""
+    """The checker of a requirement of any suite; some requirements are shown by models alone."""
     try:
         suite = suite_of(requirement)
     except UnknownSuite:
@@ -162,30 +181,12 @@ def _checker(requirement: str) -> Checker | None:
     return load_checkers(suite).get(requirement)
 
 
-def _case_detail(item: Case) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "title": item.title,
-        "purpose": item.purpose,
-        "requirements": list(item.requirements),
-        "profiles": list(item.profiles),
-        "needs": list(item.needs),
-        "script": f"{item.script.__module__}.{item.script.__name__}",
-    }
-
-
-def _show(detail: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(detail)
-        return
+def _print(detail: dict[str, Any]) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for key, value in detail.items():
         if value not in (None, "", []):
             lines = value if isinstance(value, list) else [value]
-            table.add_row(key, "\n".join(str(line) for line in lines))
-    Console().print(table)
-
-
-COMMANDS = {"list": list_command, "show": show_command}
+            table.add_row(key, escape("\n".join(map(str, lines))))
+    output().print(table)

@@ -1,44 +1,29 @@
-"""The command ``bentpipe`` and what its subcommands share: errors, exit statuses, output."""
+"""The command ``bentpipe`` and the names of its subcommands."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from importlib.metadata import version
-from typing import Any
 
 import click
 
-PASSED, FAILED, USAGE, OPEN = 0, 1, 2, 3
-"""Exit statuses: pass, fail, wrong usage, inconclusive or error."""
+from bentpipe_conformance.cli.outcome import PASSED
 
 _COMMANDS = {
-    "certify": "certify",
-    "list": "listing",
-    "show": "listing",
-    "verify": "verify",
-    "analyze": "verify",
-    "bed": "bed",
-    "selftest": "selftest",
-    "experiment": "experiment",
-    "model": "model",
-    "trace-check": "trace_check",
-    "stp": "stp",
+    "certify": "certify.certify",
+    "list": "listing.list_command",
+    "show": "listing.show_command",
+    "verify": "verify.verify",
+    "analyze": "verify.analyze",
+    "bed": "bed.bed",
+    "selftest": "selftest.selftest",
+    "experiment": "experiment.experiment",
+    "model": "model.model",
+    "trace-check": "trace_check.trace_check",
+    "stp": "stp.stp",
 }
-"""Subcommand to its module; a module is imported only when its command is used."""
-
-
-class Failure(click.ClickException):
-    """An error of ours: one sentence with the mend, and the exit status."""
-
-    def __init__(self, sentence: str, exit_code: int = OPEN) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code  # type: ignore[misc]
-
-    def show(self, file: Any = None) -> None:
-        """Print the sentence to standard error."""
-        click.echo(f"bentpipe: {self.format_message()}", file=file or sys.stderr)
+"""Subcommand to its module and function; a module is imported only when its command is used."""
 
 
 class _Lazy(click.Group):
@@ -50,8 +35,9 @@ class _Lazy(click.Group):
         del ctx
         if name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"bentpipe_conformance.cli.{_COMMANDS[name]}")
-        command: click.Command = module.COMMANDS[name]
+        module, _, function = _COMMANDS[name].partition(".")
+        found = importlib.import_module(f"bentpipe_conformance.cli.{module}")
+        command: click.Command = getattr(found, function)
         return command
 
 
@@ -74,15 +60,10 @@ def bentpipe() -> None:
     """
 
 
-def print_json(value: Any) -> None:
-    """Machine-readable output on standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
 def main() -> None:
-    """Entry point of the command; Ctrl-C ends with status 130."""
+    """Entry point of the command; Ctrl-C ends it with status 130."""
     try:
-        # Outside its standalone mode click returns the status of an Exit instead of raising it.
+        # Outside standalone mode click returns the status of an Exit instead of raising it.
         status = bentpipe(standalone_mode=False)
         sys.exit(status if isinstance(status, int) else PASSED)
     except click.ClickException as error:

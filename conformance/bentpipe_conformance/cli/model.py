@@ -16,8 +16,16 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
+from bentpipe_conformance.cli.options import (
+    examples,
+    json_option,
+    memory_option,
+    models_option,
+    out_option,
+)
+from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
+from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.generating import Generator
@@ -39,8 +47,11 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
 
 
 @click.command(
-    epilog="Examples: bentpipe model all --mutants    bentpipe model stp-data --out models    "
-    "bentpipe model sack-newreno --scenarios --check"
+    epilog=examples(
+        "model all --mutants",
+        "model stp-data --out models",
+        "model sack-newreno --scenarios --check",
+    )
 )
 @click.argument("name", default="all")
 @click.option("--tier", type=click.Choice(["pr", "nightly"]), default="pr", show_default=True)
@@ -54,24 +65,10 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
     help="Threads: that many pr runs at a time, or that many in one nightly run.",
 )
 @click.option("--timeout", type=click.FloatRange(1), help="Seconds per run [pr 300, nightly 3600].")
-@click.option(
-    "--memory",
-    type=click.IntRange(64),
-    default=2048,
-    show_default=True,
-    help="Java heap per run, MiB.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep configurations, logs, result.json, ladders and scenarios here.",
-)
-@click.option(
-    "--models",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder with pom.xml and the models [tla, here or above].",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@memory_option("Java heap per run, MiB.")
+@out_option("Keep configurations, logs, result.json, ladders and scenarios here.")
+@models_option
+@json_option("Print the result as JSON.")
 @click.option(
     "--distributed",
     "host",
@@ -100,7 +97,7 @@ def model(
     Exit status 0 when everything is as the manifests say, 1 on a violation, an uncaught mutant or
     drift, 3 when the tool could not do its work.
     """
-    console = Console(stderr=True)
+    console = output(stderr=True)
     limits = Limits(
         timeout or (300.0 if tier == "pr" else 3600.0), memory, workers, out, host,
         lambda line: console.print(f"a worker on another machine: {line}", soft_wrap=True),
@@ -268,9 +265,7 @@ def _keep(report: list[dict[str, Any]], results: list[Result], out: Path, root: 
 
 
 def _print(results: list[Result], updated: bool) -> None:
-    console = Console()
-    if not console.is_terminal:  # a file or a pipe has no width
-        console = Console(width=_WIDTH)
+    console = output()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("model", "run", "kind", "result"):
         table.add_column(column, no_wrap=True)
@@ -311,6 +306,3 @@ def _explain(item: Result, console: Console) -> None:
             console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
     drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop)
     console.print(ladder.as_text(drawn), markup=False, highlight=False, soft_wrap=True)
-
-
-COMMANDS = {"model": model}

@@ -12,7 +12,8 @@ from typing import Any
 import click
 from bentpipe_spec import protocols
 
-from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure
+from bentpipe_conformance.cli.output import print_json
 from bentpipe_conformance.models.generating import Generator, format_scenarios
 from bentpipe_conformance.models.manifest import Manifest
 from bentpipe_conformance.models.planned import FILE, Plan, load_plan
@@ -63,14 +64,14 @@ def _stored(plan: Plan) -> Path:
 
 def _difference(data: dict[str, Any], file: Path) -> str:
     """What is not as stored, as a clause; empty when all is. Another jar may have made it."""
-    mend = f"make them again: bentpipe model {data['model']} --scenarios"
+    remedy = f"make them again: bentpipe model {data['model']} --scenarios"
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        return f"{file} cannot be read ({error}); {mend}"
+        return f"{file} cannot be read ({error}); {remedy}"
     now = json.loads(format_scenarios(data))
     different = [key for key in now if key != "tool" and now[key] != before.get(key)]
-    return f"{', '.join(different)} differ from {file}; {mend}" if different else ""
+    return f"{', '.join(different)} differ from {file}; {remedy}" if different else ""
 
 
 def _write(file: Path, text: str) -> None:

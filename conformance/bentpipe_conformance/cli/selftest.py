@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.markup import escape
 
-from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
+from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure
+from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
 from bentpipe_conformance.engine.suite import load_suites
 
 
 @click.command(
-    epilog=(
-        "Examples: bentpipe selftest snr    bentpipe selftest snr --only SNR-REC-001 --json    "
-        "bentpipe selftest stp --transfers 100"
+    epilog=examples(
+        "selftest snr", "selftest snr --only SNR-REC-001 --json", "selftest stp --transfers 100"
     )
 )
 @click.argument("suite", type=click.Choice(list(load_suites())))
@@ -30,19 +29,14 @@ from bentpipe_conformance.engine.suite import load_suites
     metavar="N",
     help="Judge N transfers between references over random links instead.",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of everything random.")
+@seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
-@click.option("--out", type=click.Path(path_type=Path), help="Store the table in this file (JSON).")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@out_option("Store the table in this file (JSON).", folder=False)
+@json_option("Print the result as JSON.")
 def selftest(
-    suite: str,
-    only: tuple[str, ...],
-    transfers: int | None,
-    seed: int,
-    jobs: int,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+    suite: str, only: tuple[str, ...], transfers: int | None, seed: int, jobs: int,
+    out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
     Each mutant breaks one requirement and must fail on it; the true reference must meet every
@@ -61,13 +55,8 @@ def selftest(
     chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
         raise Failure(f"no mutant matches {', '.join(only)}; see 'bentpipe show ID'", USAGE)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("mutants", total=len(chosen))
-        results = running.run(chosen, suite, seed, max(1, jobs), lambda _result: bar.advance(task))
+    with counting("mutants", len(chosen)) as advance:
+        results = running.run(chosen, suite, seed, max(1, jobs), advance)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     _store(out, outcome)
@@ -92,13 +81,8 @@ def _judge_transfers(
 ) -> NoReturn:
     from bentpipe_conformance.selftest import innocence
 
-    console = Console(stderr=True)
-    columns = (TextColumn("transfers judged"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=len(seeds))
-        hearings = innocence.hear_all(suite, seeds, max(1, jobs), lambda _: bar.advance(task))
+    with counting("transfers judged", len(seeds)) as advance:
+        hearings = innocence.hear_all(suite, seeds, max(1, jobs), advance)
     outcome = innocence.summary(hearings, suite)
     _store(out, outcome)
     if as_json:
@@ -116,13 +100,11 @@ def _judge_transfers(
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    console = Console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("requirement", "mutant", "profile", "caught", "why"):
-        table.add_column(column, overflow="fold")
+    console = output()
+    table = plain_table("requirement", "mutant", "profile", "caught", "why")
     for row in sorted(outcome["table"], key=lambda item: item["breaks"]):
         caught = "[green]yes[/]" if row["caught"] else "[bold red]NO[/]"
-        table.add_row(row["breaks"], row["mutant"], row["profile"], caught, row["sentence"])
+        table.add_row(row["breaks"], row["mutant"], row["profile"], caught, escape(row["sentence"]))
     console.print(table)
     console.print()
     for key, title in (
@@ -132,7 +114,7 @@ def _print(outcome: dict[str, Any]) -> None:
         for row in outcome[key]:
             console.print(
                 f"[bold red]{title}[/] ({' '.join((row['profile'], row['setting'])).strip()}) "
-                f"{row['requirement']}: {row['sentence']}"
+                f"{row['requirement']}: {escape(row['sentence'])}"
             )
     for key, title in (
         ("requirements_without_mutant", "No mutant breaks"),
@@ -145,6 +127,3 @@ def _print(outcome: dict[str, Any]) -> None:
         f"{len(outcome['missed'])} missed; {len(outcome['reference_failures'])} failures of the "
         f"true reference (seed {outcome['seed']})"
     )
-
-
-COMMANDS = {"selftest": selftest}

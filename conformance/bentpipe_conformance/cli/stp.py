@@ -1,17 +1,17 @@
 """``bentpipe stp``: the reference's STP endpoint as programs, a netcat for STP.
 
-The one module of the command line that sees the reference's protocol code: here the reference is
-not judged, it is what the user runs.
+The only module of the command line that sees the reference's protocol code: here the reference is
+not judged but run by the user.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from bentpipe_reference.stp.config import LEAST_MAX_SD, PATH_CLASSES, StpConfig
@@ -25,7 +25,10 @@ from bentpipe_reference.stp.io.programs import (
     serve_place,
 )
 
-from bentpipe_conformance.cli.main import FAILED, OPEN, USAGE, Failure, print_json
+from bentpipe_conformance.cli.descriptors import next_name, opened, standard, written
+from bentpipe_conformance.cli.options import all_of, examples, json_option
+from bentpipe_conformance.cli.outcome import FAILED, USAGE, Failure, explained
+from bentpipe_conformance.cli.output import print_json
 
 if TYPE_CHECKING:
     from bentpipe_reference.stp.io.addresses import Place
@@ -34,19 +37,16 @@ if TYPE_CHECKING:
 GLANCE_S = 0.2
 """Seconds between looks at the progress."""
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 
 @click.group(
-    epilog="""\b
-Examples:
-  bentpipe stp recv --listen 0.0.0.0:7253 copy.iso       on one host
-  bentpipe stp send image.iso sat.example:7253           on the other
-  bentpipe stp serve --listen 0.0.0.0:7253               echo 7, discard 9, chargen 19
-  date | bentpipe stp echo sat.example:7253
-Exit status: 0 the peer has acknowledged the end of the stream, 1 it has not, 2 wrong usage,
-3 no socket, 130 interrupted.
-"""
+    epilog=examples(
+        "stp recv --listen 0.0.0.0:7253 copy.iso       on one host",
+        "stp send image.iso sat.example:7253           on the other",
+        "stp serve --listen 0.0.0.0:7253               echo 7, discard 9, chargen 19",
+        "date | bentpipe stp echo sat.example:7253",
+        more="Exit status: 0 the peer has acknowledged the end of the stream, 1 it has not, "
+        "2 wrong usage,\n3 no socket, 130 interrupted.",
+    )
 )
 def stp() -> None:
     """Speak the Satellite Transport Protocol, STP/1, over UDP or directly over IP.
@@ -56,45 +56,37 @@ def stp() -> None:
     """
 
 
-def _settings(command: _Command) -> _Command:
-    """The options that all commands share."""
-    for option in reversed(
-        (
-            click.option(
-                "--ip", "protocol", type=click.Choice(["253", "254"]),
-                help="Directly over IP with this protocol number, as root; then no UDP ports.",
-            ),
-            click.option(
-                "--max-sd", type=click.IntRange(LEAST_MAX_SD, 60_000), metavar="OCTETS",
-                help="Most user data in a packet, both ways (default: what 1500 octets hold).",
-            ),
-            click.option(
-                "--credit", type=click.IntRange(4, 1 << 20), default=2048, show_default=True,
-                metavar="PACKETS", help="Packets the peer may be ahead of what we have read.",
-            ),
-            click.option(
-                "--rate", type=click.FloatRange(1000), metavar="BIT/S",
-                help="Send data no faster than this (default: as congestion control allows).",
-            ),
-            click.option(
-                "--path-class", type=click.Choice(PATH_CLASSES), default="geo", show_default=True,
-                help="What first waits suit the path; vbdc for capacity assigned on demand.",
-            ),
-            click.option(
-                "--initial-window", type=click.IntRange(1, 10), default=4, show_default=True,
-                metavar="PACKETS", help="Congestion window at the start.",
-            ),
-            click.option(
-                "--path-reorders", is_flag=True,
-                help="The path changes the order of packets: do not report a gap at once.",
-            ),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
+_settings = all_of(
+    click.option(
+        "--ip", "protocol", type=click.Choice(["253", "254"]),
+        help="Directly over IP with this protocol number, as root; then no UDP ports.",
+    ),
+    click.option(
+        "--max-sd", type=click.IntRange(LEAST_MAX_SD, 60_000), metavar="OCTETS",
+        help="Most user data in a packet, both ways (default: what 1500 octets hold).",
+    ),
+    click.option(
+        "--credit", type=click.IntRange(4, 1 << 20), default=2048, show_default=True,
+        metavar="PACKETS", help="Packets the peer may be ahead of what has been read.",
+    ),
+    click.option(
+        "--rate", type=click.FloatRange(1000), metavar="BIT/S",
+        help="Send data no faster than this (default: as congestion control allows).",
+    ),
+    click.option(
+        "--path-class", type=click.Choice(PATH_CLASSES), default="geo", show_default=True,
+        help="Class of the path, for the first waits; vbdc for capacity assigned on demand.",
+    ),
+    click.option(
+        "--initial-window", type=click.IntRange(1, 10), default=4, show_default=True,
+        metavar="PACKETS", help="Congestion window at the start.",
+    ),
+    click.option(
+        "--path-reorders", is_flag=True,
+        help="The path changes the order of packets: do not report a gap at once.",
+    ),
+)  # fmt: skip
+_json = json_option("Print a summary as JSON.")
 
 
 def _config(
@@ -124,22 +116,20 @@ def _config(
 def _place(text: str, protocol: str | None, *, listening: bool = False) -> Place:
     from bentpipe_reference.stp.io.addresses import parse_place
 
-    try:
+    with explained(ValueError, exit_code=USAGE):
         return parse_place(text, ports=protocol is None, any_port=listening)
-    except ValueError as error:
-        raise Failure(str(error), USAGE) from None
 
 
 @stp.command(
-    epilog="""\b
-Examples:
-  bentpipe stp serve --listen 0.0.0.0:7253
-  bentpipe stp serve --listen 192.0.2.1 --ip 253
+    epilog=examples(
+        "stp serve --listen 0.0.0.0:7253",
+        "stp serve --listen 192.0.2.1 --ip 253",
+        more="""\
 Prints "ready" once it listens. Lines on standard input:
   open ADDRESS UDPPORT SERVICEPORT [echo|discard|chargen]   call, and serve that connection
   close       end the streams of all connections that were called
-  abort       abort them
-"""
+  abort       abort them""",
+    )
 )
 @click.option("--listen", required=True, metavar="HOST:UDPPORT", help="Where to be called.")
 @_settings
@@ -148,24 +138,23 @@ def serve(listen: str, **settings: Any) -> None:
     from bentpipe_reference.stp.io.serving import Server
 
     place = _place(listen, settings["protocol"], listening=True)
-    with _failures():
+    with explained(StpIoError):
         server = Server(place, _config(place.host, **settings), _say)
     with contextlib.closing(server):
         _say(f"listening at {server.address}")
         click.echo("ready")
         sys.stdout.flush()
-        with _failures():
+        with explained(StpIoError):
             server.run(None if sys.stdin is None else sys.stdin.fileno())
     raise click.exceptions.Exit(128 + (server.interrupted or 0))
 
 
 @stp.command(
-    epilog="""\b
-Examples:
-  bentpipe stp send image.iso 192.0.2.1:7253
-  tar c . | bentpipe stp send - 192.0.2.1:7253/9
-  bentpipe stp send image.iso 192.0.2.1 --ip 253
-"""
+    epilog=examples(
+        "stp send image.iso 192.0.2.1:7253",
+        "tar c . | bentpipe stp send - 192.0.2.1:7253/9",
+        "stp send image.iso 192.0.2.1 --ip 253",
+    )
 )
 @click.argument("file", type=click.Path(allow_dash=True))
 @click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
@@ -177,8 +166,8 @@ def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
     The service port is 9 if none is given.
     """
     place = _place(destination, settings["protocol"])
-    with _opened(file, os.O_RDONLY) as descriptor:
-        with _failures():
+    with opened(file, os.O_RDONLY) as descriptor:
+        with explained(StpIoError):
             program = dial(place, _config(place.host, **settings), DEFAULT_PORT)
         with contextlib.closing(program):
             program.upload_from(descriptor)
@@ -188,12 +177,11 @@ def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
 
 
 @stp.command(
-    epilog="""\b
-Examples:
-  bentpipe stp recv --listen 0.0.0.0:7253 copy.iso
-  bentpipe stp recv --listen 0.0.0.0:7253 | tar x
-  bentpipe stp recv --listen 0.0.0.0:7253 --out inbox
-"""
+    epilog=examples(
+        "stp recv --listen 0.0.0.0:7253 copy.iso",
+        "stp recv --listen 0.0.0.0:7253 | tar x",
+        "stp recv --listen 0.0.0.0:7253 --out inbox",
+    )
 )
 @click.argument("file", type=click.Path(dir_okay=False), required=False)
 @click.option(
@@ -217,30 +205,32 @@ def recv(file: str | None, listen: str, out: Path | None, as_json: bool, **setti
         raise Failure("--json needs standard output for itself; give FILE or --out.", USAGE)
     place = _place(listen, settings["protocol"], listening=True)
     number = 0
-    with _failures():
+    with explained(StpIoError):
         node = serve_place(place, _config(place.host, **settings))
     with contextlib.closing(node):
         _say(f"listening at {node.place}")
         while True:
             number += 1
-            target = str(_next_name(out, number)) if out is not None else file
-            with _written(target) as (descriptor, finish):
+            target = str(next_name(out, number)) if out is not None else file
+            with written(target) as (descriptor, finish):
                 program = Program.called(node, place.service_port or DEFAULT_PORT)
                 program.download_to(descriptor, finish)
                 result = _carry(program, target or "standard output", None)
             if out is None or program.interrupted:
                 break
-            _tell(result, as_json)
+            if as_json:
+                click.echo(json.dumps(result.as_dict()))
+            else:
+                _say(result.sentence)
     _finish(result, as_json)
 
 
 @stp.command(
-    epilog="""\b
-Examples:
-  bentpipe stp echo 192.0.2.1:7253
-  date | bentpipe stp echo 192.0.2.1:7253
-  bentpipe stp echo 192.0.2.1:7253/19 </dev/null
-"""
+    epilog=examples(
+        "stp echo 192.0.2.1:7253",
+        "date | bentpipe stp echo 192.0.2.1:7253",
+        "stp echo 192.0.2.1:7253/19 </dev/null",
+    )
 )
 @click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
 @_settings
@@ -251,97 +241,16 @@ def echo(destination: str, as_json: bool, **settings: Any) -> None:
     With --json the summary goes to standard error.
     """
     place = _place(destination, settings["protocol"])
-    with _failures():
+    with explained(StpIoError):
         program = dial(place, _config(place.host, **settings), DEFAULT_ECHO_PORT)
     with contextlib.closing(program):
-        program.download_to(_standard("output"), lambda: None)
-        program.upload_from(_standard("input"))
-        with _failures():
+        program.download_to(standard("output"), lambda: None)
+        program.upload_from(standard("input"))
+        with explained(StpIoError):
             result = program.run()
     if as_json:
-        click.echo(_json_line(result), err=True)
+        click.echo(json.dumps(result.as_dict()), err=True)
     _finish(result, as_json=False)
-
-
-# -- files
-
-
-def _standard(which: str) -> int:
-    """The descriptor of standard input or output."""
-    stream = sys.stdin if which == "input" else sys.stdout
-    if stream is None:
-        raise Failure(f"standard {which} is closed; open it or give a file.", USAGE)
-    return stream.fileno()
-
-
-@contextlib.contextmanager
-def _opened(file: str, flags: int) -> Iterator[int]:
-    """A descriptor of a file, or of standard input."""
-    if file == "-":
-        yield _standard("input")
-        return
-    try:
-        descriptor = os.open(file, flags | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise Failure(
-            f"{file} cannot be opened ({error.strerror}); check its name and permissions.", USAGE
-        ) from None
-    try:
-        if os.path.isdir(file):
-            raise Failure(f"{file} is a directory; give a file, or pipe `tar c` into -.", USAGE)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _written(target: str | None) -> Iterator[tuple[int, Callable[[], None]]]:
-    """Where to write, and what to call when everything has been written."""
-    if target is None:
-        yield _standard("output"), lambda: None
-        return
-    if os.path.exists(target) and not os.path.isfile(target):
-        # A device or a named pipe is written to, never replaced.
-        with _opened(target, os.O_WRONLY) as descriptor:
-            yield descriptor, lambda: None
-        return
-    # What a symbolic link points at is replaced, not the link.
-    target = os.path.realpath(target)
-    part = f"{target}.part"
-    with _opened(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
-
-        def finish() -> None:
-            os.fsync(descriptor)
-            os.replace(part, target)
-
-        yield descriptor, finish
-    with contextlib.suppress(OSError):
-        if os.path.getsize(part) == 0:
-            os.unlink(part)
-
-
-def _next_name(out: Path, number: int) -> Path:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failure(
-            f"{out} cannot be made ({error.strerror}); give another directory.", USAGE
-        ) from None
-    while (found := out / f"received-{number:04}").exists():
-        number += 1
-    return found
-
-
-# -- what the user sees
-
-
-@contextlib.contextmanager
-def _failures() -> Iterator[None]:
-    """Errors of sockets as one sentence."""
-    try:
-        yield
-    except StpIoError as error:
-        raise Failure(str(error), OPEN) from None
 
 
 def _say(sentence: str) -> None:
@@ -370,7 +279,7 @@ def _carry(program: Program, name: str, size: int | None) -> Result:
         Progress(
             *columns, console=console, disable=not console.is_terminal, auto_refresh=False
         ) as bar,
-        _failures(),
+        explained(StpIoError),
     ):
         if console.is_terminal:
             task = bar.add_task(os.path.basename(name), total=size)
@@ -387,20 +296,6 @@ def _glance(program: Program, bar: Any, task: TaskID) -> None:
     loop.call_at(loop.clock() + GLANCE_S, lambda: _glance(program, bar, task))
 
 
-def _json_line(result: Result) -> str:
-    import json
-
-    return json.dumps(result.as_dict())
-
-
-def _tell(result: Result, as_json: bool) -> None:
-    """One transfer of many."""
-    if as_json:
-        click.echo(_json_line(result))
-    else:
-        _say(result.sentence)
-
-
 def _finish(result: Result, as_json: bool) -> None:
     """The summary and the exit status."""
     if as_json:
@@ -412,6 +307,3 @@ def _finish(result: Result, as_json: bool) -> None:
         raise Failure(result.sentence, FAILED)
     if not as_json and sys.stderr.isatty():
         _say(result.sentence)
-
-
-COMMANDS = {"stp": stp}

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
+from bentpipe_conformance.cli.options import examples, json_option, memory_option, models_option
+from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, explained
+from bentpipe_conformance.cli.output import print_json
 from bentpipe_conformance.models import foreign, traces, transfers
 from bentpipe_conformance.models.binding import TraceProblem
 from bentpipe_conformance.models.manifest import model_root
@@ -20,8 +22,10 @@ _STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPE
 
 
 @click.command(
-    epilog="Examples: bentpipe trace-check transfer.ndjson    "
-    "bentpipe trace-check upload.pcapng --flow 192.0.2.1:40000-192.0.2.9:80"
+    epilog=examples(
+        "trace-check transfer.ndjson",
+        "trace-check upload.pcapng --flow 192.0.2.1:40000-192.0.2.9:80",
+    )
 )
 @click.argument(
     "files",
@@ -42,23 +46,13 @@ _STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPE
     show_default=True,
     help="Seconds for all traces of a kind.",
 )
-@click.option(
-    "--memory", type=click.IntRange(64), default=2048, show_default=True, help="Java heap, MiB."
-)
-@click.option(
-    "--models",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder with pom.xml and the models [tla, here or above].",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@memory_option("Java heap, MiB.")
+@models_option
+@json_option("Print the result as JSON.")
 def trace_check(
-    files: tuple[Path, ...],
-    flow: str | None,
-    timeout: float,
-    memory: int,
-    models: Path | None,
+    files: tuple[Path, ...], flow: str | None, timeout: float, memory: int, models: Path | None,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Check that a model could have behaved as traces or captures show.
 
     FILE is NDJSON, one protocol event per line, as bentpipe_reference.tcp.tracing (TCP) and
@@ -69,15 +63,13 @@ def trace_check(
     """
     chosen: dict[Path, traces.Trace] = {}
     captured: dict[Path, transfers.Transfer] = {}
-    try:
+    with explained(TraceProblem, transfers.CaptureProblem, exit_code=USAGE):
         for path in files:
             if path.suffix.lower() in transfers.SUFFIXES:
                 captured[path] = transfers.read_transfer(path, flow)
             else:
                 chosen[path] = traces.read_trace(path)
-    except (TraceProblem, transfers.CaptureProblem) as problem:
-        raise Failure(str(problem), USAGE) from problem
-    try:
+    with explained(ToolProblem):
         root = models or model_root()
         tool = (find_java(), find_jar(read_pin(root / "pom.xml")))
         judged = _judge(list(chosen.values()), tool, root, timeout, memory)
@@ -85,8 +77,6 @@ def trace_check(
         several = list(captured.values())
         found = foreign.judge_transfers(several, tool, root, scratch, timeout, memory)
         shutil.rmtree(scratch)  # a failure keeps it: the message names the log in it
-    except ToolProblem as problem:
-        raise Failure(str(problem), OPEN) from problem
     own = dict(zip(captured, found, strict=True))
     rows = [_capture_row(own[path]) if path in own else _row(judged[str(path)]) for path in files]
     if as_json:
@@ -177,6 +167,3 @@ def _capture_lines(item: foreign.ForeignJudgement) -> list[str]:
     if transfer.lack is not None:
         return [f"{transfer.name}: capture insufficient: {transfer.lack.sentence}; {checked}"]
     return [f"{transfer.name}: consistent, {checked}"]
-
-
-COMMANDS = {"trace-check": trace_check}

@@ -1,22 +1,25 @@
-"""``bentpipe verify`` and ``bentpipe analyze``: judging packets that are already there."""
+"""``bentpipe verify`` and ``bentpipe analyze``: judging packets captured before."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
-from bentpipe_conformance.cli.main import FAILED, OPEN, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.engine.suite import load_profiles, load_suites, suite_named
+from bentpipe_conformance.cli.options import examples, json_option, profile_option
+from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure, explained
+from bentpipe_conformance.cli.output import output, plain_table, print_json
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import load_suites, suite_named
 from bentpipe_conformance.iut.description import DEFAULT_SUITE
 
 
-@click.command(epilog="Example: bentpipe verify bentpipe-runs/linux-geo")
+@click.command(epilog=examples("verify bentpipe-runs/linux-geo-rfc"))
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the re-judged result as JSON.")
+@json_option("Print the re-judged result as JSON.")
 def verify(bundle: Path, as_json: bool) -> None:
     """Judge a bundle's packets again, offline, and compare.
 
@@ -28,13 +31,11 @@ def verify(bundle: Path, as_json: bool) -> None:
     from bentpipe_conformance.run.rejudge import verify as judge_bundle
     from bentpipe_conformance.run.seal import result_of, stored_result
 
-    try:
+    with explained(BundleError):
         opened = Bundle.open(bundle)
         records, differences = judge_bundle(opened)
         result = result_of(opened, records)
         stored = stored_result(opened)
-    except BundleError as error:
-        raise Failure(str(error)) from error
     requirement_changes = _changed_requirements(stored, result)
     agrees = not differences and not requirement_changes
     if as_json:
@@ -42,13 +43,11 @@ def verify(bundle: Path, as_json: bool) -> None:
         print_json({**result, "agrees": agrees, "differences": changed,
                     "changed_requirements": requirement_changes})  # fmt: skip
     else:
-        console = Console()
-        for item in differences:
-            console.print(f"[bold red]differs[/]  {item.case}: stored {item.stored}, "
-                          f"the packets give {item.judged}")  # fmt: skip
-        for change in requirement_changes:
-            console.print(f"[bold red]differs[/]  {change['id']}: stored {change['stored']}, "
-                          f"the packets give {change['judged']}")  # fmt: skip
+        console = output()
+        changes = [(item.case, item.stored, item.judged) for item in differences]
+        changes += [(row["id"], row["stored"], row["judged"]) for row in requirement_changes]
+        for name, before, now in changes:
+            console.print(f"[bold red]differs[/]  {name}: stored {before}, the packets give {now}")
         word = "support" if agrees else "do NOT support"
         console.print(
             f"{len(records)} cases judged again; the packets {word} the stored verdicts "
@@ -67,26 +66,19 @@ def _changed_requirements(stored: dict[str, Any], judged: dict[str, Any]) -> lis
     ]
 
 
-@click.command(
-    epilog="Example: bentpipe analyze server.pcapng --iut 192.0.2.1 --profile rfc --json"
-)
+@click.command(epilog=examples("analyze server.pcapng --iut 192.0.2.1 --profile rfc --json"))
 @click.argument("capture", type=click.Path(path_type=Path))
 @click.option("--iut", metavar="ADDRESS", help="IPv4 address of the implementation to judge "
               "(default: the host that sent most data).")  # fmt: skip
 @click.option("--suite", "suite_name", type=click.Choice(list(load_suites())),
               default=DEFAULT_SUITE, show_default=True, help="Suite to judge by.")  # fmt: skip
-@click.option("--profile", type=click.Choice(load_profiles()),
-              help="Requirements to judge (default: the suite's first).")  # fmt: skip
+@profile_option()
 @click.option("--partial", is_flag=True, help="Judge what precedes damage or truncation.")
-@click.option("--json", "as_json", is_flag=True, help="Print the analysis as JSON.")
+@json_option("Print the analysis as JSON.")
 def analyze(
-    capture: Path,
-    iut: str | None,
-    suite_name: str,
-    profile: str | None,
-    partial: bool,
+    capture: Path, iut: str | None, suite_name: str, profile: str | None, partial: bool,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Judge a capture that this suite did not make.
 
     The capture (pcapng or pcap) has to be taken at the implementation's own side of the link: the
@@ -108,8 +100,8 @@ def analyze(
         address = iut or busiest_sender(capture, partial=partial, suite=suite)
         foreign = read_foreign(capture, address, partial=partial)
     except CaptureError as error:
-        mend = " Add --partial to judge what precedes." if error.partial and not partial else ""
-        raise Failure(f"{error}{mend}") from error
+        remedy = " Add --partial to judge what precedes." if error.partial and not partial else ""
+        raise Failure(f"{error}{remedy}") from error
     except ValueError as error:
         raise Failure(str(error), USAGE) from error
     trace = read_trace(foreign.captured, trust_checksums=True, suite=suite)
@@ -121,9 +113,7 @@ def analyze(
     rows = [
         {"id": item.requirement, "level": registry[item.requirement].level,
          "title": registry[item.requirement].title, "holds": item.holds,
-         "violations": [{"packets": list(v.packets), "sentence": v.sentence}
-                        for v in item.violations],
-         "unclear": [{"packets": list(v.packets), "sentence": v.sentence} for v in item.unclear],
+         "violations": _findings(item.violations), "unclear": _findings(item.unclear),
          "outcome": item.sentence}
         for item in analyses
     ]  # fmt: skip
@@ -138,19 +128,19 @@ def analyze(
     raise click.exceptions.Exit(FAILED if broken else PASSED if exercised else OPEN)
 
 
+def _findings(found: Sequence[Finding]) -> list[dict[str, Any]]:
+    return [{"packets": list(item.packets), "sentence": item.sentence} for item in found]
+
+
 def _print(rows: list[dict[str, Any]], notes: tuple[str, ...], iut: str, flows: int) -> None:
-    console = Console()
+    console = output()
     for note in notes:
-        console.print(note, style="yellow")
+        console.print(escape(note), style="yellow")
     console.print(f"{iut}, {flows} connection{'s' if flows != 1 else ''}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("requirement", "level", "outcome", "title"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("requirement", "level", "outcome", "title")
     for row in rows:
         style = "red" if row["violations"] else "yellow" if row["unclear"] else ""
         style = style or ("" if row["holds"] else "dim")
-        table.add_row(row["id"], row["level"], row["outcome"], row["title"], style=style)
+        cells = (escape(row[name]) for name in ("id", "level", "outcome", "title"))
+        table.add_row(*cells, style=style)
     console.print(table)
-
-
-COMMANDS = {"verify": verify, "analyze": analyze}
