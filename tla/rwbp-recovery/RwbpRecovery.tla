@@ -4,7 +4,7 @@
 (*                                                                                                    *)
 (* Packets are numbered 0..Packets-1. Time is abstracted away: the timer is ideal (it expires only    *)
 (* when nothing is left in the network) plus EarlyTimeouts expiries at any moment.                    *)
-EXTENDS Integers, Sequences, FiniteSets, Channel
+EXTENDS Integers, Sequences, FiniteSets, Operators, Channel
 
 CONSTANTS
     Packets,        \* packets to transfer
@@ -39,9 +39,6 @@ vars == <<senderVars, receiverVars, link, ackLink, budgets>>
 
 All == 0..(Packets - 1)
 
-Max(S) == CHOOSE x \in S : \A y \in S : y <= x
-Min(S) == CHOOSE x \in S : \A y \in S : x <= y
-
 (* First packet that has not been delivered.                                                          *)
 RcvNxt == Len(delivered)
 
@@ -73,12 +70,12 @@ SendNew ==
 
 Retransmit ==
     /\ lost # {}
-    /\ Transmit(Min(lost))
-    /\ lost' = lost \ {Min(lost)}
+    /\ Transmit(Lowest(lost))
+    /\ lost' = lost \ {Lowest(lost)}
     /\ UNCHANGED <<sndNxt, sndUna, released, rightEdge, spurious, receiverVars, ackLink, budgets>>
 
-FirstAt(list, packet) == Min({i \in DOMAIN list : list[i] = packet})
-LastAt(list, packet)  == Max({i \in DOMAIN list : list[i] = packet})
+FirstAt(list, packet) == Lowest({i \in DOMAIN list : list[i] = packet})
+LastAt(list, packet)  == Highest({i \in DOMAIN list : list[i] = packet})
 
 (* RWBP-EC-002: a packet is lost iff its last transmission precedes the first transmission of the     *)
 (* right-edge packet. The first one, because only of that it is certain that everything before it     *)
@@ -87,7 +84,7 @@ InferredLost(list, edge, gone) ==
     {p \in Contents(list) : p \notin gone /\ LastAt(list, p) < FirstAt(list, edge)}
 
 (* RWBP-EC-003: the right edge is a running maximum. *)
-NewEdge(old, reported) == Max({old} \cup reported)
+NewEdge(old, reported) == Highest({old} \cup reported)
 
 (* Which entries the transmission list keeps: those of packets neither arrived nor awaiting           *)
 (* retransmission.                                                                                    *)
@@ -101,7 +98,7 @@ ReceiveAck ==
            edge     == NewEdge(rightEdge, reported)
            missing  == IF edge > rightEdge THEN InferredLost(transmissions, edge, gone) ELSE {}
        IN /\ ackLink' = Tail(ackLink)
-          /\ sndUna' = Max({sndUna, ack.cum})
+          /\ sndUna' = Max(sndUna, ack.cum)
           /\ released' = gone
           /\ rightEdge' = edge
           /\ lost' = (lost \ gone) \cup missing
@@ -117,7 +114,7 @@ NothingUnderWay == link = <<>> /\ ackLink = <<>> /\ ~ackDue /\ lost = {}
 TimerArmed == Outstanding # {}
 
 (* RWBP-EC-007: two copies of the earliest outstanding packet. *)
-Repaired == Min(Outstanding)
+Repaired == Lowest(Outstanding)
 Copies(packet) == <<packet, packet>>
 
 Expire ==
@@ -144,7 +141,7 @@ Kept(packets) == packets
 
 (* Appends what has become deliverable: the run that begins at the first packet not yet delivered.    *)
 Deliver(done, packets, arrival) ==
-    LET end == Min({n \in Len(done)..Packets : n \notin packets})
+    LET end == Lowest({n \in Len(done)..Packets : n \notin packets})
     IN done \o [i \in 1..(end - Len(done)) |-> Len(done) + i - 1]
 
 ReceiveData ==
@@ -161,7 +158,7 @@ Runs == LET firsts == {p \in held : p > RcvNxt /\ p - 1 \notin held}
 
 (* The run with the latest arrival, then the highest ones, as many as there are blocks.               *)
 ChosenRuns ==
-    LET rank(run) == IF newest \in run THEN Packets ELSE Max(run)
+    LET rank(run) == IF newest \in run THEN Packets ELSE Highest(run)
     IN {run \in Runs : Cardinality({r \in Runs : rank(r) > rank(run)}) < Blocks}
 
 (* When to acknowledge is left open: any number of arrivals may share an acknowledgment.              *)
@@ -228,7 +225,7 @@ RetransmissionsGoFirst == [][sndNxt' > sndNxt => lost = {}]_vars
 TimerSends == \/ earlyTimeouts' < earlyTimeouts
               \/ Len(link') > Len(link) /\ lost = {} /\ sndNxt' = sndNxt
 TimeoutSendsTwoCopies ==
-    [][TimerSends => LET first == Min((0..(sndNxt - 1)) \ released)
+    [][TimerSends => LET first == Lowest((0..(sndNxt - 1)) \ released)
                      IN link' = link \o <<first, first>>]_vars
 
 Done == released = All

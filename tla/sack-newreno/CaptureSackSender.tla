@@ -22,7 +22,7 @@
 (*                                old: sent longer ago than a round trip and the reordering time;       *)
 (*                                few: fewer than four segments outstanding;                            *)
 (*                                r: reordering has been seen on the path                               *)
-EXTENDS Integers, Sequences, FiniteSets, TLC
+EXTENDS Integers, Sequences, FiniteSets, Operators, TLC
 
 CONSTANTS Windows, DupThresh
 
@@ -71,7 +71,7 @@ Init ==
     /\ repeated = {} /\ rescuedAt = -1 /\ fresh = Window.fresh
 
 Above(S, n) == {p \in S : p >= n}
-Greatest(S, least) == IF S = {} THEN least ELSE CHOOSE x \in S \cup {least} : \A y \in S : y <= x
+Greatest(S, least) == Highest(S \cup {least})
 
 ----------------------------------------------------------------------------
 (* What the sender learns *)

@@ -6,7 +6,7 @@
 (* The receiver acknowledges every segment at once and reports all it holds. The timer is ideal (it   *)
 (* expires only when nothing is under way) plus EarlyTimeouts expiries at any moment. Growth in       *)
 (* congestion avoidance is left out: it changes no decision of the recovery.                          *)
-EXTENDS Integers, Sequences, FiniteSets, Channel
+EXTENDS Integers, Sequences, FiniteSets, Operators, Channel
 
 CONSTANTS
     Profile,        \* "hk99" or "rfc"
@@ -39,11 +39,6 @@ ghosts       == <<told, again, cuts, cutAt>>
 budgets      == <<dataLosses, ackLosses, earlyTimeouts>>
 receiverVars == <<held, delivered>>
 vars == <<senderVars, link, receiverVars, ackLink, budgets, ghosts>>
-
-Min(a, b) == IF a <= b THEN a ELSE b
-Max(a, b) == IF a >= b THEN a ELSE b
-Lowest(S) == CHOOSE x \in S : \A y \in S : x <= y
-Highest(S) == CHOOSE x \in S : \A y \in S : y <= x
 
 Rfc == Profile = "rfc"
 

@@ -8,7 +8,7 @@
 (* each carries the FIN flag.                                                                         *)
 (* The network is the set of all messages ever sent: any of them may be delivered late, often, out of *)
 (* order, or never.                                                                                   *)
-EXTENDS Integers, Sequences, FiniteSets
+EXTENDS Integers, Sequences, FiniteSets, Operators
 
 CONSTANTS
     Connections,    \* connections the client opens
@@ -45,7 +45,6 @@ vars == <<clientVars, serverVars, net, abandoned>>
 Csns == 1..Connections
 None == -1          \* no FIN known
 Unknown == 0        \* the peer's CSN is not known
-Max(a, b) == IF a >= b THEN a ELSE b
 
 BEGIN(csn, data, fin) == [type |-> "BEGIN", from |-> "client", csn |-> csn, data |-> data, fin |-> fin]
 BGAK(from, csn, peer, r, asks) ==

@@ -6,7 +6,7 @@
 (* have been sent since. Sending a POLL ages every number by one, up to OldestAge, and waits while a  *)
 (* message of that age is still under way (a bound on packet lifetime). VT(PS) has age 0.             *)
 (* Credit is VR(MR) = VR(R) + Window: the user takes data as soon as it is in sequence.               *)
-EXTENDS Integers, Sequences, FiniteSets, Channel, SeqMod
+EXTENDS Integers, Sequences, FiniteSets, Operators, Channel, SeqMod
 
 CONSTANTS
     Packets,        \* SDs to transfer, numbered 0..Packets-1
@@ -39,10 +39,6 @@ budgets      == <<forwardLosses, returnLosses, duplicates>>
 vars == <<senderVars, receiverVars, forward, return, budgets, spurious, misread>>
 
 OldestAge == MaxPolls + 1
-
-Max(a, b) == IF a >= b THEN a ELSE b
-Min(a, b) == IF a <= b THEN a ELSE b
-Lowest(S) == CHOOSE x \in S : \A y \in S : x <= y
 
 (* The first number that a receiver does not permit whose user has taken everything below nr.         *)
 Credit(nr) == nr + Window

@@ -105,12 +105,11 @@ class Generator:
         return scenarios, graphs
 
     def _graph(self, manifest: Manifest, plan: Plan, item: Bounded) -> Graph:
-        module = manifest.folder / item.run.module
         with tempfile.TemporaryDirectory(prefix="bentpipe-graph-") as scratch:
             job = tlc.Job(
-                module=module,
+                module=manifest.folder / item.run.module,
                 config=graph_configuration(manifest, item.run).text(),
-                libraries=(self._root, manifest.folder, module.parent),
+                libraries=manifest.libraries(self._root, item.run.module),
                 directory=Path(scratch),
                 memory_mb=self._limits.memory_mb,
                 timeout=self._limits.timeout,

@@ -85,6 +85,15 @@ class Manifest:
         """The model's name."""
         return self.folder.name
 
+    def libraries(self, root: Path, module: str) -> tuple[Path, ...]:
+        """Where TLC looks for the modules that a module of the model extends."""
+        return (*shared_modules(root), self.folder, (self.folder / module).parent)
+
+
+def shared_modules(root: Path) -> tuple[Path, Path]:
+    """Where the modules are that several models share."""
+    return root / "lib", root
+
 
 def load_manifest(folder: Path) -> Manifest:
     """Read the manifest of the model in ``folder``.

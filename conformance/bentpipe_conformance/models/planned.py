@@ -12,7 +12,7 @@ from typing import Any
 
 from bentpipe_conformance.models import network
 from bentpipe_conformance.models.configuration import Configuration
-from bentpipe_conformance.models.manifest import Manifest, Run
+from bentpipe_conformance.models.manifest import Manifest, Run, shared_modules
 from bentpipe_conformance.models.projection import Channel, Layout
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.verification import configured
@@ -125,7 +125,7 @@ def plan_hash(manifest: Manifest, plan: Plan, root: Path) -> str:
     for run in plan.broken:
         parts[f"{run.kind} {run.name}"] = f"{configured(manifest, run).text()}{run.violates}"
     for module in {item.run.module for item in plan.graphs} | {run.module for run in plan.broken}:
-        parts.update(_modules(manifest.folder / module, (manifest.folder, root)))
+        parts.update(_modules(manifest.folder / module, (manifest.folder, *shared_modules(root))))
     parts["layout"] = repr((_plain(plan.layout), sorted(plan.numbered), plan.offered, plan.window))
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.configuration import read_configuration
+from bentpipe_conformance.models.manifest import shared_modules
 from bentpipe_conformance.models.tool import ToolProblem
 
 # TLC breaks a long value into lines.
@@ -88,7 +89,12 @@ def follow(
         constants={**config.constants, **constants, module.constant: "<- Recordings"},
     )
     job = tlc.Job(
-        generated, config.text(), (root, folder), directory, memory_mb=memory_mb, timeout=timeout
+        generated,
+        config.text(),
+        (*shared_modules(root), folder),
+        directory,
+        memory_mb=memory_mb,
+        timeout=timeout,
     )
     java, jar = tool
     outcome = tlc.run(java, jar, job)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.models.diagram import Ladder
+from bentpipe_conformance.models.manifest import shared_modules
 from bentpipe_conformance.models.verification import Result
 
 
@@ -44,6 +45,7 @@ def scenario(result: Result, drawn: Ladder, root: Path) -> dict[str, Any]:
 def model_hash(folder: Path, root: Path, module: str) -> str:
     """SHA-256 over the specifications and the module of a run, by name."""
     digest = hashlib.sha256()
-    for path in (*sorted(root.glob("*.tla")), *sorted(folder.glob("*.tla")), folder / module):
+    shared = (path for place in shared_modules(root) for path in sorted(place.glob("*.tla")))
+    for path in (*shared, *sorted(folder.glob("*.tla")), folder / module):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

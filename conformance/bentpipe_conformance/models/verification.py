@@ -162,11 +162,10 @@ class Checker:
         )
 
     def _job(self, manifest: Manifest, run: Run, config: Configuration, directory: Path) -> tlc.Job:
-        module = manifest.folder / run.module
         return tlc.Job(
-            module=module,
+            module=manifest.folder / run.module,
             config=config.text(),
-            libraries=(self._root, manifest.folder, module.parent),
+            libraries=manifest.libraries(self._root, run.module),
             directory=directory,
             workers=self._limits.workers if run.tier == "nightly" else 1,
             memory_mb=self._limits.memory_mb,

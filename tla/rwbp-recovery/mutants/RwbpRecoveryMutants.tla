@@ -18,7 +18,7 @@ NoTimer == FALSE
 TailTimer == Outstanding # {} /\ sndNxt = Packets
 
 (* The edge of the latest acknowledgment instead of the highest edge ever seen.                       *)
-LatestEdge(old, reported) == IF reported = {} THEN old ELSE Max(reported)
+LatestEdge(old, reported) == IF reported = {} THEN old ELSE Highest(reported)
 
 (* A receiver that drops what it had reported.                                                        *)
 Reneged(packets) == {p \in packets : p < RcvNxt}
@@ -33,7 +33,7 @@ NewDoesNotWait == TRUE
 OneCopy(packet) == <<packet>>
 
 (* The timer sends the latest outstanding packet.                                                     *)
-LatestOutstanding == Max(Outstanding)
+LatestOutstanding == Highest(Outstanding)
 
 (* Packets are handed over as they arrive.                                                            *)
 DeliverOnArrival(done, packets, arrival) ==
