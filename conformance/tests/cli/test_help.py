@@ -11,7 +11,7 @@ import click
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.engine.suite import load_suites
-from bentpipe_conformance.run.certify import select_cases
+from bentpipe_conformance.run.plan import select_cases
 from click.testing import CliRunner
 
 CHEAP = ("list", "show")
