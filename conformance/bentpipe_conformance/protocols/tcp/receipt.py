@@ -14,10 +14,10 @@ from typing import Any
 
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp, build
-from bentpipe_conformance.protocols.tcp.peer import pattern
 from bentpipe_conformance.protocols.tcp.suite import SUITE
 
 IUT, TESTER = "10.77.0.2", "10.78.0.1"
