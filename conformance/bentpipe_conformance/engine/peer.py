@@ -1,14 +1,34 @@
-"""What the scripted peers of all suites share."""
+"""The scripted peer, in what is the same for every protocol.
+
+Scripts are synchronous: waiting blocks in select on a real link and steps the event queue on the
+simulated one. Nothing here judges; a script only drives the implementation under test (IUT) into
+a situation. A protocol derives :class:`BasePeer`, which opens connections, and
+:class:`BaseConnection`, which says what it does with packets that arrive.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import heapq
+import random
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from bentpipe_conformance.engine.codec import MalformedPacket
+from bentpipe_conformance.engine.lane import Port
 
 STANDARD_SERVICES = {"echo": 7, "discard": 9, "chargen": 19}
 """Ports of the upper tester: RFC 862, RFC 863, RFC 864."""
 
+UNUSED_PORT = 47
+"""A port that no upper tester serves (reserved, IANA service name registry)."""
+
 PATIENCE_S = 5.0
 """Seconds a script waits beyond two round trips for something that a live IUT must do."""
+
+SERVING_S, SERVING_RTTS = 60.0, 20.0
+"""Seconds, and round trips besides, that a script is an ordinary receiver at most."""
 
 
 class NotReached(Exception):
@@ -25,3 +45,307 @@ class ScriptedPeer(Protocol):
     def finish(self) -> None:
         """End every connection still open, so that nothing is carried into the next case."""
         ...
+
+
+class Dissected(Protocol):
+    """A packet as a protocol's codec dissects it."""
+
+    @property
+    def src(self) -> str:
+        """Address of the sender."""
+        ...
+
+    @property
+    def sport(self) -> int:
+        """Source port."""
+        ...
+
+    @property
+    def dport(self) -> int:
+        """Destination port."""
+        ...
+
+
+class Arrived(Protocol):
+    """A packet as it reached a connection."""
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it carries user data."""
+        ...
+
+
+Packet = TypeVar("Packet", bound=Dissected)
+Arriving = TypeVar("Arriving", bound=Arrived)
+
+
+def pattern(offset: int, octets: int) -> bytes:
+    """Test data: printable octets that depend only on the stream offset."""
+    cycle = bytes(range(33, 127))
+    start = offset % len(cycle)
+    return (cycle[start:] + cycle * (octets // len(cycle) + 1))[:octets]
+
+
+def rule_to_lose(
+    times: Mapping[int, int] | Iterable[int], index: Callable[[Arriving], int]
+) -> Callable[[Arriving, int], bool]:
+    """The rule that loses what has certain indices: each once, or as often as a mapping says.
+
+    A rule is given a packet and how often the same data arrived before (0, 1, ...).
+    """
+    wanted = dict(times) if isinstance(times, Mapping) else dict.fromkeys(times, 1)
+    return lambda arrival, before: before < wanted.get(index(arrival), 0)
+
+
+class BaseConnection(ABC, Generic[Packet, Arriving]):
+    """One connection of the tester with the IUT.
+
+    Attributes:
+        peer: the tester.
+        port: the IUT's port.
+        source_port: the tester's port.
+        closed: why the connection is over, empty while it is not.
+        inbox: arrivals that the script has not looked at.
+    """
+
+    hears_after_the_end: ClassVar[bool] = False
+    """Whether the protocol still exchanges packets on a connection that is over."""
+
+    def __init__(self, peer: BasePeer[Packet, Any], port: int, source_port: int) -> None:
+        self.peer = peer
+        self.port = port
+        self.source_port = source_port
+        self.closed = ""
+        self.inbox: deque[Arriving] = deque()
+
+    @property
+    @abstractmethod
+    def answered(self) -> bool:
+        """Whether the IUT has answered the attempt to open the connection, or made one itself."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> str:
+        """What the IUT has delivered, for sentences."""
+
+    @abstractmethod
+    def accept(self, time: float, packet: Packet) -> None:
+        """Take a packet off the link into the inbox (the peer calls this)."""
+
+    @abstractmethod
+    def hold(self, arrival: Arriving) -> object:
+        """Count the data of an arrival as received."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """End the connection at once."""
+
+    def await_answer(self, what: str) -> None:
+        """Wait until the IUT has answered the attempt to open the connection.
+
+        Raises:
+            NotReached: there was no ``what``, or the connection is over.
+        """
+        patience = self.peer.patience
+        if not self.peer.pump_until(lambda: self.answered or bool(self.closed), patience):
+            raise NotReached(f"no {what} from port {self.port} within {patience:.1f} s")
+        if self.closed:
+            raise NotReached(f"port {self.port}: {self.closed}")
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; what arrives waits in the inbox."""
+        self.peer.wait(seconds)
+
+    def next(self, within: float) -> Arriving | None:
+        """The next arrival, or None after ``within`` seconds; nothing is done about it."""
+
+        def decided() -> bool:
+            return bool(self.inbox) or (bool(self.closed) and not self.hears_after_the_end)
+
+        self.peer.pump_until(decided, within)
+        return self.inbox.popleft() if self.inbox else None
+
+    def arrivals(self, within: float) -> Iterator[Arriving]:
+        """What arrives during ``within`` seconds, one by one; nothing is done about it."""
+        deadline = self.peer.now() + within
+        while (arrival := self.next(deadline - self.peer.now())) is not None:
+            yield arrival
+
+    def discard(self, within: float) -> list[Arriving]:
+        """What arrives during ``within`` seconds; its data counts as lost on the way."""
+        return list(self.arrivals(within))
+
+    def collect(self, within: float) -> list[Arriving]:
+        """Take in the data that arrives during ``within`` seconds, without acknowledging it."""
+        found = []
+        for arrival in self.arrivals(within):
+            if arrival.has_data:
+                self.hold(arrival)
+                found.append(arrival)
+        return found
+
+    def await_arrival(
+        self, match: Callable[[Arriving], bool], what: str, within: float | None = None
+    ) -> Arriving:
+        """The next arrival that matches; others are passed over.
+
+        Raises:
+            NotReached: there was none in time (two round trips and :data:`PATIENCE_S` by default).
+        """
+        patience = self.peer.patience if within is None else within
+        for arrival in self.arrivals(patience):
+            if match(arrival):
+                return arrival
+        if self.closed:
+            raise NotReached(f"the connection ended without {what}: {self.closed}")
+        raise NotReached(f"{patience:.1f} s passed without {what}")
+
+    def serve_until(
+        self,
+        until: Callable[[], bool],
+        serve: Callable[[Arriving], None],
+        within: float | None = None,
+    ) -> None:
+        """Handle arrivals by ``serve`` until ``until()``.
+
+        Raises:
+            NotReached: ``until()`` was still false after ``within`` seconds (:data:`SERVING_S` and
+                :data:`SERVING_RTTS` by default), or no more can arrive.
+        """
+        patience = SERVING_S + SERVING_RTTS * self.peer.rtt if within is None else within
+        arrivals = self.arrivals(patience)
+        while not until():
+            arrival = next(arrivals, None)
+            last = self.hears_after_the_end and bool(self.closed) and not self.inbox
+            if arrival is None or (last and not until()):
+                reason = self.closed or f"{patience:.0f} s passed"
+                raise NotReached(f"{reason}, with {self.progress}")
+            serve(arrival)
+
+
+Conn = TypeVar("Conn", bound=BaseConnection[Any, Any])
+
+
+class BasePeer(ABC, Generic[Packet, Conn]):
+    """The tester on one lane during one case.
+
+    Attributes:
+        address: the tester's IPv4 address in this case.
+        iut_address: the IUT's.
+        rtt: round-trip time of the link without queueing, in seconds.
+        random: the case's own random source, seeded from the run's printed seed.
+        strays: packets that belong to no connection of this case, each with its arrival time;
+            what cannot be dissected is kept as octets.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        address: str,
+        iut_address: str,
+        *,
+        rtt: float,
+        seed: int = 0,
+        services: Mapping[str, int] = STANDARD_SERVICES,
+    ) -> None:
+        self.address = address
+        self.iut_address = iut_address
+        self.rtt = rtt
+        self.random = random.Random(seed)
+        self.strays: list[tuple[float, Packet | bytes]] = []
+        self._port = port
+        self._services = services
+        self._connections: list[Conn] = []
+        self._by_ports: dict[tuple[int, int], Conn] = {}
+        self._next_port = 40000
+        self._later: list[tuple[float, int, bytes]] = []
+        self._scheduled = 0
+
+    @abstractmethod
+    def dissect(self, octets: bytes) -> Packet:
+        """The packet of the protocol in an IPv4 packet.
+
+        Raises:
+            MalformedPacket: there is none.
+        """
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for something that a live IUT must do."""
+        return 2 * self.rtt + PATIENCE_S
+
+    def now(self) -> float:
+        """Seconds on the lane's clock."""
+        return self._port.now()
+
+    def send(self, packet: bytes, *, after: float = 0.0) -> None:
+        """Put any IPv4 packet on the link, now or ``after`` seconds."""
+        if after <= 0.0:
+            self._port.send(packet)
+        else:
+            self._scheduled += 1
+            heapq.heappush(self._later, (self.now() + after, self._scheduled, packet))
+
+    def port_of(self, service: str | int) -> int:
+        """The IUT's port of a service by name, or that port."""
+        return self._services[service] if isinstance(service, str) else service
+
+    def new_port(self) -> int:
+        """A port of the tester that no connection of this case has used."""
+        self._next_port += 1
+        return self._next_port
+
+    def add(self, connection: Conn) -> Conn:
+        """Let a connection have the packets between its ports that arrive from now on."""
+        self._connections.append(connection)
+        self._by_ports[connection.source_port, connection.port] = connection
+        return connection
+
+    def pump(self, deadline: float) -> bool:
+        """Take one packet off the link into its connection's inbox; False at the deadline."""
+        while True:
+            due = self._later[0][0] if self._later else deadline
+            item = self._port.receive(min(due, deadline))
+            if item is not None:
+                self._dispatch(*item)
+                return True
+            if due > deadline or not self._later:
+                return False
+            self._port.send(heapq.heappop(self._later)[2])
+
+    def _dispatch(self, time: float, octets: bytes) -> None:
+        try:
+            self.deliver(time, self.dissect(octets))
+        except MalformedPacket:
+            self.strays.append((time, octets))
+
+    def deliver(self, time: float, packet: Packet) -> None:
+        """Give a packet to its connection, or to the strays."""
+        connection = self._by_ports.get((packet.dport, packet.sport))
+        if connection is None or packet.src != self.iut_address:
+            self.strays.append((time, packet))
+        else:
+            connection.accept(time, packet)
+
+    def pump_until(self, reached: Callable[[], bool], within: float) -> bool:
+        """Take packets off the link until ``reached()``; False after ``within`` seconds."""
+        deadline = self.now() + within
+        while not reached():
+            if not self.pump(deadline):
+                return False
+        return True
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; what arrives waits in the inboxes."""
+        self.pump_until(lambda: False, seconds)
+
+    @property
+    def open_connections(self) -> list[Conn]:
+        """Connections that the IUT has answered and that are not over."""
+        return [item for item in self._connections if item.answered and not item.closed]
+
+    def finish(self) -> None:
+        """Abort every connection still open, so that the IUT carries nothing into the next case."""
+        self._later.clear()
+        for connection in self.open_connections:
+            connection.abort()

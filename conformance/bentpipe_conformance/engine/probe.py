@@ -2,24 +2,25 @@
 
 An adapter that answers everything with success would pass every case; one that reaches nothing
 would make everything inconclusive. The probe therefore asks for things that must work *and* for
-one that must not, and compares the declared conformance statement with the handshake. What is
-asked of a protocol is in its module ``probe``.
+one that must not, and compares the declared conformance statement with the handshake. A protocol
+supplies its :class:`Interview`: how each thing is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from bentpipe_conformance.engine.lane import Lane
-from bentpipe_conformance.engine.peer import NotReached, ScriptedPeer
+from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached, ScriptedPeer
 from bentpipe_conformance.engine.settings import RunSettings
 
-UNUSED_PORT = 47
-"""A port no upper tester serves (reserved, IANA service name registry)."""
-
 ECHO_TEXT = b"bentpipe asks for these very octets back: 3.14159 2.71828 1.41421 ~!@#\r\n"
+
+Link = TypeVar("Link")
+"""A protocol's connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +38,51 @@ class Probe:
     disagreements: tuple[str, ...] = ()
 
 
+class Interview(Protocol[Link]):
+    """How a protocol asks the questions of the probe.
+
+    Each method raises :class:`NotReached` when there is no answer.
+    """
+
+    def open(self, service: str | int) -> Link:
+        """Open a connection to a service by name or port."""
+        ...
+
+    def observed(self, connection: Link) -> dict[str, Any]:
+        """Items of the conformance statement as the handshake shows them."""
+        ...
+
+    def echo(self, connection: Link) -> bytes:
+        """Send :data:`ECHO_TEXT`; return the octets that come back."""
+        ...
+
+    def generate(self, connection: Link) -> str:
+        """Receive generated data; return one sentence on what is wrong with it, or nothing."""
+        ...
+
+    def take(self, connection: Link) -> None:
+        """Send :data:`ECHO_TEXT` and wait until it is acknowledged."""
+        ...
+
+
 def examine(
     lane: Lane,
     settings: RunSettings,
     peer: ScriptedPeer,
-    questions: Callable[[], dict[str, Any]],
+    interview: Interview[Any],
     roles: Collection[str] = (),
 ) -> Probe:
-    """Ask the questions of a suite and compare what was observed with the statement.
+    """Ask the questions and compare what was observed with the statement.
 
     Args:
         lane: the lane, on which a case was begun; it is ended here.
         settings: the run's settings.
         peer: the tester.
-        questions: asks, and returns items as observed; raises :class:`NotReached` when an answer
-            shows that the adapter cannot be trusted.
+        interview: asks.
         roles: items that say how a negotiated feature is used: negotiated, they may be denied.
     """
     try:
-        observed = questions()
+        observed = _ask(interview)
     except NotReached as error:
         died = lane.iut_alive()
         cause = f"; the implementation ended: {died}" if died else ""
@@ -72,3 +99,47 @@ def examine(
         if (claimed and not seen) or (seen and not claimed and item not in roles)
     )
     return Probe(observed=observed, disagreements=disagreements)
+
+
+def _ask(interview: Interview[Any]) -> dict[str, Any]:
+    """Ask the questions; the items as observed.
+
+    Raises:
+        NotReached: an answer shows that the adapter cannot be trusted.
+    """
+    connection = _open(interview, "echo")
+    observed = interview.observed(connection)
+    with _explained("the echo service returned nothing"):
+        returned = interview.echo(connection)
+    if returned != ECHO_TEXT:
+        raise NotReached("the echo service returned other octets than were sent")
+    connection = _open(interview, "chargen")
+    with _explained("the chargen service sends no data"):
+        fault = interview.generate(connection)
+    if fault:
+        raise NotReached(fault)
+    connection = _open(interview, "discard")
+    with _explained("the discard service takes no data"):
+        interview.take(connection)
+    try:
+        interview.open(UNUSED_PORT)
+    except NotReached:
+        return observed
+    raise NotReached(
+        f"port {UNUSED_PORT}, which nothing serves, accepted a connection, so a success of "
+        "this adapter means nothing"
+    )
+
+
+def _open(interview: Interview[Link], service: str) -> Link:
+    with _explained(f"the {service} service cannot be opened"):
+        return interview.open(service)
+
+
+@contextmanager
+def _explained(sentence: str) -> Iterator[None]:
+    """Say what it means when something is not reached."""
+    try:
+        yield
+    except NotReached as error:
+        raise NotReached(f"{sentence}: {error}") from error

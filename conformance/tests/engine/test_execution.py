@@ -8,10 +8,11 @@ import pytest
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.execution import Outcome, Recording, judge_case, run_case
 from bentpipe_conformance.engine.lane import Captured, LaneError
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
-from bentpipe_conformance.protocols.tcp.peer import NotReached, Peer
+from bentpipe_conformance.protocols.tcp.peer import Peer
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.subject import SUBJECT

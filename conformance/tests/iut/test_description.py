@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.engine.lane import OpenRequest
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.iut.build import RECIPES
 from bentpipe_conformance.iut.description import (
     Attach,
@@ -16,7 +17,6 @@ from bentpipe_conformance.iut.description import (
 )
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
-from bentpipe_conformance.protocols.tcp.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 
 GOOD = """

@@ -6,12 +6,17 @@ wire by composing a packet and changing it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
+from bentpipe_conformance.engine.peer import NotReached, rule_to_lose
+from bentpipe_conformance.protocols.stp.arrival import (
+    Answer,
+    Arrival,
+    Lose,
+    at_once,
+    lose_nothing,
+)
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -30,74 +35,9 @@ from bentpipe_conformance.protocols.stp.codec import (
     Stp,
 )
 from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.speaking import Speaker, pattern
-
-if TYPE_CHECKING:
-    from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.speaking import Speaker
 
 Kinds = int | Iterable[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A packet of the IUT as it reached the tester.
-
-    Attributes:
-        time: seconds on the lane's clock.
-        packet: the packet, well-formed or not.
-        number: count of an SD or SDP, or N(S) of a POLL; N(R) of END, STAT and USTAT; else 0.
-        elements: list of a STAT or USTAT as counts of the tester's SDs.
-    """
-
-    time: float
-    packet: Stp
-    number: int = 0
-    elements: tuple[int, ...] = ()
-
-    @property
-    def kind(self) -> int:
-        """The packet's type."""
-        return self.packet.type
-
-    @property
-    def has_data(self) -> bool:
-        """Whether it is an SD or SDP."""
-        return self.packet.type in (SD, SDP)
-
-    @property
-    def polls(self) -> bool:
-        """Whether it asks for a STAT."""
-        return self.packet.type in (POLL, SDP)
-
-
-Lose = Callable[[Arrival, int], bool]
-"""Given an SD and how often it arrived before (0, 1, ...), whether to lose it."""
-
-Answer = Callable[[Arrival, int], Iterable[float]]
-"""Given a POLL or SDP and how many came before it (0, 1, ...), after how many seconds each of the
-STATs in answer is sent: ``()`` none, ``(0.0,)`` at once, ``(0.0, 0.1)`` twice."""
-
-
-def lose_nothing(_sd: Arrival, _before: int) -> bool:
-    """The rule of a path without loss."""
-    return False
-
-
-def at_once(_poll: Arrival, _before: int) -> Iterable[float]:
-    """The rule of a receiver that answers every POLL at once."""
-    return (0.0,)
-
-
-def losing(times: Mapping[int, int] | Iterable[int]) -> Lose:
-    """Lose SDs by count: each once, or as often as a mapping says."""
-    wanted = dict(times) if isinstance(times, Mapping) else dict.fromkeys(times, 1)
-    return lambda sd, before: before < wanted.get(sd.number, 0)
-
-
-def withholding(polls: Iterable[int]) -> Answer:
-    """Answer every POLL at once but these, counted from 0."""
-    wanted = set(polls)
-    return lambda _poll, before: () if before in wanted else (0.0,)
 
 
 class Connection(Speaker):
@@ -109,18 +49,28 @@ class Connection(Speaker):
         polls: POLLs and SDPs of the IUT that have arrived.
         questions: BGAKs with C flag that have arrived.
         polite: answer ENDs with ENDAK and challenges with BGAK without being told.
-        inbox: arrivals that no one has looked at.
     """
 
-    def __init__(self, peer: Peer, port: int, source_port: int, **own: Any) -> None:
-        """See :meth:`Peer.connect`."""
-        super().__init__(peer, port, source_port, **own)
+    hears_after_the_end: ClassVar[bool] = True
+
+    def __init__(self, *ends: Any, **own: Any) -> None:
+        """See :class:`Speaker`."""
+        super().__init__(*ends, **own)
         self.opening: Arrival | None = None
         self.highest = 0
         self.polls = 0
         self.questions = 0
         self.polite = True
-        self.inbox: deque[Arrival] = deque()
+
+    @property
+    def answered(self) -> bool:
+        """Whether the IUT's BGAK or BEGIN has come."""
+        return self.opening is not None
+
+    @property
+    def progress(self) -> str:
+        """How much of the IUT's data the tester has in sequence."""
+        return f"{self.reception.vr_r} SDs delivered"
 
     # -- arrivals
 
@@ -179,17 +129,6 @@ class Connection(Speaker):
             return Arrival(time, packet, number)
         return Arrival(time, packet)
 
-    def next(self, within: float) -> Arrival | None:
-        """The next packet of this connection, or None after ``within`` seconds.
-
-        Nothing is done about it; see :meth:`hold` and :meth:`answer`.
-        """
-        deadline = self.peer.now() + within
-        while not self.inbox:
-            if not self.peer.pump(deadline):
-                return None
-        return self.inbox.popleft()
-
     def expect(
         self,
         kinds: Kinds,
@@ -198,38 +137,27 @@ class Connection(Speaker):
         within: float | None = None,
         what: str = "",
     ) -> Arrival:
-        """The next packet of these types that matches; others are passed over.
-
-        Raises:
-            NotReached: none came in time (two round trips and 5 s by default).
-        """
+        """The next packet of these types that matches; see :meth:`await_arrival`."""
         wanted = (kinds,) if isinstance(kinds, int) else tuple(kinds)
-        patience = 2 * self.peer.rtt + PATIENCE_S if within is None else within
-        deadline = self.peer.now() + patience
-        while (arrival := self.next(deadline - self.peer.now())) is not None:
-            if arrival.kind in wanted and match(arrival):
-                return arrival
-        because = f" ({self.closed})" if self.closed else ""
-        raise NotReached(f"{patience:.1f} s passed without {what or _names(wanted)}{because}")
-
-    def collect(self, for_: float) -> list[Arrival]:
-        """Whatever arrives during ``for_`` seconds; nothing is done about it."""
-        found = []
-        deadline = self.peer.now() + for_
-        while (arrival := self.next(deadline - self.peer.now())) is not None:
-            found.append(arrival)
-        return found
+        return self.await_arrival(
+            lambda arrival: arrival.kind in wanted and match(arrival),
+            what or _names(wanted),
+            within,
+        )
 
     def hold(self, sd: Arrival) -> tuple[int, int] | None:
         """Count an SD as received; return the gap that a USTAT has to report, if any."""
         fin = bool(sd.packet.flags & FIN)
         return self.reception.take(sd.number, sd.packet.data, fin)
 
+    def remember(self, poll: Arrival) -> None:
+        """Let the next STAT be the answer to a POLL or SDP."""
+        self.last_poll = poll.packet.n_ps or 0, poll.packet.timestamp or 0
+
     def answer(self, poll: Arrival, *, after: float = 0.0, **fields: Any) -> None:
         """Answer a POLL or SDP by the right STAT; see :meth:`stat`."""
-        n_s = poll.number + (1 if poll.kind == SDP else 0)
-        self.reception.polled(n_s)
-        self.last_poll = poll.packet.n_ps or 0, poll.packet.timestamp or 0
+        self.reception.polled(poll.number_polled)
+        self.remember(poll)
         self.stat(after=after, **fields)
 
     # -- ordinary behaviour
@@ -255,19 +183,14 @@ class Connection(Speaker):
             within: seconds; a minute and twenty round trips by default.
 
         Raises:
-            NotReached: ``until()`` was still false then, or the connection ended before.
+            NotReached: see :meth:`serve_until`.
         """
-        rule = lose if callable(lose) else losing(lose)
-        patience = 60 + 20 * self.peer.rtt if within is None else within
-        deadline = self.peer.now() + patience
-        while not until():
-            arrival = self.next(deadline - self.peer.now())
-            if arrival is None or (self.closed and not self.inbox and not until()):
-                reason = self.closed or f"{patience:.0f} s passed"
-                raise NotReached(f"{reason}, with {self.reception.vr_r} SDs delivered")
+        rule: Lose = lose if callable(lose) else rule_to_lose(lose, lambda sd: sd.number)
+
+        def serve(arrival: Arrival) -> None:
             if arrival.has_data:
                 if rule(arrival, self.reception.note(arrival.number)):
-                    continue
+                    return
                 gap = self.hold(arrival)
                 if credit is not None:
                     self.reception.vr_mr = max(self.reception.vr_mr, self.reception.vr_r + credit)
@@ -277,21 +200,11 @@ class Connection(Speaker):
                 for delay in answer(arrival, self.polls - 1):
                     self.answer(arrival, after=delay)
 
-    def receive(
-        self,
-        sds: int,
-        *,
-        lose: Lose | Mapping[int, int] | Iterable[int] = lose_nothing,
-        answer: Answer = at_once,
-        report_gaps: bool = True,
-        credit: int | None = 256,
-        within: float | None = None,
-    ) -> None:
-        """Be an ordinary receiver until ``sds`` SDs are delivered; see :meth:`serve`."""
-        self.serve(
-            lambda: self.reception.vr_r >= sds,
-            lose=lose, answer=answer, report_gaps=report_gaps, credit=credit, within=within,
-        )  # fmt: skip
+        self.serve_until(until, serve, within)
+
+    def receive(self, sds: int, **how: Any) -> None:
+        """Be an ordinary receiver until ``sds`` SDs are delivered, ``how`` as for :meth:`serve`."""
+        self.serve(lambda: self.reception.vr_r >= sds, **how)
 
     def ask(self, *, within: float | None = None, **fields: Any) -> Arrival:
         """Send a POLL and wait for a STAT in answer to it; other packets are passed over.
@@ -344,9 +257,3 @@ def _asks(packet: Stp, csn: int) -> bool:
 
 def _names(kinds: Iterable[int]) -> str:
     return " or ".join(NAMES.get(kind, f"type {kind}") for kind in kinds)
-
-
-__all__ = [
-    "Answer", "Arrival", "Connection", "Lose", "at_once", "lose_nothing", "losing", "pattern",
-    "withholding",
-]  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.engine import peer
 
-ECHO, DISCARD, CHARGEN = (STANDARD_SERVICES[name] for name in ("echo", "discard", "chargen"))
+ECHO, DISCARD, CHARGEN = (peer.STANDARD_SERVICES[name] for name in ("echo", "discard", "chargen"))
 """Ports of the services that listen (section 11)."""
 
-UNUSED_PORT = 47
+UNUSED_PORT = peer.UNUSED_PORT
 """A port that no upper tester serves."""

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from bentpipe_spec.scenario import Event, Scenario
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.stp.codec import POLL, SDP, STAT, USTAT
-from bentpipe_conformance.protocols.stp.connection import Arrival, Connection
+from bentpipe_conformance.protocols.stp.arrival import Arrival
+from bentpipe_conformance.protocols.stp.codec import POLL, STAT, USTAT, build
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -104,17 +105,17 @@ def _taking(connection: Connection, path: Path, sd: Arrival, total: int, window:
         reception.vr_mr = max(reception.vr_mr, min(reception.vr_r + window, total))
         if gap is not None:
             ustat = connection.compose(USTAT, elements=connection.their_list(gap))
-            path.carry("USTAT", lambda: connection.peer.send_packet(ustat))
+            path.carry("USTAT", lambda: connection.peer.send(build(ustat)))
 
     return act
 
 
 def _answering(connection: Connection, path: Path, poll: Arrival) -> Act:
     def act() -> None:
-        connection.reception.polled(poll.number + (1 if poll.kind == SDP else 0))
-        connection.last_poll = poll.packet.n_ps or 0, poll.packet.timestamp or 0
+        connection.reception.polled(poll.number_polled)
+        connection.remember(poll)
         stat = connection.compose(STAT)
-        path.carry("STAT", lambda: connection.peer.send_packet(stat))
+        path.carry("STAT", lambda: connection.peer.send(build(stat)))
 
     return act
 
@@ -167,7 +168,7 @@ class _Sending:
         connection, peer = self._connection, self._connection.peer
         connection.vt_ps += 1
         poll = connection.compose(POLL)
-        self._path.carry("POLL", lambda: peer.send_packet(poll))
+        self._path.carry("POLL", lambda: peer.send(build(poll)))
         deadline = peer.now() + peer.rtt + LATE_S / 6
         while (arrival := connection.next(deadline - peer.now())) is not None:
             if arrival.kind in (STAT, USTAT):

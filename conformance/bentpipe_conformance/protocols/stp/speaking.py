@@ -5,15 +5,16 @@ Scripts count SDs of either direction from 0, the one numbered ISS.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from bentpipe_conformance.engine.peer import BaseConnection, BasePeer, pattern
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
-    BGREJ,
     END,
-    ENDAK,
     FIN,
     POLL,
     SD,
@@ -22,20 +23,18 @@ from bentpipe_conformance.protocols.stp.codec import (
     USTAT,
     A,
     C,
+    R,
     Stp,
     build,
 )
 from bentpipe_conformance.protocols.stp.numbers import on_wire, tag_of
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 
-if TYPE_CHECKING:
-    from bentpipe_conformance.protocols.stp.peer import Peer
-
 MAX_STAT = 67
 """Elements of a STAT of the tester (section 8, MaxSTAT)."""
 
 
-class Speaker:
+class Speaker(BaseConnection[Stp, Arrival]):
     """The tester's half of a connection.
 
     Attributes:
@@ -48,37 +47,47 @@ class Speaker:
         vt_ms: highest credit of the IUT, first SD the tester may not send.
         vt_ps: poll number of the tester's last POLL.
         sent: data and FIN of each of the tester's SDs.
-        closed: why the connection is over, empty while it is not.
         confirmed: whether a BGAK without C flag has been sent.
     """
 
     def __init__(
         self,
-        peer: Peer,
+        peer: BasePeer[Stp, Any],
         port: int,
         source_port: int,
+        carriage: Mapping[str, Any],
+        csn: int,
         *,
-        csn: int | None = None,
         iss: int | None = None,
         credit: int = 256,
         max_sd: int | None = 1400,
         options: bytes = b"",
     ) -> None:
-        """See :meth:`Peer.connect`."""
-        self.peer = peer
-        self.port = port
-        self.source_port = source_port
-        self.csn = peer.next_csn() if csn is None else csn
+        """What the tester offers, see also :meth:`Peer.connect`.
+
+        Args:
+            peer: the tester.
+            port: the IUT's port.
+            source_port: the tester's port.
+            carriage: fields of :class:`Stp` that say how packets travel.
+            csn: the tester's CSN.
+            iss: the tester's ISS; a random one when omitted.
+            credit: SDs that the BEGIN permits.
+            max_sd: MaxSD option, None to leave it out.
+            options: raw option field in place of MaxSD's.
+        """
+        super().__init__(peer, port, source_port)
+        self.csn = csn
         self.iss = peer.random.getrandbits(24) if iss is None else iss
         self.max_sd = max_sd
         self.options = options
+        self._carriage = carriage
         self.peer_csn: int | None = None
         self.peer_iss: int | None = None
         self.peer_max_sd: int | None = None
         self.reception = Reception(vr_mr=credit)
         self.vt_s = self.vt_a = self.vt_ps = 0
         self.vt_ms = 4
-        self.closed = ""
         self.confirmed = False
         self.sent: dict[int, tuple[bytes, bool]] = {}
         self._offset = 0
@@ -92,61 +101,53 @@ class Speaker:
 
         Args:
             kind: its type.
-            fields: fields of :class:`wire.Stp`, raw as they are on the wire.
+            fields: fields of :class:`Stp`, raw as they are on the wire.
         """
         peer = self.peer
         right: dict[str, Any] = {
             "src": peer.address, "dst": peer.iut_address, "sport": self.source_port,
-            "dport": self.port, "tag": tag_of(self.csn), **peer.carriage(),
+            "dport": self.port, "tag": tag_of(self.csn), **self._carriage,
         }  # fmt: skip
-        right |= getattr(self, f"_right_{_RIGHT[kind]}")()
+        right |= self._right(kind)
         return Stp(type=kind, **{**right, **fields})
 
-    def _right_begin(self) -> dict[str, Any]:
-        return {
-            "seq": self.iss, "csn": self.csn, "n_mr": self.reception.vr_mr, "version": 1,
-            "max_sd": self.max_sd, "options": self.options,
-        }  # fmt: skip
-
-    def _right_bgak(self) -> dict[str, Any]:
-        return {
-            "seq": self.iss, "csn": self.csn, "peer_csn": self.peer_csn or 0,
-            "n_mr": self.theirs(self.reception.vr_mr), "n_r": self.theirs(self.reception.vr_r),
-            "max_sd": self.max_sd, "options": self.options,
-        }  # fmt: skip
-
-    def _right_bgrej(self) -> dict[str, Any]:
-        return {"tag": 0, "peer_csn": self.peer_csn or 0, "reason": 3}
-
-    def _right_end(self) -> dict[str, Any]:
-        return {
-            "seq": self.theirs(self.reception.vr_r), "csn": self.csn,
-            "peer_csn": self.peer_csn or 0, "reason": 0,
-        }  # fmt: skip
-
-    def _right_endak(self) -> dict[str, Any]:
-        return {"peer_csn": self.peer_csn or 0}
-
-    def _right_sd(self) -> dict[str, Any]:
-        return {"seq": self.ours(self.vt_s)}
-
-    def _right_poll(self) -> dict[str, Any]:
-        return {
-            "seq": self.ours(self.vt_s), "n_ps": self.vt_ps, "timestamp": self.timestamp(),
-        }  # fmt: skip
-
-    def _right_stat(self) -> dict[str, Any]:
-        n_ps, timestamp = self.last_poll
-        return {
-            "seq": self.theirs(self.reception.vr_r), "n_mr": self.theirs(self.reception.vr_mr),
-            "n_ps": n_ps, "timestamp": timestamp,
-            "elements": self.their_list(self.reception.elements()),
-        }  # fmt: skip
-
-    def _right_ustat(self) -> dict[str, Any]:
-        return {
-            "seq": self.theirs(self.reception.vr_r), "n_mr": self.theirs(self.reception.vr_mr)
-        }  # fmt: skip
+    def _right(self, kind: int) -> dict[str, Any]:
+        """The right values of the fields that a type has besides those of every packet."""
+        reception = self.reception
+        vr_r, vr_mr = self.theirs(reception.vr_r), self.theirs(reception.vr_mr)
+        peer_csn = self.peer_csn or 0
+        match kind:
+            case codec.BEGIN:
+                return {
+                    "seq": self.iss, "csn": self.csn, "n_mr": reception.vr_mr, "version": 1,
+                    "max_sd": self.max_sd, "options": self.options,
+                }  # fmt: skip
+            case codec.BGAK:
+                return {
+                    "seq": self.iss, "csn": self.csn, "peer_csn": peer_csn, "n_mr": vr_mr,
+                    "n_r": vr_r, "max_sd": self.max_sd, "options": self.options,
+                }  # fmt: skip
+            case codec.BGREJ:
+                return {"tag": 0, "peer_csn": peer_csn, "reason": 3}
+            case codec.END:
+                return {"seq": vr_r, "csn": self.csn, "peer_csn": peer_csn, "reason": 0}
+            case codec.ENDAK:
+                return {"peer_csn": peer_csn}
+            case codec.SD:
+                return {"seq": self.ours(self.vt_s)}
+            case codec.SDP | codec.POLL:
+                own = self.ours(self.vt_s)
+                return {"seq": own, "n_ps": self.vt_ps, "timestamp": self.timestamp()}
+            case codec.STAT:
+                n_ps, timestamp = self.last_poll
+                elements = self.their_list(reception.elements())
+                return {
+                    "seq": vr_r, "n_mr": vr_mr, "n_ps": n_ps, "timestamp": timestamp,
+                    "elements": elements,
+                }  # fmt: skip
+            case codec.USTAT:
+                return {"seq": vr_r, "n_mr": vr_mr}
+        raise KeyError(kind)
 
     def ours(self, count: int) -> int:
         """The number on the wire of one of the tester's SDs."""
@@ -269,21 +270,12 @@ class Speaker:
         """Send an END; without flags a normal release."""
         self.send(END, flags=flags, **fields)
 
+    def hint(self) -> None:
+        """Send the END of a peer that knows the IUT's tag and nothing else (section 5.6)."""
+        self.end(flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag_of(self.peer_csn or 0))
+
     def abort(self, reason: int = 1) -> None:
         """Send an END with the A flag, which ends the connection for the tester as well."""
         if not self.closed:
             self.end(flags=A, reason=reason)
             self.closed = "the tester aborted it"
-
-
-_RIGHT = {
-    BEGIN: "begin", BGAK: "bgak", BGREJ: "bgrej", END: "end", ENDAK: "endak", SD: "sd", SDP: "poll",
-    POLL: "poll", STAT: "stat", USTAT: "ustat",
-}  # fmt: skip
-
-
-def pattern(offset: int, octets: int) -> bytes:
-    """Test data: printable octets that depend only on the stream offset."""
-    cycle = bytes(range(33, 127))
-    start = offset % len(cycle)
-    return (cycle[start:] + cycle * (octets // len(cycle) + 1))[:octets]

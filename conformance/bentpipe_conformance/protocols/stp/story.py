@@ -11,14 +11,11 @@ after the handshake::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bentpipe_conformance.engine.checking import judge
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.engine.trace import Trace, read_trace
-from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.engine.story import BaseStory, ends
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -40,7 +37,6 @@ from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, on_
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE
 
-IUT, TESTER = "10.77.0.2", "10.78.0.1"
 IUT_PORT, TESTER_PORT = 9, 40001
 UDP_PORT = 9899
 
@@ -57,27 +53,21 @@ CLAIMS: Mapping[str, Any] = {
 }
 """The conformance statement of the implementation in the stories."""
 
-_NUMBERED_BY_SENDER = (SD, SDP, POLL)
-_REPORTS = (STAT, USTAT)
 
-
-@dataclass
-class StpStory:
+@dataclass(kw_only=True)
+class StpStory(BaseStory):
     """Packets between the tester and the implementation, as captured at the latter's side.
 
     Attributes:
         credit: SDs each side permits the other, as a count from ISS.
         max_sd: MaxSD of both sides.
-        timing_error: seconds by which the times may be wrong.
-        at: time of the last packet, seconds.
-        packets: what has been told.
     """
+
+    suite = SUITE
+    claims = CLAIMS
 
     credit: int = 64
     max_sd: int = 1400
-    timing_error: float = 1e-6
-    at: float = 0.0
-    packets: list[Captured] = field(default_factory=list)
 
     def opened(self, *, known: bool = False, data: bytes = b"", wait: float = 0.6) -> StpStory:
         """The tester calls: BEGIN, BGAK, and a confirming BGAK unless the peer is ``known``.
@@ -100,7 +90,7 @@ class StpStory:
             kind: its type.
             number: count of an SD, N(S) of a POLL, N(R) of BGAK, END, STAT or USTAT.
             after: seconds since the packet before.
-            fields: fields of :class:`wire.Stp`; ``elements`` and ``n_mr`` as counts.
+            fields: fields of :class:`Stp`; ``elements`` and ``n_mr`` as counts.
         """
         return self._tell(True, kind, number, after, fields)
 
@@ -109,10 +99,10 @@ class StpStory:
         return self._tell(False, kind, number, after, fields)
 
     def raw(self, outgoing: bool, octets: bytes, *, after: float = 0.0) -> StpStory:
-        """Octets that are no right STP packet, with a right checksum where there is room."""
+        """A malformed STP packet, with the correct checksum where there is room for one."""
         self.at += after
         datagram = build_datagram(self._compose(outgoing, SD, 0, {}), octets, rechecked=True)
-        self.packets.append(Captured(self.at, "iut", outgoing, datagram))
+        self.tell(outgoing, datagram)
         return self
 
     def _tell(
@@ -124,67 +114,46 @@ class StpStory:
         if broken:
             packet[28 + 8] ^= 0x55
             packet[26:28] = bytes(2)
-        self.packets.append(Captured(self.at, "iut", outgoing, bytes(packet)))
+        self.tell(outgoing, bytes(packet))
         return self
 
     def _compose(self, outgoing: bool, kind: int, number: int, fields: dict[str, Any]) -> Stp:
         mine, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
         csn, peer = (IUT_CSN, TESTER_CSN) if outgoing else (TESTER_CSN, IUT_CSN)
-        ends = (IUT, TESTER, IUT_PORT, TESTER_PORT)
-        if not outgoing:
-            ends = (TESTER, IUT, TESTER_PORT, IUT_PORT)
-        right: dict[str, Any] = {"tag": tag_of(csn), "udp_sport": UDP_PORT, "udp_dport": UDP_PORT}
-        if kind in _NUMBERED_BY_SENDER:
-            right["seq"] = on_wire(number, mine)
-        if kind in (SDP, POLL):
-            right |= {"n_ps": 1, "timestamp": 7}
-        if kind in _REPORTS:
-            right["seq"] = on_wire(number, other)
+        numbered = {"seq": on_wire(number, mine)}
+        acknowledging = {"seq": on_wire(number, other)}
+        polling = {"n_ps": 1, "timestamp": 7}
+        both = {"csn": csn, "peer_csn": peer}
+        opening = {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd}
+        right: dict[str, Any] = {
+            BEGIN: {**opening, "version": 1},
+            BGAK: {**opening, **both, "n_mr": on_wire(self.credit, other),
+                   "n_r": on_wire(number, other)},
+            BGREJ: {"tag": 0, "peer_csn": peer, "reason": 3},
+            END: {**acknowledging, **both, "reason": 0},
+            ENDAK: {"peer_csn": peer},
+            SD: numbered,
+            SDP: {**numbered, **polling},
+            POLL: {**numbered, **polling},
+            STAT: {**acknowledging, **polling},
+            USTAT: acknowledging,
+        }[kind]  # fmt: skip
+        if kind in (STAT, USTAT):
             fields = {"n_mr": self.credit, "elements": (), **fields}
             fields["n_mr"] = on_wire(fields["n_mr"], other)
             fields["elements"] = tuple(on_wire(count, other) for count in fields["elements"])
-        if kind == STAT:
-            right |= {"n_ps": 1, "timestamp": 7}
-        if kind == BEGIN:
-            right |= {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd,
-                      "version": 1}  # fmt: skip
-        if kind == BGAK:
-            right |= {"seq": mine, "csn": csn, "peer_csn": peer, "max_sd": self.max_sd,
-                      "n_mr": on_wire(self.credit, other),
-                      "n_r": on_wire(number, other)}  # fmt: skip
-        if kind == END:
-            right |= {"seq": on_wire(number, other), "csn": csn, "peer_csn": peer, "reason": 0}
-        if kind == ENDAK:
-            right["peer_csn"] = peer
-        if kind == BGREJ:
-            right |= {"tag": 0, "peer_csn": peer, "reason": 3}
-        return Stp(*ends, kind, **{**right, **fields})
+        carried = {"tag": tag_of(csn), "udp_sport": UDP_PORT, "udp_dport": UDP_PORT}
+        ports = ends(outgoing, IUT_PORT, TESTER_PORT)
+        return Stp(*ports, kind, **{**carried, **right, **fields})
 
     def of_service(self, port: int) -> StpStory:
         """The same packets, but of another service of the implementation."""
-        moved = []
-        for item in self.packets:
-            stp = dissect(item.data)
-            stp = replace(stp, sport=port) if item.outgoing else replace(stp, dport=port)
-            moved.append(replace(item, data=build(stp)))
-        self.packets = moved
+        self.packets = [between(item, service=port) for item in self.packets]
         return self
-
-    def trace(self) -> Trace[Any]:
-        """What was told as a trace."""
-        return read_trace(self.packets, self.timing_error, suite=SUITE)
 
     def flow(self) -> Flow:
         """The first connection told, replayed."""
         return read_flows(self.trace())[0]
-
-    def findings(self, requirement: str, claims: Mapping[str, Any] = CLAIMS) -> list[Finding]:
-        """What the checker of a requirement finds."""
-        return judge(self.trace(), SUITE.default_profile, claims, [requirement], suite=SUITE)
-
-    def verdicts(self, requirement: str, claims: Mapping[str, Any] = CLAIMS) -> set[Verdict]:
-        """The verdicts among the findings."""
-        return {finding.verdict for finding in self.findings(requirement, claims)}
 
 
 def polled(story: StpStory, n_ps: int = 1) -> StpStory:
@@ -208,16 +177,3 @@ def between(captured: Captured, *, port: int | None = None, service: int | None 
         other: service or getattr(stp, other),
     }
     return replace(captured, data=build(replace(stp, **ports)))
-
-
-__all__ = [
-    "CLAIMS",
-    "IUT_CSN",
-    "IUT_ISS",
-    "TESTER_CSN",
-    "TESTER_ISS",
-    "StpStory",
-    "between",
-    "later",
-    "polled",
-]

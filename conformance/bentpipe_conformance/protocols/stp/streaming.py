@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
-from bentpipe_conformance.protocols.stp.codec import SDP
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -69,8 +68,8 @@ def fill(connection: Connection, lose: Collection[int] = ()) -> None:
         if arrival.has_data and arrival.number not in lose:
             connection.hold(arrival)
         if arrival.polls:
-            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0
-            asked = max(asked, arrival.number + (1 if arrival.kind == SDP else 0))
+            connection.remember(arrival)
+            asked = max(asked, arrival.number_polled)
     reception.polled(asked)
 
 
@@ -81,4 +80,4 @@ def go_on(connection: Connection, seconds: float, *, answering: bool = True) -> 
         if arrival.polls and answering:
             connection.answer(arrival)
         elif arrival.polls:
-            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0
+            connection.remember(arrival)

@@ -9,18 +9,13 @@ Offsets count octets of the tester's data from 0; times are seconds::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bentpipe_conformance.engine.checking import judge
-from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.engine.peer import pattern
+from bentpipe_conformance.engine.story import BaseStory, ends
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp, build
-from bentpipe_conformance.protocols.tcp.peer import pattern
 from bentpipe_conformance.protocols.tcp.suite import SUITE
-
-IUT, TESTER = "10.77.0.2", "10.78.0.1"
 
 CLAIMS: Mapping[str, Any] = {
     "sack": True,
@@ -35,8 +30,8 @@ TESTER_ISS, IUT_ISS = MODULUS - 1000, 4999
 """The tester's numbers wrap soon after the handshake, so that every trace crosses zero."""
 
 
-@dataclass
-class Receipt:
+@dataclass(kw_only=True)
+class Receipt(BaseStory):
     """A connection on which the tester sends, as captured at the implementation's side.
 
     Attributes:
@@ -46,10 +41,10 @@ class Receipt:
         mss: MSS option of the tester's SYN.
         service: port of the implementation.
         window: octets the implementation offers.
-        timing_error: seconds by which the times may be wrong.
-        at: time of the last packet, seconds.
-        packets: what has been told.
     """
+
+    suite = SUITE
+    claims = CLAIMS
 
     sack: bool = True
     timestamps: bool = False
@@ -57,9 +52,6 @@ class Receipt:
     mss: int | None = 1460
     service: int = 9
     window: int = 20000
-    timing_error: float = 1e-6
-    at: float = 0.0
-    packets: list[Captured] = field(default_factory=list)
     _port: int = 4000
 
     def __post_init__(self) -> None:
@@ -84,23 +76,17 @@ class Receipt:
     def _put(
         self, outgoing: bool, flags: int, *, seq: int, ack: int, options: bytes = b"", **fields: Any
     ) -> None:
-        ends = (IUT, TESTER, self.service, self._port)
-        if not outgoing:
-            ends = (TESTER, IUT, self._port, self.service)
         own, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
-        field_of_window = self.window >> (0 if flags & SYN else self.shift or 0)
-        segment = Tcp(
-            *ends, (own + 1 + seq) % MODULUS, (other + 1 + ack) % MODULUS, flags,
-            min(field_of_window, 0xFFFF), b"",
-        )  # fmt: skip
+        window = min(self.window >> (0 if flags & SYN else self.shift or 0), 0xFFFF)
+        numbers = (own + 1 + seq) % MODULUS, (other + 1 + ack) % MODULUS
+        segment = Tcp(*ends(outgoing, self.service, self._port), *numbers, flags, window, b"")
         if flags & SYN:
             segment = replace(
                 segment, mss=self.mss, sack_permitted=self.sack, window_scale=self.shift
             )
         if self.timestamps:
             segment = replace(segment, tsval=1000 if not outgoing else 7000, tsecr=1000)
-        packet = build(replace(segment, **fields), options)
-        self.packets.append(Captured(self.at, "iut", outgoing, packet))
+        self.tell(outgoing, build(replace(segment, **fields), options))
 
     def data(
         self,
@@ -146,15 +132,3 @@ class Receipt:
         self.at += seconds
         self._put(False, ACK, seq=0, ack=0)
         return self
-
-    def verdicts(
-        self, requirement: str, profile: str = "rfc", claims: Mapping[str, Any] = CLAIMS
-    ) -> set[Verdict]:
-        """What the checker of a requirement finds."""
-        trace = read_trace(self.packets, self.timing_error, suite=SUITE)
-        return {
-            finding.verdict for finding in judge(trace, profile, claims, [requirement], suite=SUITE)
-        }
-
-
-__all__ = ["CLAIMS", "IUT", "TESTER", "Receipt"]

@@ -12,7 +12,10 @@ from collections import deque
 
 from bentpipe_spec.scenario import Scenario
 
-from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer, Segment
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SEGMENT = 1460
 """Octets of a full-sized segment on the links of the profiles, without TCP options."""
@@ -38,7 +41,7 @@ def replay(peer: Peer, scenario: Scenario) -> None:
     connection = peer.connect(window_scale=None, window=window, syn_window=window)
     connection.grow(scenario.window)
     _Replay(connection, scenario).run()
-    connection.reset()
+    connection.abort()
 
 
 class _Replay:
@@ -76,13 +79,13 @@ class _Replay:
     def _receive(self, within: float) -> Segment | None:
         """Take a segment off the link and hold back the answer to it; None when none comes."""
         connection = self._connection
-        segment = connection.next_segment(within)
+        segment = connection.next(within)
         if segment is None or not segment.has_data:
             return segment
         place = (segment.start - self._base) // connection.segment
-        transmission = connection.seen.get(segment.start, 0) + 1
+        transmission = connection.reception.seen.get(segment.start, 0) + 1
         if (place, transmission) in self._lost:
-            connection.seen[segment.start] = transmission
+            connection.reception.seen[segment.start] = transmission
             return segment
         connection.hold(segment)
         self._made += 1

@@ -10,17 +10,12 @@ Segments are counted from 0 and have :data:`SIZE` octets; times are seconds::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bentpipe_conformance.engine.checking import judge
-from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.engine.story import BaseStory, ends
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.suite import SUITE
-
-IUT, TESTER = "10.77.0.2", "10.78.0.1"
 
 SIZE = 1000
 """Payload of a segment, octets."""
@@ -41,8 +36,8 @@ CLAIMS: Mapping[str, Any] = {
 """The conformance statement of the implementation in the stories."""
 
 
-@dataclass
-class Story:
+@dataclass(kw_only=True)
+class Story(BaseStory):
     """A connection told packet by packet, as captured at the implementation's side.
 
     Attributes:
@@ -51,17 +46,16 @@ class Story:
         service: port of the implementation; at 19, chargen, it always has more to send.
         calls: whether the implementation opens the connection; its SYNs are the ``syn_acks``.
         syn_acks: times of the SYN-ACK and its repetitions.
-        at: time of the last packet, seconds.
-        packets: what has been told.
     """
+
+    suite = SUITE
+    claims = CLAIMS
 
     sack: bool = True
     window: int = 60000
     syn_acks: tuple[float, ...] = (0.001,)
     service: int = 19
     calls: bool = False
-    at: float = 0.0
-    packets: list[Captured] = field(default_factory=list)
     _said: int = 0
 
     def __post_init__(self) -> None:
@@ -76,16 +70,12 @@ class Story:
         else:
             self.ack(0)
 
-    def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: object) -> None:
-        ends = (IUT, TESTER, self.service, 4000)
-        if not outgoing:
-            ends = (TESTER, IUT, 4000, self.service)
-        segment = Tcp(*ends, seq, 0, flags, self.window, b"")
+    def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: Any) -> None:
+        segment = Tcp(*ends(outgoing, self.service, 4000), seq, 0, flags, self.window, b"")
         if flags & SYN:
             segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
         segment = replace(segment, ack=100 + self._said if outgoing else 500)
-        packet = build(replace(segment, **fields))  # type: ignore[arg-type]
-        self.packets.append(Captured(self.at, "iut", outgoing, packet))
+        self.tell(outgoing, build(replace(segment, **fields)))
 
     def send(self, *segments: int, after: float = 0.0, push: bool = False) -> Story:
         """The implementation sends segments; with ``push``, nothing waits behind the last."""
@@ -131,19 +121,3 @@ class Story:
         self._put(False, flags=flags, seq=start, ack=number, sack=blocks, window=kept, payload=data)
         self._said += len(data) + fin
         return self
-
-    def verdicts(
-        self,
-        requirement: str,
-        profile: str = "rfc",
-        claims: Mapping[str, Any] = CLAIMS,
-        timing_error: float = 1e-6,
-    ) -> set[Verdict]:
-        """What the checker of a requirement finds, with times wrong by ``timing_error`` seconds."""
-        trace = read_trace(self.packets, timing_error, suite=SUITE)
-        return {
-            finding.verdict for finding in judge(trace, profile, claims, [requirement], suite=SUITE)
-        }
-
-
-__all__ = ["CLAIMS", "IUT", "RTT", "SIZE", "TESTER", "Story"]

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import pytest
 from bentpipe_conformance.engine.encapsulation import IN_UDP
 from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
+from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
-from bentpipe_conformance.protocols.stp.peer import NotReached, Peer, withholding
+from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
@@ -93,7 +95,7 @@ def test_sds_skipped_are_reported_missing_and_delivered_later(bed: Bed) -> None:
 def test_credit_closed_keeps_the_implementation_from_sending(bed: Bed) -> None:
     connection = bed.peer.connect("chargen", credit=6)
     connection.receive(6, credit=None)
-    connection.collect(3.0)
+    connection.discard(3.0)
     assert connection.highest == 6
 
 

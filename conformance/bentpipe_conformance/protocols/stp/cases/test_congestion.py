@@ -78,7 +78,7 @@ def test_ready_much_to_send_after_a_long_dialogue(peer: Peer) -> None:
     connection.deliver()
     reception.vr_mr += AMPLE
     connection.stat()
-    connection.collect(2 * peer.rtt + 1.0)
+    connection.discard(2 * peer.rtt + 1.0)
     connection.abort()
 
 
@@ -94,10 +94,10 @@ def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> Non
     deadline = peer.now() + SILENT_S
     while (arrival := connection.next(deadline - peer.now())) is not None:
         if arrival.polls:
-            connection.last_poll = arrival.packet.n_ps or 0, arrival.packet.timestamp or 0
+            connection.remember(arrival)
     missing = connection.reception.vr_r, connection.highest
     connection.stat(elements=missing, n_mr=connection.highest + AMPLE)
-    connection.collect(peer.rtt + 0.5)
+    connection.discard(peer.rtt + 0.5)
     connection.abort()
 
 
@@ -109,12 +109,10 @@ def test_ready_stats_return_after_two_silences(peer: Peer) -> None:
     known = connection.reception.vr_r
     started = peer.now()
     while peer.now() < started + 12.0:
-        for arrival in connection.collect(1.0):
-            if arrival.has_data:
-                connection.hold(arrival)
+        connection.collect(1.0)
     first = connection.highest
     connection.stat(n_r=min(known + 1, first), elements=(), n_mr=first + AMPLE)
-    connection.collect(2 * peer.rtt + 1.0)
+    connection.discard(2 * peer.rtt + 1.0)
     connection.stat(n_mr=first + AMPLE)
-    connection.collect(peer.rtt + 0.5)
+    connection.discard(peer.rtt + 0.5)
     connection.abort()

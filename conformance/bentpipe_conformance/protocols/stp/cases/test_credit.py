@@ -107,7 +107,7 @@ def test_ready_window_filled_above_a_gap(peer: Peer) -> None:
     if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
         raise NotReached("the window is not full")
     connection.sd(number=2)
-    connection.collect(2 * peer.rtt + 2.0)
+    connection.discard(2 * peer.rtt + 2.0)
     connection.ask()
     connection.deliver()
     connection.abort()
@@ -129,7 +129,7 @@ def test_ready_window_full_forged_poll(peer: Peer) -> None:
         peer.wait(PAUSE_S)
     connection.inbox.clear()
     connection.sd(number=2)
-    connection.collect(2 * peer.rtt + 2.0)
+    connection.discard(2 * peer.rtt + 2.0)
     connection.ask()
     connection.deliver()
     connection.abort()

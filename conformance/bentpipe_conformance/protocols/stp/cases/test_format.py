@@ -47,7 +47,7 @@ def test_ready_every_other_sd_missing(peer: Peer) -> None:
         connection.sds(min(40, count - first), octets=8, skip=range(1, count, 2))
         peer.wait(PAUSE_S)
     connection.poll()
-    connection.collect(2 * peer.rtt + 1.0)
+    connection.discard(2 * peer.rtt + 1.0)
     connection.abort()
 
 

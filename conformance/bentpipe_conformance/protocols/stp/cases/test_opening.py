@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -19,7 +20,6 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.ports import UNUSED_PORT
 from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, go_on
 
 NEARLY_HALF = CSN_MODULUS // 2 - 100
@@ -331,7 +331,7 @@ def test_calling_asked_for_confirmation(peer: Peer) -> None:
     connection.confirm(challenge=True)
     seen = [connection.expect((POLL, SDP), within=10.0) for _ in range(2)]
     connection.answer(seen[-1])
-    connection.collect(1.0)
+    connection.discard(1.0)
     connection.abort()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.stp.peer import Peer, withholding
+from bentpipe_conformance.protocols.stp.arrival import withholding
+from bentpipe_conformance.protocols.stp.peer import Peer
 
 LARGE = 320
 """SDs after which the window of a stream over the GEO link has long been large."""
@@ -82,5 +83,5 @@ def test_ready_nothing_to_do(peer: Peer) -> None:
     connection.deliver()
     connection.serve(lambda: len(connection.reception.stream) >= 600)
     connection.stat()
-    connection.collect(2 * peer.rtt + 12.0)
+    connection.discard(2 * peer.rtt + 12.0)
     connection.abort()

@@ -88,7 +88,7 @@ def test_ready_echo_of_a_disturbed_stream(peer: Peer) -> None:
     connection.sds(14, octets=300, skip=[1, 4, 5, 10])
     for number in (5, 0, 3, 4, 1, 13, 1, 10):
         connection.sd(number=number)
-    connection.collect(2 * peer.rtt)
+    connection.discard(2 * peer.rtt)
     connection.deliver()
     connection.release()
 

@@ -165,13 +165,13 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     connection.serve(
         lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
     )
-    connection.collect(0.25)
+    connection.discard(0.25)
     connection.poll()
-    connection.collect(0.25)
+    connection.discard(0.25)
     connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
-    connection.collect(0.25)
+    connection.discard(0.25)
     connection.end()
-    connection.collect(2 * peer.rtt + 4.0)
+    connection.discard(2 * peer.rtt + 4.0)
 
 
 @case("STP-CC-025", "STP-CC-026", needs=("active_open",))
@@ -182,7 +182,7 @@ def test_ready_complete_and_calling(peer: Peer) -> None:
     connection.sds(4, OCTETS // 4)
     connection.sd(b"", fin=True, poll=True)
     connection.serve(lambda: bool(connection.closed))
-    connection.collect(2 * peer.rtt + 4.0)
+    connection.discard(2 * peer.rtt + 4.0)
 
 
 @case("STP-CC-026")

@@ -36,7 +36,7 @@ def test_ready_echo_of_sds_in_reverse(peer: Peer) -> None:
         connection.sds(6, octets=200, skip=range(first, first + 6))
         for number in reversed(range(first, first + 6)):
             connection.sd(number=number)
-        connection.collect(PAUSE_S)
+        connection.discard(PAUSE_S)
     connection.deliver()
     connection.release()
 

@@ -119,7 +119,7 @@ def test_ready_reports_that_name_half_of_all_numbers(peer: Peer) -> None:
     connection.stat(n_r=connection.highest + 1000)
     connection.receive(40)
     connection.poll()
-    connection.collect(2 * peer.rtt + PAUSE_S)
+    connection.discard(2 * peer.rtt + PAUSE_S)
     connection.abort()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from bentpipe_spec.document import Row, state_table
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -31,7 +32,6 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.ports import UNUSED_PORT
 
 PAUSE_S = 0.37
 """Seconds between two stimuli, so that an answer has one cause only; no part of Timer_CC."""
@@ -42,16 +42,12 @@ CALLED = "incoming connection pending"
 READY = "data transfer ready"
 RELEASING = "outgoing disconnection pending"
 
-Stimulus = Callable[[Connection], None]
+Stimulus = Callable[[Peer, Connection], object]
 """Sends what a row is about on a connection that the IUT has in the row's state."""
 
 
 def _sends(kind: int, **raw: Any) -> Stimulus:
-    return lambda connection: _ignore(connection.send(kind, **raw))
-
-
-def _ignore(_: object) -> None:
-    """Stimuli return nothing."""
+    return lambda _, connection: connection.send(kind, **raw)
 
 
 def _other(csn: int | None, by: int) -> int:
@@ -59,72 +55,61 @@ def _other(csn: int | None, by: int) -> int:
 
 
 def _begin(by: int = 0, **raw: Any) -> Stimulus:
-    """A BEGIN whose CSN is so much newer than the connection's."""
-    return lambda connection: _ignore(connection.send(BEGIN, csn=_other(connection.csn, by), **raw))
+    """A BEGIN whose CSN is newer than the connection's by so much."""
+    return lambda _, connection: connection.send(BEGIN, csn=_other(connection.csn, by), **raw)
 
 
 def _bgak(mine: int = 0, theirs: int = 0, flags: int = 0) -> Stimulus:
-    """A BGAK whose CSNs differ by so much from the right ones."""
-    return lambda connection: _ignore(
-        connection.send(
-            BGAK,
-            flags=flags,
-            csn=_other(connection.csn, mine),
-            peer_csn=_other(connection.peer_csn, theirs),
-        )
+    """A BGAK whose CSNs differ from the right ones by so much."""
+    return lambda _, connection: connection.send(
+        BGAK,
+        flags=flags,
+        csn=_other(connection.csn, mine),
+        peer_csn=_other(connection.peer_csn, theirs),
+    )
+
+
+def _with_peer(kind: int, theirs: int, **raw: Any) -> Stimulus:
+    """A BGREJ, END or ENDAK whose CSN of the recipient differs from the IUT's by so much."""
+    return lambda _, connection: connection.send(
+        kind, peer_csn=_other(connection.peer_csn, theirs), **raw
     )
 
 
 def _end(theirs: int = 0, flags: int = 0) -> Stimulus:
-    """An END whose CSN of the recipient differs by so much from the right one."""
-    return lambda connection: _ignore(
-        connection.send(
-            END,
-            flags=flags,
-            reason=1 if flags == A else 2 if flags else 0,
-            peer_csn=_other(connection.peer_csn, theirs),
-        )
-    )
+    """An END whose CSN of the recipient differs from the right one by so much."""
+    return _with_peer(END, theirs, flags=flags, reason=1 if flags == A else 2 if flags else 0)
 
 
-def _hint(connection: Connection) -> None:
-    tag = (connection.peer_csn or 0) & 0xFFFF
-    connection.send(END, flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag)
+def _hint(_: Peer, connection: Connection) -> None:
+    connection.hint()
 
 
-def _with_peer(kind: int, theirs: int, **raw: Any) -> Stimulus:
-    """A BGREJ or ENDAK whose CSN differs by so much from the IUT's."""
-    return lambda connection: _ignore(
-        connection.send(kind, peer_csn=_other(connection.peer_csn, theirs), **raw)
-    )
-
-
-def _known_caller(connection: Connection) -> None:
-    """A call of an address of which an older CSN has just been confirmed."""
-    first = connection.peer.connect("discard")
+def _known_caller(peer: Peer, _: Connection) -> None:
+    """A call from an address of which an older CSN has just been confirmed."""
+    first = peer.connect("discard")
     first.confirm()
     first.ask()
     first.abort()
-    again = connection.peer.begin("discard", data=b"of a known caller")
+    again = peer.begin("discard", data=b"of a known caller")
     again.expect(BGAK)
     again.abort()
 
 
-def _nobody_listens(connection: Connection) -> None:
-    connection.peer.begin(UNUSED_PORT)
+def _nobody_listens(peer: Peer, _: Connection) -> None:
+    peer.begin(UNUSED_PORT)
 
 
-def _completing_end(connection: Connection) -> None:
+def _completing_end(_: Peer, connection: Connection) -> None:
     """Both streams end, and only the END acknowledges the IUT's FIN."""
     connection.sd(b"the end", fin=True, poll=True)
     connection.serve(lambda: connection.reception.ended, answer=lambda _poll, _nth: ())
     connection.end()
 
 
-def _later_call(connection: Connection) -> None:
+def _later_call(peer: Peer, connection: Connection) -> None:
     """The peer calls again from the same ports."""
-    again = connection.peer.prepare("discard", source_port=connection.source_port)
-    again.begin()
+    again = peer.begin("discard", source_port=connection.source_port)
     again.expect(BGAK)
     again.abort()
 
@@ -226,7 +211,7 @@ def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
         if connection is None:
             connection = bring(peer)
             peer.wait(PAUSE_S)
-        STIMULI[row.state, row.packet, row.when](connection)
+        STIMULI[row.state, row.packet, row.when](peer, connection)
         peer.wait(PAUSE_S)
         if row.next != state or state == IDLE:
             _show(connection, row)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, build
-from bentpipe_conformance.protocols.tcp.peer import Connection, Peer
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SEGMENT = 1460
 WINDOW = 8 * SEGMENT

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, Peer, Segment
+from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 # Scripts lose the 17th segment (index 16) where they want its followers to be of the same flight:
 # with initial windows of 1, 2, 3, 4 or 10 segments slow start sends it with the four that follow.
@@ -17,17 +19,15 @@ def receive_reordered(connection: Connection, segments: int, late: Mapping[int, 
     while connection.delivered < segments * connection.segment:
         segment = connection.expect()
         by = late.get(segment.start // connection.segment, 0)
-        if by and not connection.seen.get(segment.start):
-            connection.seen[segment.start] = 1
+        if by and not connection.reception.seen.get(segment.start):
+            connection.reception.seen[segment.start] = 1
             waiting.append([segment] * by)
             continue
-        connection.hold(segment)
-        connection.ack()
+        connection.take(segment)
         for countdown in waiting:
             overdue = countdown.pop()
             if not countdown:
-                connection.hold(overdue)
-                connection.ack()
+                connection.take(overdue)
         waiting = [countdown for countdown in waiting if countdown]
 
 

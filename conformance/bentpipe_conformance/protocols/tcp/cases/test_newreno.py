@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer, Segment
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 TIMEOUT_S = 15.0
 """Longer than a first retransmission timeout, even over a satellite."""
@@ -107,7 +110,7 @@ def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
     connection = peer.connect(sack=False)
     connection.grow(16)
     lost, *rest = connection.collect(0)
-    connection.delivered = lost.start
+    connection.reception.delivered = lost.start
     for _ in range(4):
         connection.ack(lost.start)
     connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
@@ -119,7 +122,7 @@ def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
     for _ in range(3):
         connection.ack(reached)
     connection.collect(1.2 * peer.rtt)
-    connection.delivered = rest[-1].end
+    connection.reception.delivered = rest[-1].end
     connection.ack()
     connection.receive(rest[-1].end // connection.segment + 4)
 
@@ -174,7 +177,7 @@ def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
     connection = peer.connect(sack=False)
     connection.grow(16)
     lost, *rest = connection.collect(0)
-    connection.delivered = lost.start
+    connection.reception.delivered = lost.start
     for _ in range(3):
         connection.ack(lost.start)
     connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
@@ -186,7 +189,7 @@ def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
     for _ in range(3):
         connection.ack(recover)
     connection.discard(1.2 * peer.rtt)
-    connection.delivered = recover
+    connection.reception.delivered = recover
     connection.ack()
     connection.receive(recover // connection.segment + 4)
 

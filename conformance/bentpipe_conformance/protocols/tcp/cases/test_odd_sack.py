@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, Peer
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SACK = ("sack_sender",)
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.tcp.codec import build
-from bentpipe_conformance.protocols.tcp.peer import Connection, Peer
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNKNOWN = bytes((200, 6, 1, 2, 3, 4)) + bytes((99, 2))
 """Two well-formed options of kinds the IANA has not assigned."""
@@ -63,7 +64,7 @@ def test_small_mss_data_with_sack_blocks(peer: Peer) -> None:
     connection.send_data(300, at=3000)
     for at in (0, 500, 1000):
         connection.send_data(500, at=at)
-    connection.next = 3300
+    connection.next_offset = 3300
     connection.serve(lambda: connection.delivered >= 1500)
 
 
@@ -93,7 +94,7 @@ def test_syn_with_absurd_mss(peer: Peer) -> None:
         connection = peer.connect(mss=mss, window=600, syn_window=600)
         connection.collect(2.0)
         _talk(connection, 2)
-        connection.reset()
+        connection.abort()
 
 
 @case("SNR-OPT-012")
@@ -102,7 +103,7 @@ def test_syn_with_unknown_options(peer: Peer) -> None:
 
     An ordinary connection to the same port follows and shows that the port accepts connections.
     """
-    odd = peer.begin_connection("discard", options=UNKNOWN)
+    odd = peer.begin("discard", options=UNKNOWN)
     for _ in range(2):
         peer.wait(peer.rtt + 1.5)
         if odd.syn_ack is None and not odd.closed:
@@ -130,5 +131,5 @@ def test_established_data_with_illegal_option_lengths(peer: Peer) -> None:
         connection.send(b"x" * 100, at=0, options=octets)
         peer.wait(PAUSE_S)
         _talk(connection)
-    peer.begin_connection("discard", options=bytes((2, 0, 200, 0)))
+    peer.begin("discard", options=bytes((2, 0, 200, 0)))
     _talk(peer.connect("discard"), 1)

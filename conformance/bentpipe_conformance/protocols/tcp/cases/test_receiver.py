@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
-from bentpipe_conformance.protocols.tcp.peer import Connection, Peer, pattern
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
 """Octets of the small segments most scripts are made of."""
@@ -23,14 +25,14 @@ def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> 
     """Send small segments by index, so far apart that each is answered before the next."""
     for unit in units:
         connection.send_data(UNIT, at=unit * UNIT)
-        connection.next = max(connection.next, (unit + 1) * UNIT)
+        connection.next_offset = max(connection.next_offset, (unit + 1) * UNIT)
         connection.peer.wait(apart)
 
 
 def _await_acknowledgment(connection: Connection) -> None:
     """Wait until everything sent is acknowledged, however slow the link, and a little more."""
     deadline = connection.peer.now() + LONGEST_S
-    while connection.acked < connection.next and connection.peer.pump(deadline):
+    while connection.acked < connection.next_offset and connection.peer.pump(deadline):
         pass
     connection.peer.wait(PAUSE_S)
 
@@ -139,7 +141,7 @@ def test_established_window_while_data_is_held(peer: Peer) -> None:
     for unit in (0, 1, *range(3, 13), 2):
         connection.send_data(500, at=unit * 500)
         peer.wait(0.02)
-    connection.next = 13 * 500
+    connection.next_offset = 13 * 500
     _await_acknowledgment(connection)
     connection.ack()
 
@@ -172,5 +174,5 @@ def test_echo_after_reordering_duplication_and_overlap(peer: Peer) -> None:
     for at, octets in ECHOED:
         connection.send_data(octets, at=at)
         peer.wait(0.03)
-    connection.next = total = max(at + octets for at, octets in ECHOED)
+    connection.next_offset = total = max(at + octets for at, octets in ECHOED)
     connection.serve(lambda: connection.delivered >= total, within=60 + 20 * peer.rtt)

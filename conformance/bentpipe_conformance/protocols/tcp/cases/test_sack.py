@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SEGMENT = 1460
 
@@ -153,17 +155,15 @@ def test_held_data_receiver_reneges(peer: Peer) -> None:
         if item.start == hole:
             lost = True
             continue
-        connection.hold(item)
-        connection.ack()
+        connection.take(item)
         if connection.delivered > hole:
             raise NotReached("the segment to lose never came")
-    connection.renege(item.end)
+    connection.reception.renege(item.end)
     connection.ack()
     deadline = peer.now() + 20.0 + 12 * peer.rtt
-    while (found := connection.next_segment(deadline - peer.now())) is not None:
+    while (found := connection.next(deadline - peer.now())) is not None:
         if found.start == connection.delivered:
-            connection.hold(found)
-            connection.ack()
+            connection.take(found)
             break
     else:
         connection.ack()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 IDLE_ROUND_TRIPS = 25
 """Round trips, queueing included, that exceed any retransmission timeout several times over."""
@@ -56,7 +58,7 @@ def test_idle_burst(peer: Peer) -> None:
     connection.discard(0)
     request(connection, REQUEST_SEGMENTS)
     connection.hold(connection.expect(what="the echo of the burst"))
-    while (segment := connection.next_segment(SPACING_S)) is not None:
+    while (segment := connection.next(SPACING_S)) is not None:
         if segment.has_data:
             connection.hold(segment)
     connection.ack()
@@ -115,8 +117,7 @@ def lose_until_timeouts(connection: Connection, expiries: int) -> None:
             within=TIMEOUT_S * 2**expiry,
             what=f"timeout {expiry + 1}",
         )
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
 
 
 def request(connection: Connection, segments: int) -> None:
@@ -124,7 +125,7 @@ def request(connection: Connection, segments: int) -> None:
     size = connection.segment
     window = min(connection.iut_window, REQUEST_SEGMENTS * size)
     for _ in range(segments):
-        if connection.next + size > connection.acked + window:
+        if connection.next_offset + size > connection.acked + window:
             return
         connection.send_data(size)
 
@@ -134,19 +135,18 @@ def echo(connection: Connection, segments: int) -> float:
 
     Returns the longest time in seconds from a request to its echo.
     """
-    target = connection.next + segments * connection.segment
+    target = connection.next_offset + segments * connection.segment
     asked: deque[tuple[int, float]] = deque()
     slowest = 0.0
     while True:
-        request(connection, (target - connection.next) // connection.segment)
-        asked.append((connection.next, connection.peer.now()))
+        request(connection, (target - connection.next_offset) // connection.segment)
+        asked.append((connection.next_offset, connection.peer.now()))
         while asked and asked[0][0] <= connection.delivered:
             slowest = max(slowest, connection.peer.now() - asked.popleft()[1])
-        if connection.delivered >= connection.next:
+        if connection.delivered >= connection.next_offset:
             return slowest
-        segment = connection.next_segment(TIMEOUT_S)
+        segment = connection.next(TIMEOUT_S)
         if segment is None:
             raise NotReached(f"only {connection.delivered} octets were echoed")
         if segment.has_data:
-            connection.hold(segment)
-            connection.ack()
+            connection.take(segment)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer, Segment
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 35 << 7
 """Octets for three segments, so that ten round trips take few packets."""
@@ -30,8 +33,7 @@ def test_silence_timeouts_in_a_row(peer: Peer) -> None:
     connection.discard(0)
     outstanding = connection.highest
     segment = await_retransmissions(connection, lost, 4)
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
     connection.receive(outstanding // connection.segment + 6)
 
 
@@ -46,8 +48,7 @@ def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
     connection.discard(0)
     outstanding = connection.highest
     segment = await_retransmissions(connection, lost, 4)
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
     connection.receive(outstanding // connection.segment + 6)
 
 
@@ -60,8 +61,7 @@ def test_late_acknowledgment_then_silence(peer: Peer) -> None:
     connection.receive(30)
     first = connection.expect()
     peer.wait(0.15)
-    connection.hold(first)
-    connection.ack()
+    connection.take(first)
     connection.discard(0)
     await_retransmissions(connection, connection.delivered, 1)
 
@@ -72,16 +72,15 @@ def test_tail_lost(peer: Peer) -> None:
     connection = peer.connect("echo")
     connection.send_data(400)
     reply = connection.expect(what="the echo")
-    again = connection.next_segment(TIMEOUT_S)
+    again = connection.next(TIMEOUT_S)
     while again is not None and again.start != reply.start:
-        again = connection.next_segment(TIMEOUT_S)
+        again = connection.next(TIMEOUT_S)
     if again is None:
         # Something must arrive, or the captures would not show how long the silence was.
         connection.ack()
         peer.wait(peer.rtt)
         raise NotReached(f"{TIMEOUT_S:.0f} s passed without a retransmission")
-    connection.hold(again)
-    connection.ack()
+    connection.take(again)
 
 
 @case("SNR-RTO-013")
@@ -97,11 +96,9 @@ def test_repeated_timeouts_ambiguous_acknowledgment(peer: Peer) -> None:
     lost = connection.delivered
     connection.discard(0)
     segment = await_retransmissions(connection, lost, 2)
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
     segment = await_retransmissions(connection, connection.delivered, 1, seen=True)
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
     connection.receive(outstanding // connection.segment + 4)
 
 
@@ -117,15 +114,14 @@ def test_silence_of_two_minutes(peer: Peer) -> None:
         segment = await_retransmissions(connection, lost, 1, within=250.0)
         if peer.now() - began > 101:
             break
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
     connection.receive(lost // connection.segment + 6)
 
 
 @case("SNR-RTO-003", "SNR-RTO-004")
 def test_handshake_unanswered_syn_ack(peer: Peer) -> None:
     """The SYN-ACK is not acknowledged for a while."""
-    connection = peer.begin_connection()
+    connection = peer.begin()
     peer.wait(16)
     connection.establish()
     connection.receive(3)
@@ -134,14 +130,13 @@ def test_handshake_unanswered_syn_ack(peer: Peer) -> None:
 @case("SNR-RTO-005", profiles=("rfc",))
 def test_handshake_lost_then_data_lost(peer: Peer) -> None:
     """The SYN-ACK was repeated, and the first data is lost: the timeout starts at three seconds."""
-    connection = peer.begin_connection(sack=False)
+    connection = peer.begin(sack=False)
     peer.wait(peer.rtt + 3.5)
     connection.establish()
     lost = connection.expect()
     connection.discard(0.1)
     segment = await_retransmissions(connection, lost.start, 1)
-    connection.hold(segment)
-    connection.ack()
+    connection.take(segment)
 
 
 def await_retransmissions(

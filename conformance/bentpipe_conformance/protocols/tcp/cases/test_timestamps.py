@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST, build
-from bentpipe_conformance.protocols.tcp.peer import Connection, Peer, pattern
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
 PAUSE_S = 0.8
@@ -21,7 +23,7 @@ def _send(connection: Connection, unit: int, *, age: int = 0) -> None:
     tsval = (connection.timestamp() - age) % MODULUS
     payload = pattern(unit * UNIT, UNIT)
     connection.send(payload, flags=ACK | PSH, at=unit * UNIT, tsval=tsval)
-    connection.next = max(connection.next, (unit + 1) * UNIT)
+    connection.next_offset = max(connection.next_offset, (unit + 1) * UNIT)
 
 
 def _send_bare(connection: Connection, unit: int) -> None:

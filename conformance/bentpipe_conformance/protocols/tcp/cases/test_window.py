@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.tcp.peer import Connection, NotReached, Peer
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 64 * 128
 """Octets; a multiple of what a shift of 7 can express, not of a segment."""
@@ -40,7 +42,7 @@ def test_window_closed_then_opened(peer: Peer) -> None:
     """The window closes, four probes are answered, then it opens."""
     connection = close_window(peer)
     for _ in range(4):
-        if connection.next_segment(PATIENCE_S) is None:
+        if connection.next(PATIENCE_S) is None:
             break
         connection.ack(window=0)
     connection.ack(window=CLOSING_WINDOW)
@@ -53,7 +55,7 @@ def test_window_closed_for_minutes(peer: Peer) -> None:
     connection = close_window(peer)
     began = peer.now()
     while peer.now() - began < 105:
-        if connection.next_segment(250.0) is None:
+        if connection.next(250.0) is None:
             raise NotReached("the probes ended")
         connection.ack(window=0)
     connection.ack(window=CLOSING_WINDOW)

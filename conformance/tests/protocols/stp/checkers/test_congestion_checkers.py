@@ -247,7 +247,7 @@ def at_a_rate(gap: float, data: bytes = DATA, count: int = 60) -> set[Verdict]:
     for number in range(count):
         story.iut(SD, number, data=data, after=gap)
     claims = {**CLAIMS, "rate_limit": True, "rate_limit_bps": RATE_BPS}
-    return story.tester(SD, 0, after=2.0).verdicts("STP-CG-009", claims)
+    return story.tester(SD, 0, after=2.0).verdicts("STP-CG-009", claims=claims)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_polls_in_three_round_trips(interval: float, verdict: set[Verdict]) -> N
     claims = {"path_class": "geo", "initial_window_sds": 4}
     story = stream(interval)
     story = story.of_service(19)
-    assert story.verdicts("STP-PL-002", claims) == verdict
+    assert story.verdicts("STP-PL-002", claims=claims) == verdict
 
 
 def burst(*kinds: int) -> StpStory:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.peer import pattern
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 
 PASS, FAIL, UNCLEAR, NOTHING = (

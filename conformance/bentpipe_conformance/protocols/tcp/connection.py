@@ -1,0 +1,397 @@
+"""One TCP connection of the tester with the implementation under test (IUT).
+
+Offsets count octets of a direction, 0 being the first octet of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bentpipe_reference.common.ranges import Range
+
+from bentpipe_conformance.engine.peer import (
+    BaseConnection,
+    BasePeer,
+    NotReached,
+    pattern,
+    rule_to_lose,
+)
+from bentpipe_conformance.protocols.tcp.arrival import Drop, Segment, lose_nothing
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp.reception import Reception
+
+QUIET_S = 0.05
+"""Seconds without an arrival after which a window's worth of segments has arrived: five times what
+the slowest link of the profiles takes for one, and short enough that no retransmission timer of
+200 ms expires meanwhile on a path of 80 ms."""
+
+
+class Connection(BaseConnection[Tcp, Segment]):
+    """One connection of the tester with the IUT.
+
+    Attributes:
+        segment: payload of a full-sized segment of the IUT, known after its first data.
+        window: octets the tester offers in its next segment.
+        reception: what the tester has received.
+        acked: highest offset of the tester's data the IUT has acknowledged.
+        iut_window: octets the IUT last offered, scaled.
+        next_offset: offset of the tester's next new data.
+        highest: one past the highest offset of the IUT's data that has arrived, lost or not.
+        syn_ack: the IUT's SYN-ACK.
+    """
+
+    def __init__(
+        self,
+        peer: BasePeer[Tcp, Any],
+        port: int,
+        source_port: int,
+        *,
+        mss: int | None = 1460,
+        sack: bool = True,
+        timestamps: bool = False,
+        window_scale: int | None = 7,
+        window: int = 1 << 20,
+        syn_window: int = 65535,
+        tsval: int | None = None,
+        options: bytes = b"",
+    ) -> None:
+        """What the tester offers, see also :meth:`Peer.connect`.
+
+        Args:
+            peer: the tester.
+            port: the IUT's port.
+            source_port: the tester's port.
+            mss: MSS option, None to leave it out.
+            sack: offer SACK-permitted.
+            timestamps: offer the Timestamps option.
+            window_scale: shift to offer, None to leave the option out.
+            window: octets to offer once established.
+            syn_window: window field of the SYN, never scaled.
+            tsval: first timestamp value; a random one when omitted.
+            options: raw octets to append to the SYN's option list.
+        """
+        super().__init__(peer, port, source_port)
+        self.window = window
+        self.segment = mss if mss is not None else 536
+        self.reception = Reception()
+        self.acked = 0
+        self.iut_window = 0
+        self.next_offset = 0
+        self.highest = 0
+        self.syn_ack: Tcp | None = None
+        self._segment_known = False
+        self._iss = peer.random.getrandbits(32)
+        self._irs = 0
+        self._ts_base = tsval if tsval is not None else peer.random.getrandbits(31)
+        self._ts_start = peer.now()
+        self._ts_recent = 0
+        self._shift = 0
+        self._iut_shift = 0
+        self._syn_options = options
+        self._syn = Tcp(
+            peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
+            mss=mss, window_scale=window_scale, sack_permitted=sack,
+            tsval=self._ts_base if timestamps else None, tsecr=0,
+        )  # fmt: skip
+
+    @property
+    def answered(self) -> bool:
+        """Whether the SYN-ACK has come."""
+        return self.syn_ack is not None
+
+    @property
+    def delivered(self) -> int:
+        """Next offset the tester expects in sequence."""
+        return self.reception.delivered
+
+    @property
+    def progress(self) -> str:
+        """How much of the IUT's data the tester has in sequence."""
+        return f"{self.delivered} octets delivered"
+
+    # -- opening and closing
+
+    def send_syn(self) -> None:
+        """Send (or repeat) the SYN."""
+        self.peer.send(build(self._syn, self._syn_options))
+
+    def establish(self) -> None:
+        """Wait for the SYN-ACK and acknowledge it.
+
+        Raises:
+            NotReached: it did not come, or a RST came.
+        """
+        self.await_answer("SYN-ACK")
+        self.ack()
+
+    @property
+    def sack(self) -> bool:
+        """Whether SACK was negotiated."""
+        return bool(self._syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
+
+    @property
+    def timestamps(self) -> bool:
+        """Whether timestamps were negotiated."""
+        return bool(self._syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
+
+    def abort(self) -> None:
+        """Send a RST the IUT must accept: exactly at the octet it expects (RFC 5961)."""
+        if self.syn_ack is not None:
+            self.send(flags=RST | ACK, at=self.acked)
+        self.closed = "the tester reset it"
+
+    def close(self) -> None:
+        """Send FIN."""
+        self.send(flags=FIN | ACK)
+
+    # -- sending
+
+    def timestamp(self) -> int:
+        """The tester's timestamp clock: 1 ms ticks."""
+        return (self._ts_base + int((self.peer.now() - self._ts_start) * 1000)) % MODULUS
+
+    def ack(
+        self,
+        ack: int | None = None,
+        *,
+        sack: Sequence[Range] | None = None,
+        window: int | None = None,
+    ) -> None:
+        """Send a pure acknowledgment.
+
+        Args:
+            ack: offset to acknowledge; everything delivered in sequence when omitted.
+            sack: SACK blocks as offsets, in wire order; the RFC 2018 blocks for what is held
+                when omitted, none when empty.
+            window: octets to offer in this and later segments.
+        """
+        if window is not None:
+            self.window = window
+        self.send(flags=ACK, ack=ack, sack=sack)
+
+    def send(
+        self,
+        payload: bytes = b"",
+        *,
+        flags: int = ACK,
+        at: int | None = None,
+        ack: int | None = None,
+        sack: Sequence[Range] | None = None,
+        tsval: int | None = None,
+        tsecr: int | None = None,
+        options: bytes = b"",
+    ) -> None:
+        """Send any segment of this connection.
+
+        Args:
+            payload: data.
+            flags: TCP flags.
+            at: offset of the first octet; the next new one when omitted.
+            ack: offset to acknowledge; what is delivered when omitted.
+            sack: SACK blocks as offsets; see :meth:`ack`.
+            tsval: timestamp value instead of the clock's.
+            tsecr: echoed timestamp instead of the most recent one.
+            options: raw octets to append to the option list.
+        """
+        segment = self.compose(
+            payload, flags=flags, at=at, ack=ack, sack=sack, tsval=tsval, tsecr=tsecr
+        )
+        self.peer.send(build(segment, options))
+        if at is None:
+            self.next_offset += len(payload) + bool(flags & FIN)
+
+    def compose(
+        self,
+        payload: bytes = b"",
+        *,
+        flags: int = ACK,
+        at: int | None = None,
+        ack: int | None = None,
+        sack: Sequence[Range] | None = None,
+        tsval: int | None = None,
+        tsecr: int | None = None,
+    ) -> Tcp:
+        """The segment :meth:`send` would send, for scripts that distort it first."""
+        blocks = self.sack_blocks() if sack is None else list(sack)
+        if not self.sack and sack is None:
+            blocks = []
+        stamp = (self.timestamp() if tsval is None else tsval) if self.timestamps else None
+        return replace(
+            self._syn,
+            seq=(self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
+            ack=(self._irs + 1 + (self.delivered if ack is None else ack)) % MODULUS,
+            flags=flags,
+            window=min(self.window >> self._shift, 0xFFFF),
+            payload=payload,
+            mss=None,
+            window_scale=None,
+            sack_permitted=False,
+            sack=tuple(
+                ((self._irs + 1 + a) % MODULUS, (self._irs + 1 + b) % MODULUS) for a, b in blocks
+            ),
+            tsval=stamp,
+            tsecr=(self._ts_recent if tsecr is None else tsecr) if stamp is not None else None,
+        )
+
+    def send_data(self, octets: int, *, at: int | None = None, flags: int = ACK | PSH) -> None:
+        """Send ``octets`` of patterned data in one segment (``at`` as in :meth:`send`)."""
+        start = self.next_offset if at is None else at
+        self.send(pattern(start, octets), at=at, flags=flags)
+
+    def sack_blocks(self) -> list[Range]:
+        """RFC 2018 blocks for what is held above ``delivered``: newest first, 3 or 4 at most."""
+        return self.reception.blocks(3 if self.timestamps else 4)
+
+    # -- receiving
+
+    def accept(self, time: float, packet: Tcp) -> None:
+        """Take a segment off the link into the inbox (the peer calls this)."""
+        if packet.flags & RST:
+            self.closed = "the IUT refused it" if self.syn_ack is None else "the IUT reset it"
+        elif packet.flags & SYN:
+            if self.syn_ack is None and packet.flags & ACK:
+                self._negotiate(packet)
+        elif self.syn_ack is not None:
+            self.inbox.append(self._learn(time, packet))
+
+    def _negotiate(self, syn_ack: Tcp) -> None:
+        self.syn_ack = syn_ack
+        self._irs = syn_ack.seq
+        self.iut_window = syn_ack.window
+        if self._syn.window_scale is not None and syn_ack.window_scale is not None:
+            self._shift, self._iut_shift = self._syn.window_scale, syn_ack.window_scale
+        if syn_ack.tsval is not None:
+            self._ts_recent = syn_ack.tsval
+
+    def _learn(self, time: float, tcp: Tcp) -> Segment:
+        """What a segment says about the IUT."""
+        start = _nearest(tcp.seq - self._irs - 1, self.highest)
+        ack = _nearest(tcp.ack - self._iss - 1, self.acked)
+        self.highest = max(self.highest, start + tcp.length)
+        self.acked = max(self.acked, ack)
+        self.iut_window = tcp.window << self._iut_shift
+        if tcp.tsval is not None and start <= self.delivered:
+            self._ts_recent = tcp.tsval
+        if tcp.payload and not self._segment_known:
+            self.segment, self._segment_known = len(tcp.payload), True
+        return Segment(time, start, start + tcp.length, ack, tcp)
+
+    def expect(
+        self,
+        match: Callable[[Segment], bool] = lambda segment: segment.has_data,
+        *,
+        within: float | None = None,
+        what: str = "a data segment",
+    ) -> Segment:
+        """The next segment that matches; see :meth:`await_arrival`."""
+        return self.await_arrival(match, what, within)
+
+    def take(self, segment: Segment) -> None:
+        """Take in what a segment carries, and acknowledge it."""
+        self.hold(segment)
+        self.ack()
+
+    def hold(self, segment: Segment) -> bool:
+        """Count a segment's data as received; return whether it was in sequence and new."""
+        self.reception.note(segment.start)
+        return self.reception.take(segment.start, segment.end)
+
+    def serve(
+        self,
+        until: Callable[[], bool],
+        *,
+        drop: Drop = lose_nothing,
+        ack_every: int = 1,
+        within: float | None = None,
+    ) -> None:
+        """Be an ordinary receiver, except for losing what ``drop`` says, until ``until()``.
+
+        In-sequence data is acknowledged every ``ack_every`` segments, anything else at once.
+
+        Raises:
+            NotReached: see :meth:`serve_until`.
+        """
+        owed = 0
+
+        def serve(segment: Segment) -> None:
+            nonlocal owed
+            if not segment.has_data or drop(segment, self.reception.note(segment.start)):
+                return
+            in_sequence = self.reception.take(segment.start, segment.end)
+            in_sequence = in_sequence and not self.reception.recent
+            owed += 1
+            if owed >= ack_every or not in_sequence:
+                self.ack()
+                owed = 0
+
+        self.serve_until(until, serve, within)
+
+    def receive(
+        self,
+        segments: int,
+        *,
+        losing: Mapping[int, int] | Iterable[int] = (),
+        ack_every: int = 1,
+        within: float | None = None,
+    ) -> None:
+        """Be an ordinary receiver until ``segments`` full segments are delivered in sequence.
+
+        ``losing`` names segments by index from the start of the connection; each is lost once, or
+        as many times as a mapping says.
+        """
+        self.serve(
+            lambda: self.delivered >= segments * self.segment,
+            drop=rule_to_lose(losing, lambda segment: segment.start // self.segment),
+            ack_every=ack_every,
+            within=within,
+        )
+
+    def receive_more(
+        self, segments: int, *, losing: Mapping[int, int] | Iterable[int] = (), ack_every: int = 1
+    ) -> None:
+        """Be an ordinary receiver for so many segments beyond what is delivered."""
+        self.receive(self.delivered // self.segment + segments, losing=losing, ack_every=ack_every)
+
+    def await_round(self) -> int:
+        """Wait for data and then until none follows; return the segments that wait in the inbox.
+
+        Raises:
+            NotReached: no data came in time.
+        """
+        if not any(segment.has_data for segment in self.inbox):
+            self.inbox.appendleft(self.expect())
+        while self.peer.pump(self.peer.now() + QUIET_S):
+            pass
+        return sum(segment.has_data for segment in self.inbox)
+
+    def grow(self, flight: int) -> None:
+        """Be an ordinary receiver, a window at a time, until ``flight`` segments are outstanding.
+
+        They wait in the inbox, neither acknowledged nor taken in; take them in with
+        :meth:`collect`, or lose them with :meth:`discard`. Slow start doubles, so up to twice as
+        many can be outstanding.
+
+        Raises:
+            NotReached: the flight has stopped growing below that.
+        """
+        largest = stagnant = 0
+        while True:
+            self.await_round()
+            outstanding = -(-(self.highest - self.delivered) // self.segment)
+            if outstanding >= flight:
+                return
+            stagnant = 0 if outstanding > largest else stagnant + 1
+            largest = max(largest, outstanding)
+            if stagnant == 4:
+                raise NotReached(f"the IUT keeps no more than {largest} segments outstanding")
+            for _ in range(len(self.inbox)):
+                segment = self.inbox.popleft()
+                if segment.has_data:
+                    self.take(segment)
+
+
+def _nearest(offset: int, expected: int) -> int:
+    """The offset nearest to ``expected`` that is the same modulo 2^32."""
+    return expected + (offset - expected + MODULUS // 2) % MODULUS - MODULUS // 2
