@@ -11,6 +11,8 @@ PACKET_HALF = 1 << 23
 CSN_MODULUS = 1 << 32
 CSN_MASK = CSN_MODULUS - 1
 CSN_HALF = 1 << 31
+TAG_MASK = 0xFFFF
+"""A tag is the low 16 bits of the sender's CSN (section 4)."""
 
 
 def wrap(number: int) -> int:
