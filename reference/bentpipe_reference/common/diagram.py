@@ -15,9 +15,11 @@ _LETTER, _NAME_LETTER = 6.3, 9.2
 _LINE, _GAP, _MARGIN = 16, 14, 16
 _STYLE = """
 svg { color-scheme: light dark; font: 12px system-ui, sans-serif; text-anchor: middle;
-  --ink: #1b1f24; --paper: #fff; --box: #e6eefb; --band: #f5f7fa; --line: #c3ccd8; --edge: #2f6ab5 }
+  --ink: #1b1f24; --box: #e6eefb;
+  --paper: #fff; --band: #f5f7fa; --line: #c3ccd8; --edge: #2f6ab5 }
 @media (prefers-color-scheme: dark) { svg {
-  --ink: #e6e9ee; --paper: #14181d; --box: #22344f; --band: #1b2128; --line: #465160; --edge: #7fb0f0
+  --ink: #e6e9ee; --box: #22344f;
+  --paper: #14181d; --band: #1b2128; --line: #465160; --edge: #7fb0f0
 } }
 text { fill: var(--ink) }
 .name { font-size: 14px; font-weight: 600 }
@@ -54,6 +56,8 @@ def diagram(title: str, states: Sequence[str], transitions: Iterable[Transition]
     """
     arrows: dict[tuple[int, int], dict[str, None]] = {}
     for source, target, label in transitions:
+        if unknown := {source, target} - set(states):
+            raise ValueError(f"there is no state {unknown.pop()!r}")
         if source != target:
             ends = states.index(source), states.index(target)
             arrows.setdefault(ends, {})[label] = None
@@ -61,19 +65,20 @@ def diagram(title: str, states: Sequence[str], transitions: Iterable[Transition]
     letters = max(len(line) for lines in names for line in lines)
     box = letters * _NAME_LETTER + 20
     pitch = box + 36
-    width = 2 * _MARGIN + pitch * (len(states) - 1) + box
+    longest = max((len(label) for labels in arrows.values() for label in labels), default=0)
+    width = 2 * _MARGIN + max(pitch * (len(states) - 1) + box, longest * _LETTER)
     xs = [_MARGIN + box / 2 + pitch * column for column in range(len(states))]
     head = max(map(len, names)) * 18 + 14
     bands, drawn = [], []
     y = bottom = float(_MARGIN + head + _GAP)
     groups = groupby(sorted(arrows.items(), key=lambda item: item[0]), key=lambda item: item[0][0])
     for number, (_, group) in enumerate(groups):
-        for (source, target), labels in group:
+        for (left, right), labels in group:
             for label in labels:
                 y += _LINE
-                drawn.append(_label(label, (xs[source] + xs[target]) / 2, y, width))
+                drawn.append(_label(label, (xs[left] + xs[right]) / 2, y, width))
             y += 8
-            drawn.append(_arrow(xs[source], xs[target], y))
+            drawn.append(_arrow(xs[left], xs[right], y))
             y += _GAP
         if number % 2 == 0:
             bands.append(
