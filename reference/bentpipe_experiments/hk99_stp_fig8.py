@@ -22,6 +22,7 @@ from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Packet, Poll, Sd, Stat, Ustat
+from bentpipe_reference.stp.parts import Parts
 from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.transfer import Station, StpPath
 from bentpipe_spec.document import specification
@@ -157,11 +158,9 @@ def exchange(losses: int, seed: int = 1) -> tuple[Rung, ...]:
         if events & Events.ENDED:
             ended.append(now)
 
-    config = StpConfig(
-        protocol=PROTOCOL, piggyback=False, iss=0, max_sd=512, congestion_class=_NeverSmall,
-        outgoing_class=_EveryFifth, polling_class=_SlowTimer,
-    )  # fmt: skip
-    path = StpPath(_LINK, config, receive, send, seed=seed)
+    config = StpConfig(protocol=PROTOCOL, piggyback=False, iss=0, max_sd=512)
+    parts = Parts(congestion=_NeverSmall, outgoing=_EveryFifth, polling=_SlowTimer)
+    path = StpPath(_LINK, config, receive, send, parts=parts, seed=seed)
     rungs: list[Rung] = []
     path.far.link = _Link(path, rungs, losses, forward=True)
     path.near.link = _Link(path, rungs, 0, forward=False)

@@ -18,7 +18,9 @@ from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.packets import Flags, Packet
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.sessions import Session, main, record_session
+from bentpipe_reference.stp.setup import Setup
 from bentpipe_reference.stp.states import State
 
 Event = dict[str, Any]
@@ -115,13 +117,13 @@ def test_event_that_is_none_refused(tmp_path: Path, event: Event, says: str) -> 
 # Against the model
 
 
-def recorded(seed: int, config: StpConfig | None = None) -> list[Event]:
+def recorded(seed: int, parts: Parts = TRUE_PARTS) -> list[Event]:
     """Two to five connections with faults; about 120 events."""
     session = Session(
         calls=2 + seed % 4, loss=(0.15, 0.0, 0.05, 0.3)[seed % 4], restarts=seed % 3,
         aborts=(0.3, 0.0, 0.6)[seed // 3 % 3], replays=1 + seed % 5, forgeries=seed % 3,
     )  # fmt: skip
-    return record_session(session, config, seed=seed).events
+    return record_session(session, parts=parts, seed=seed).events
 
 
 @pytest.fixture(scope="module")
@@ -373,9 +375,11 @@ def test_endpoints_that_break_a_rule_rejected(tmp_path: Path, checked: Checked) 
     session = Session(loss=0.15, restarts=1, aborts=0.3, replays=3, forgeries=2)
     traces = {}
     for name in BROKEN:
-        config = load_mutants()[name].configure(StpConfig(credit=32))
+        setup = load_mutants()[name].configure(Setup(StpConfig(credit=32)))
         for seed in range(1, 9):
-            found = record_session(session, config, seed=seed, limit_s=60.0)
+            found = record_session(
+                session, setup.config, parts=setup.parts, seed=seed, limit_s=60.0
+            )
             traces[f"{name} {seed}"] = found.events
     guards = {name: item.guard for name, item in judged(tmp_path, checked, traces).items()}
     for name, requirement in BROKEN.items():
@@ -394,14 +398,15 @@ class AsksForProof(Connection):
     def transmit(self, now: float) -> list[Packet]:
         if self.state is State.READY and not self.asked:
             self.asked = True
-            self.put(self.bgak(Flags.C))
+            actions = self.machine.actions
+            actions.put(self, actions.bgak(self, Flags.C))
         return super().transmit(now)
 
 
 @pytest.mark.slow
 def test_questions_of_open_connections_followed(tmp_path: Path, checked: Checked) -> None:
-    config = StpConfig(credit=32, connection_class=AsksForProof)
-    traces = {f"{seed}": recorded(seed, config) for seed in range(12)}
+    parts = Parts(connection=AsksForProof)
+    traces = {f"{seed}": recorded(seed, parts) for seed in range(12)}
     assert sum(
         event["event"] == "put" and event["state"] == 10
         for events in traces.values() for event in events

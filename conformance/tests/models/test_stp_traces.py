@@ -15,6 +15,7 @@ from bentpipe_conformance.models.tool import find_tool
 from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.recording import main, record
 from bentpipe_reference.stp.sender import Sender, SentSd
@@ -109,11 +110,13 @@ def link(rate: float) -> LinkProfile:
     return LinkProfile("traced", "", "", direction, direction)
 
 
-def recorded(seed: int, octets: int = 30_000, rate: float = 0.08, **settings: Any) -> list[Event]:
+def recorded(
+    seed: int, octets: int = 30_000, rate: float = 0.08, parts: Parts = TRUE_PARTS
+) -> list[Event]:
     """A transfer of about 100 events; every third one's numbers wrap."""
     iss = None if seed % 3 else 2**24 - 5
-    config = StpConfig(credit=(32, 4)[seed % 2], iss=iss, **settings)
-    return record(link(rate), config, octets, seed=seed).events
+    config = StpConfig(credit=(32, 4)[seed % 2], iss=iss)
+    return record(link(rate), config, octets, parts=parts, seed=seed).events
 
 
 def changed(events: list[Event], name: str, seed: int) -> tuple[list[Event], int]:
@@ -287,19 +290,19 @@ class IgnoresPolls(Receiver):
         pass
 
 
-BROKEN: dict[str, tuple[dict[str, Any], str]] = {
-    "predates": ({"sender_class": RepeatsUnreported}, "STP-DT-003"),
-    "sent once": ({"sender_class": RepeatsTwice}, "STP-DT-014"),
-    "gap": ({"receiver_class": ReportsFromVrR}, "STP-DT-001"),
-    "highest": ({"receiver_class": IgnoresPolls}, "STP-DT-002"),
+BROKEN: dict[str, tuple[Parts, str]] = {
+    "predates": (Parts(sender=RepeatsUnreported), "STP-DT-003"),
+    "sent once": (Parts(sender=RepeatsTwice), "STP-DT-014"),
+    "gap": (Parts(receiver=ReportsFromVrR), "STP-DT-001"),
+    "highest": (Parts(receiver=IgnoresPolls), "STP-DT-002"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_endpoint_that_breaks_a_rule_rejected(tmp_path: Path, checked: Checked, name: str) -> None:
-    settings, requirement = BROKEN[name]
-    traces = {f"{seed}": recorded(seed, 60_000, 0.15, **settings) for seed in range(0, 12, 2)}
+    parts, requirement = BROKEN[name]
+    traces = {f"{seed}": recorded(seed, 60_000, 0.15, parts) for seed in range(0, 12, 2)}
     guards = [item.guard for item in judged(tmp_path, checked, traces).values()]
     assert any(requirement in guard for guard in guards), guards
 

@@ -53,7 +53,7 @@ def excess_of(connection: Connection) -> str | None:
     """What a connection keeps beyond its windows and buffers; None if nothing."""
     config, sender, receiver = connection.config, connection.outgoing.sender, connection.receiver
     bounds = [
-        ("early SDs", len(connection._early), EARLY_CREDIT),
+        ("early SDs", len(connection.early), EARLY_CREDIT),
         ("SDs in flight", len(sender._kept), min(MOST_CREDIT, sender.vt_s - sender.vt_a)),
         ("SDs beyond the credit", sender.vt_s, max(sender.vt_ms, sender.iss + EARLY_CREDIT)),
         ("octets to send", sender.unsent, config.send_buffer),

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.stp.codec import decode
-from bentpipe_reference.stp.config import CONFIRMATION_S, StpConfig
+from bentpipe_reference.stp.config import CONFIRMATION_S
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Packet
+from bentpipe_reference.stp.setup import Setup
 
 from bentpipe_fuzz.stp.disturbance import (
     Disturbance,
@@ -168,11 +169,11 @@ class Node:
         self,
         network: Network,
         name: str,
-        config: StpConfig,
+        setup: Setup,
         user: Callable[[Connection, Events], None],
     ) -> None:
         self.name = name
-        self.config = config
+        self._setup = setup
         self.metered = False
         self.costliest = 0.0
         self._network = network
@@ -187,7 +188,7 @@ class Node:
         """Begin with an endpoint that knows nothing."""
         self._starts += 1
         seed = f"{self.name} {self._network.plan.seed} {self._starts}"
-        self.endpoint = StpEndpoint(self.config, seed)  # type: ignore[arg-type]
+        self.endpoint = StpEndpoint(self._setup.config, seed, parts=self._setup.parts)  # type: ignore[arg-type]
         for port in self._ports:
             self.endpoint.listen(port)
         self._pending_since: dict[tuple[Any, int], float] = {}

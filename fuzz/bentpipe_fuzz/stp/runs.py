@@ -10,6 +10,7 @@ from typing import Any
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
+from bentpipe_reference.stp.setup import Setup
 
 from bentpipe_fuzz.stp.attack import Attacker, OffPath, OnPath
 from bentpipe_fuzz.stp.disturbance import Disturbance, Injection
@@ -27,7 +28,7 @@ _AFTER_S = 3 * END_REPEATS_S + 40.0
 """Seconds after the last end until nothing may be left: ENDs repeated, pending calls forgotten."""
 
 Configure = Callable[[Any], Any]
-"""Turns the configuration of the reference into a mutant's."""
+"""Turns the setup of the reference into a mutant's."""
 
 
 @dataclass(slots=True)
@@ -81,9 +82,9 @@ class Run:
         self._given = given
         self._waiting: dict[tuple[str, str, int, int], list[Call]] = {}
         for name, settings in plan.configs.items():
-            config = StpConfig(**settings)
+            setup = Setup(StpConfig(**settings))
             node = Node(
-                self.network, name, config if configure is None else configure(config),
+                self.network, name, setup if configure is None else configure(setup),
                 partial(self._use, name),
             )  # fmt: skip
             node.metered = plan.attack is not None and plan.attack.metered

@@ -112,7 +112,7 @@ def test_work_that_grows_with_a_number_in_a_packet_is_seen() -> None:
     metered = replace(plan, attack=replace(plan.attack, metered=True, rate=200.0, ends=3.0))
     outcome = run(metered)
     assert outcome.violation is None and outcome.costliest > 1
-    found = run(metered, None, lambda config: replace(config, sender_class=WalksTheNumbers))
+    found = run(metered, None, lambda setup: setup.with_part(WalksTheNumbers))
     assert found.violation is not None and found.violation.requirement == "STP-SEC-004"
 
 

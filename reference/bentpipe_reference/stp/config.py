@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bentpipe_reference.stp.encapsulation import OTHER_PROTOCOL, PROTOCOL, UDP
-
-if TYPE_CHECKING:
-    from bentpipe_reference.stp.congestion import Congestion
-    from bentpipe_reference.stp.connection import Connection
-    from bentpipe_reference.stp.csn import CsnGenerator
-    from bentpipe_reference.stp.outgoing import Outgoing
-    from bentpipe_reference.stp.pacing import Pacer
-    from bentpipe_reference.stp.polling import Polling
-    from bentpipe_reference.stp.receiver import Receiver
-    from bentpipe_reference.stp.sender import Sender
-    from bentpipe_reference.stp.without import WithoutConnection
 
 PathClass = Literal["geo", "leo", "vbdc"]
 PATH_CLASSES: tuple[PathClass, ...] = ("geo", "leo", "vbdc")
@@ -82,7 +71,6 @@ class StpConfig:
             known client beyond is asked for confirmation like an unknown one.
         peers_remembered: peers whose newest CSN is kept.
         answers_per_second: BGREJs and ENDs without a connection, each (STP-CC-019, STP-CC-020).
-        endpoint classes: replace the parts, for mutants and experiments.
     """
 
     path_class: PathClass = "geo"
@@ -106,15 +94,6 @@ class StpConfig:
     max_unproven: int = 256
     peers_remembered: int = 4096
     answers_per_second: float = 10.0
-    connection_class: type[Connection] | None = None
-    outgoing_class: type[Outgoing] | None = None
-    sender_class: type[Sender] | None = None
-    receiver_class: type[Receiver] | None = None
-    congestion_class: type[Congestion] | None = None
-    pacer_class: type[Pacer] | None = None
-    polling_class: type[Polling] | None = None
-    csn_class: type[CsnGenerator] | None = None
-    without_class: type[WithoutConnection] | None = None
 
     def __post_init__(self) -> None:
         """Check what would break the protocol.

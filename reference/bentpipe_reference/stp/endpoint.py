@@ -10,22 +10,18 @@ import heapq
 import math
 import random
 from collections.abc import Callable
-from typing import Any
 
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
-from bentpipe_reference.stp.conditions import Identity
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.csn import CsnGenerator, PeerCache
+from bentpipe_reference.stp.csn import PeerCache
 from bentpipe_reference.stp.events import Events, TraceSink
+from bentpipe_reference.stp.idle import Arrival
 from bentpipe_reference.stp.packets import Begin, Packet
-from bentpipe_reference.stp.pending import PendingCalls
-from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
+from bentpipe_reference.stp.states import State, Table
 from bentpipe_reference.stp.tracing import stray_record
-from bentpipe_reference.stp.without import WithoutConnection
-
-Address = tuple[Any, ...]
-"""A peer's address below STP, whatever the driver uses: it is only compared."""
+from bentpipe_reference.stp.variables import Address, Identity
 
 _Key = tuple[Address, int, int]
 _FIRST_EPHEMERAL, _LAST_EPHEMERAL = 49152, 65535
@@ -37,6 +33,7 @@ class StpEndpoint:
     Args:
         config: settings of all connections.
         seed: seed of CSNs, ISSs and ephemeral ports.
+        parts: the classes to make it of.
         pseudo_header: the checksum's pseudo-header towards a peer, the same in both directions;
             none in UDP.
         trace: takes the protocol events of all connections, see
@@ -54,6 +51,7 @@ class StpEndpoint:
         config: StpConfig,
         seed: int,
         *,
+        parts: Parts = TRUE_PARTS,
         pseudo_header: Callable[[Address], bytes] | None = None,
         trace: TraceSink | None = None,
     ) -> None:
@@ -62,9 +60,11 @@ class StpEndpoint:
         self.ignored = 0
         self.dropped_pending = 0
         self._random = random.Random(seed)
-        self._csns = (config.csn_class or CsnGenerator)(self._random, config.csn)
+        self._csns = parts.csns(self._random, config.csn)
         self._peers = PeerCache(config.peers_remembered)
-        self._without = (config.without_class or WithoutConnection)(config, self, self._answer)
+        self._parts = parts
+        self._idle = parts.idle(config, self, self._answer)
+        self._machine = parts.make_machine(self._idle)
         self._answers: list[Packet] = []
         self._pseudo_header = pseudo_header
         self._trace = trace
@@ -72,12 +72,16 @@ class StpEndpoint:
         self._outbox: list[tuple[Address, bytes]] = []
         self._active: dict[Connection, None] = {}
         self._eventful: dict[Connection, None] = {}
-        self._pending = PendingCalls(config.max_pending, config.max_pending_beside)
+        self._pending = parts.pending(config.max_pending, config.max_pending_beside)
         self._unproven: dict[Connection, None] = {}
-        self._arriving = 0
         self._alarms: dict[Connection, float] = {}
         self._timers: list[tuple[float, int, Connection]] = []
         self._timers_set = 0
+
+    @property
+    def table(self) -> Table:
+        """The state table that applies."""
+        return {State.IDLE: self._idle.cells, **self._machine.table}
 
     # The user's side
 
@@ -152,8 +156,7 @@ class StpEndpoint:
                 self._active[connection] = None
                 return
             self._settle(connection, now)
-        self._arriving = octets
-        self._without.receive(packet, peer, now)
+        self._idle.receive(packet, Arrival(peer, octets, now))
         self._note_answers(packet, now, always=key not in self.connections)
 
     def advance(self, now: float) -> None:
@@ -193,7 +196,7 @@ class StpEndpoint:
             heapq.heappop(timers)
         return timers[0][0] if timers else None
 
-    # What WithoutConnection asks
+    # What the state idle asks
 
     def listens(self, port: int) -> bool:
         """Whether somebody listens on ``port``."""
@@ -216,8 +219,9 @@ class StpEndpoint:
         others = len(self.connections) + self._pending.beside - len(self._pending)
         return others < self.config.max_connections
 
-    def take_call(self, begin: Begin, peer: Address, now: float, *, confirmed: bool) -> None:
+    def take_call(self, begin: Begin, arrival: Arrival, *, confirmed: bool) -> None:
         """Make a connection of a BEGIN; the oldest pending one gives way (STP-SEC-002)."""
+        peer, octets, now = arrival
         key = (peer, begin.sport, begin.dport)
         connection = self._make(key)
         if not confirmed:
@@ -227,7 +231,7 @@ class StpEndpoint:
                 self._drop(oldest, now)
             self._pending.add(connection)
         self._unproven[connection] = None
-        connection.take_call(begin, self._arriving, now, confirmed=confirmed)
+        self._machine.actions.take_call(connection, begin, octets, now, confirmed=confirmed)
         self._add(key, connection)
         if confirmed:
             self._opened(key, connection, now)
@@ -237,13 +241,9 @@ class StpEndpoint:
     def _make(self, key: _Key) -> Connection:
         peer, peer_port, local_port = key
         iss = self._csns.iss() if self.config.iss is None else self.config.iss
-        connection = (self.config.connection_class or Connection)(
-            self.config,
-            Identity(peer, peer_port, local_port),
-            self._csns.for_peer(peer),
-            iss,
-            self._without,
-            self._trace,
+        identity = Identity(peer, peer_port, local_port)
+        connection = self._parts.make_connection(
+            self.config, self._machine, identity, self._csns.for_peer(peer), iss, self._trace
         )
         connection.touched = self._touch
         return connection

@@ -12,6 +12,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.encapsulation import UDP, Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.services import NAMED, SERVICES, Service
 
 
@@ -24,6 +25,7 @@ class StpHost:
         address: dotted IPv4 address.
         config: settings of every connection; its ``protocol`` and ``udp_port`` are the host's.
         seed: seed of CSNs, ISSs and ephemeral ports.
+        parts: the classes of the endpoint.
         services: port to service, echo, discard and chargen when omitted.
         trace: takes the protocol events of every connection.
 
@@ -38,6 +40,7 @@ class StpHost:
         config: StpConfig,
         seed: int,
         *,
+        parts: Parts = TRUE_PARTS,
         services: Mapping[int, Callable[[], Service]] = SERVICES,
         trace: TraceSink | None = None,
     ) -> None:
@@ -46,8 +49,9 @@ class StpHost:
         self.ignored = 0
         directly = config.protocol != UDP
         self.endpoint = StpEndpoint(
-            config, seed, pseudo_header=self._pseudo_header if directly else None, trace=trace
-        )
+            config, seed, parts=parts,
+            pseudo_header=self._pseudo_header if directly else None, trace=trace,
+        )  # fmt: skip
         self._services = services
         for port in services:
             self.endpoint.listen(port)

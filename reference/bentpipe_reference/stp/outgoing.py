@@ -29,23 +29,24 @@ class Outgoing:
     """One direction's sender with everything that decides when it sends.
 
     Attributes:
+        header: ports and tag of the packets.
         sender, congestion, rtt, pacer, polling: the parts.
         on_step: told of every step when set.
         asks_at_once: a POLL is due now, whatever the timer says.
         unheard: POLLs go on until the peer shows itself, even with nothing to send (STP-CC-030).
     """
 
-    def __init__(self, config: StpConfig, iss: int, ports: tuple[int, int], tag: int) -> None:
-        self.rtt = RoundTrip()
-        self.congestion = (config.congestion_class or Congestion)(config)
-        self.sender = (config.sender_class or Sender)(config, iss, self.congestion)
-        self.pacer = (config.pacer_class or Pacer)(config, self.congestion, self.rtt)
-        self.polling = (config.polling_class or Polling)(config, self.congestion, self.rtt)
+    def __init__(
+        self, config: StpConfig, header: tuple[int, int, int], rtt: RoundTrip,
+        congestion: Congestion, sender: Sender, pacer: Pacer, polling: Polling,
+    ) -> None:  # fmt: skip
+        self.header = header
+        self.rtt, self.congestion, self.sender = rtt, congestion, sender
+        self.pacer, self.polling = pacer, polling
         self.on_step: Note | None = None
         self.asks_at_once = False
         self.unheard = False
         self._config = config
-        self._header = (*ports, tag)
         self._paced = False  # an SD waits for the pacing
         self._unaffordable = False  # an SD waits for the peer's address to be proven
         self._riding = False  # a POLL waits for an SD
@@ -124,7 +125,7 @@ class Outgoing:
         self.congestion.first_retransmission = False
         self.sender.retransmit(entry)
         self.pacer.sent(len(entry.data))
-        put(Sd(*self._header, entry.fin, entry.number & PACKET_MASK, entry.data))
+        put(Sd(*self.header, entry.fin, entry.number & PACKET_MASK, entry.data))
         if self.on_step is not None:
             self.on_step("retransmit", now, {"n": entry.number})
 
@@ -158,11 +159,11 @@ class Outgoing:
             if self.on_step is not None:
                 self.on_step("send", now, {"n": entry.number})
             n_ps, timestamp = self._take_poll(now)
-            put(Sdp(*self._header, entry.fin, number, n_ps, timestamp, data))
+            put(Sdp(*self.header, entry.fin, number, n_ps, timestamp, data))
             if self.on_step is not None:
                 self.on_step("poll", now, {"n_s": sender.vt_s, "n_ps": sender.vt_ps})
             return
-        put(Sd(*self._header, entry.fin, number, data))
+        put(Sd(*self.header, entry.fin, number, data))
         if self.on_step is not None:
             self.on_step("send", now, {"n": entry.number})
         if asks:
@@ -207,7 +208,7 @@ class Outgoing:
             self.polling.postpone(now)
             return
         n_ps, timestamp = self._take_poll(now)
-        put(Poll(*self._header, 0, self.sender.vt_s & PACKET_MASK, n_ps, timestamp))
+        put(Poll(*self.header, 0, self.sender.vt_s & PACKET_MASK, n_ps, timestamp))
         if self.on_step is not None:
             values = {"n_s": self.sender.vt_s, "n_ps": self.sender.vt_ps}
             self.on_step("poll", now, values)

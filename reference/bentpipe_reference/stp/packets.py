@@ -297,3 +297,18 @@ class Ustat:
 
 
 Packet = Begin | Bgak | Bgrej | End | Endak | Sd | Sdp | Poll | Stat | Ustat
+
+_FIXED_OCTETS = {
+    Type.BEGIN: 24, Type.BGAK: 32, Type.BGREJ: 20, Type.END: 24, Type.ENDAK: 16, Type.SD: 12,
+    Type.SDP: 20, Type.POLL: 20, Type.STAT: 24, Type.USTAT: 24,
+}  # fmt: skip
+
+
+def size_of(packet: Packet) -> int:
+    """Octets of a packet that this endpoint sends, with MaxSD its only option."""
+    octets = _FIXED_OCTETS[packet.type]
+    if isinstance(packet, Begin | Sd | Sdp):
+        octets += len(packet.data)
+    elif isinstance(packet, Stat):
+        octets += 4 * len(packet.elements)
+    return octets

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bentpipe_reference.stp.conditions import Identity
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.packets import Packet
 from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.variables import Identity
 
 
 class PendingCalls:

@@ -5,6 +5,7 @@ Numbers are kept unwrapped, from the peer's ISS on.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import deque
 
@@ -248,9 +249,9 @@ class Receiver:
         """Report ``gap`` at ``until`` seconds, or after three more SDs."""
         self._waiting.append((*gap, self._arrivals + _LATER_SDS, until))
 
-    def ustat_deadline(self) -> float | None:
-        """When a USTAT is due that waits, None when none does."""
-        return min((until for *_, until in self._waiting), default=None)
+    def ustat_deadline(self) -> float:
+        """When the next waiting USTAT is due, infinity when none waits."""
+        return min((until for *_, until in self._waiting), default=math.inf)
 
     def due_ustats(self, now: float) -> list[Run]:
         """The runs to report now: what is still missing of each gap that has waited."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 from bentpipe_reference.stp.config import EARLY_CREDIT, MOST_CREDIT, StpConfig
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.tracing import StpTrace
 from bentpipe_reference.stp.transfer import stp_transfer
 
@@ -25,6 +26,7 @@ def record(
     *,
     drops: Iterable[int] = (),
     return_drops: Iterable[int] = (),
+    parts: Parts = TRUE_PARTS,
     seed: int = 0,
     limit_s: float = 600.0,
 ) -> StpTrace:
@@ -39,6 +41,7 @@ def record(
         octets: length of the stream.
         drops: numbers of the forward packets to drop, the BEGIN being 1.
         return_drops: the same for the return direction, the first BGAK being 1.
+        parts: the classes of both endpoints.
         seed: seed of the endpoints' numbers and the link's faults.
         limit_s: virtual seconds after which the transfer is given up.
     """
@@ -47,8 +50,8 @@ def record(
         {"event": "begin", "protocol": "stp-data", "profile": "stp1", "window": config.credit}
     )
     stp_transfer(
-        link, config, octets, seed=seed, drops=drops, return_drops=return_drops, limit_s=limit_s,
-        trace=trace.add,
+        link, config, octets, parts=parts, seed=seed, drops=drops, return_drops=return_drops,
+        limit_s=limit_s, trace=trace.add,
     )  # fmt: skip
     return trace
 

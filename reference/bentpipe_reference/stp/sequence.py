@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from bentpipe_reference.common.serial import SerialSpace
 
+TAG_MASK = 0xFFFF
+"""A tag is the low 16 bits of the sender's CSN (section 4)."""
+
 _PACKETS = SerialSpace(24)
 _CONNECTIONS = SerialSpace(32)
 PACKET_MASK = _PACKETS.mask
 PACKET_HALF = _PACKETS.half
 CSN_MASK = _CONNECTIONS.mask
+CSN_HALF = _CONNECTIONS.half
 wrap = _PACKETS.wrap
 unwrap = _PACKETS.unwrap
 below = _PACKETS.before

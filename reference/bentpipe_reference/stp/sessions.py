@@ -24,6 +24,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Begin, Type
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.sequence import CSN_MASK
 from bentpipe_reference.stp.tracing import StpTrace, packet_values
 from bentpipe_reference.stp.transfer import PORT, Carrier, Station, StpPath
@@ -75,9 +76,11 @@ class _Play:
     """The session on its way."""
 
     def __init__(
-        self, session: Session, config: StpConfig, server: StpConfig, seed: int, trace: StpTrace
-    ) -> None:
-        self._session, self._server, self._trace = session, server, trace
+        self, session: Session, config: StpConfig, server: StpConfig, parts: Parts, seed: int,
+        trace: StpTrace,
+    ) -> None:  # fmt: skip
+        self._session, self._trace = session, trace
+        self._server, self._parts = server, parts
         self._random = random.Random(seed)
         self._lives = 0
         faults = Direction(
@@ -90,7 +93,9 @@ class _Play:
         )
         self.tap = _Tap(self.path.forward)
         self.path.near.link = self.tap
-        self.path.near.endpoint = StpEndpoint(config, seed, trace=partial(self._add, "client"))
+        self.path.near.endpoint = StpEndpoint(
+            config, seed, parts=parts, trace=partial(self._add, "client")
+        )
         self._start(seed + 1)
 
     def _add(self, at: str, event: dict[str, Any]) -> None:
@@ -99,7 +104,7 @@ class _Play:
     def _start(self, seed: int) -> None:
         """The server, without a memory."""
         sink: Callable[[dict[str, Any]], None] = partial(self._add, "server")
-        self.path.far.endpoint = StpEndpoint(self._server, seed, trace=sink)
+        self.path.far.endpoint = StpEndpoint(self._server, seed, parts=self._parts, trace=sink)
         self.path.far.endpoint.listen(PORT)
         self._lives += 1
         self._add("server", {"event": "start", "time": round(self.path.simulation.now, 9)})
@@ -178,6 +183,7 @@ def record_session(
     config: StpConfig | None = None,
     *,
     server: StpConfig | None = None,
+    parts: Parts = TRUE_PARTS,
     seed: int = 0,
     limit_s: float = 150.0,
 ) -> StpTrace:
@@ -192,13 +198,14 @@ def record_session(
         session: what happens.
         config: settings of both endpoints; a credit of 32 SDs if omitted.
         server: those of the server, if others.
+        parts: the classes of both endpoints.
         seed: seed of everything random.
         limit_s: virtual seconds after which it is over.
     """
     trace = StpTrace()
     trace.add({"event": "begin", "protocol": "stp-conn", "profile": "stp1"})
     settings = config or StpConfig(credit=_CREDIT)
-    _Play(session, settings, server or settings, seed, trace).run(limit_s)
+    _Play(session, settings, server or settings, parts, seed, trace).run(limit_s)
     return trace
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
@@ -11,17 +10,13 @@ from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Sub
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.host import StpHost
+from bentpipe_reference.stp.setup import Setup
 
 TICK_S = 0.5
 """How often a user looks at its connection when nothing happens on it."""
 
 RATE_BPS = 600_000
 """The rate of the setting ``max-rate``."""
-
-
-def _make(address: str, config: StpConfig, seed: int) -> StpHost:
-    host_class: type[StpHost] = getattr(config, "host_class", StpHost)
-    return host_class(address, config, seed)
 
 
 def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
@@ -46,7 +41,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "remembers_peers": True,
         "path_class": config.path_class,
     }
-    return Drawn(config, ics, "stp1")
+    return Drawn(Setup(config), ics, "stp1")
 
 
 class User:
@@ -97,20 +92,20 @@ SUBJECT = Subject(
         "remembers_peers": True,
         "path_class": "geo",
     },
-    setups={"stp1": StpConfig()},
-    variants={"stp1": StpConfig()},
-    make=_make,
+    setups={"stp1": Setup()},
+    variants={"stp1": Setup()},
+    make=lambda address, setup, seed: setup.make(address, seed),
     draw=_draw,
     call=_call,
     settings={
         "max-rate": Setting(
-            lambda config: replace(config, max_rate=RATE_BPS),
+            lambda setup: setup.configured(max_rate=RATE_BPS),
             {"rate_limit": True, "rate_limit_bps": RATE_BPS},
         ),
-        "reordering": Setting(lambda config: replace(config, fifo=False), {"fifo": False}),
-        "vbdc": Setting(lambda config: replace(config, path_class="vbdc"), {"path_class": "vbdc"}),
+        "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
+        "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
         "initial-window-10": Setting(
-            lambda config: replace(config, initial_window=10), {"initial_window_sds": 10}
+            lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}
         ),
     },
 )

@@ -45,13 +45,11 @@ but for ``outcome`` with ``sent``, the BEGINs, BGAKs, ENDs and ENDAKs that left 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bentpipe_reference.stp.packets import Flags, Packet
 from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap
-
-if TYPE_CHECKING:
-    from bentpipe_reference.stp.conditions import Conditions
+from bentpipe_reference.stp.variables import Variables
 
 _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
 _RECEIVER_EVENTS = frozenset({"sd", "poll_arrives", "announce"})
@@ -78,8 +76,20 @@ class StpTrace:
         return "".join(f"{json.dumps(event)}\n" for event in self.events)
 
 
+def note(v: Variables, name: str, now: float | None, values: dict[str, Any]) -> None:
+    """Report one step of a connection to its trace, if it has one."""
+    if v.trace is not None:
+        v.trace(step_record(v, name, now, values))
+
+
+def note_packet(v: Variables, name: str, now: float, packet: Packet, row: str) -> None:
+    """Report that a packet was handled by a row of the state table."""
+    if v.trace is not None:
+        note(v, name, now, packet_values(packet) | {"row": row})
+
+
 def step_record(
-    connection: Conditions, name: str, now: float | None, values: dict[str, Any]
+    connection: Variables, name: str, now: float | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """One event with the variables after it."""
     record: dict[str, Any] = {
@@ -133,7 +143,7 @@ def packet_values(packet: Packet) -> dict[str, Any]:
     return values
 
 
-def _relative_to_sender(connection: Conditions, values: dict[str, Any]) -> dict[str, Any]:
+def _relative_to_sender(connection: Variables, values: dict[str, Any]) -> dict[str, Any]:
     sender = connection.outgoing.sender
     relative: dict[str, Any] = {}
     for name, value in values.items():
@@ -150,7 +160,7 @@ def _relative_to_sender(connection: Conditions, values: dict[str, Any]) -> dict[
     return relative
 
 
-def _relative_to_receiver(connection: Conditions, values: dict[str, Any]) -> dict[str, Any]:
+def _relative_to_receiver(connection: Variables, values: dict[str, Any]) -> dict[str, Any]:
     receiver = connection.receiver
     assert receiver is not None
     relative: dict[str, Any] = {}
@@ -164,7 +174,7 @@ def _relative_to_receiver(connection: Conditions, values: dict[str, Any]) -> dic
     return relative
 
 
-def _sender_variables(connection: Conditions) -> dict[str, Any]:
+def _sender_variables(connection: Variables) -> dict[str, Any]:
     sender = connection.outgoing.sender
     iss = sender.iss
     return {
@@ -179,7 +189,7 @@ def _sender_variables(connection: Conditions) -> dict[str, Any]:
     }
 
 
-def _receiver_variables(connection: Conditions) -> dict[str, Any]:
+def _receiver_variables(connection: Variables) -> dict[str, Any]:
     receiver = connection.receiver
     assert receiver is not None
     iss = receiver.iss

@@ -17,6 +17,7 @@ from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.sender import Sender
 
 PORT = DISCARD
@@ -86,6 +87,7 @@ class StpPath:
         profile: the link; the near station sends in its forward direction.
         config: settings of the near endpoint.
         far_config: those of the far one, the same if omitted.
+        parts: the classes of both endpoints.
         near_user, far_user: use the connections of each.
         seed: seed of the link's faults and of the endpoints' numbers.
     """
@@ -98,19 +100,15 @@ class StpPath:
         far_user: User,
         *,
         far_config: StpConfig | None = None,
+        parts: Parts = TRUE_PARTS,
         seed: int = 0,
         trace: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.simulation = Simulation()
-        self.near = Station(
-            self.simulation, StpEndpoint(config, seed, trace=trace), ("near", 1), near_user
-        )
-        self.far = Station(
-            self.simulation,
-            StpEndpoint(far_config or config, seed + 1, trace=trace),
-            ("far", 1),
-            far_user,
-        )
+        near = StpEndpoint(config, seed, parts=parts, trace=trace)
+        far = StpEndpoint(far_config or config, seed + 1, parts=parts, trace=trace)
+        self.near = Station(self.simulation, near, ("near", 1), near_user)
+        self.far = Station(self.simulation, far, ("far", 1), far_user)
         self.forward = VirtualLink(self.simulation, profile.forward, _deliver, 2 * seed)
         self.return_ = VirtualLink(self.simulation, profile.return_, _deliver, 2 * seed + 1)
         self.near.link, self.near.far = self.forward, self.far
@@ -210,6 +208,7 @@ def stp_transfer(
     octets: int,
     *,
     far_config: StpConfig | None = None,
+    parts: Parts = TRUE_PARTS,
     seed: int = 0,
     drops: Iterable[int] = (),
     return_drops: Iterable[int] = (),
@@ -223,6 +222,7 @@ def stp_transfer(
         config: settings of the sending endpoint.
         octets: length of the stream.
         far_config: settings of the receiving endpoint, ``config`` when omitted.
+        parts: the classes of both endpoints.
         seed: seed of the link's faults and of the endpoints' numbers.
         drops: numbers of the forward packets to drop, the BEGIN being 1.
         return_drops: the same for the return direction, the first BGAK being 1.
@@ -231,8 +231,9 @@ def stp_transfer(
     """
     bulk = _Bulk(octets)
     path = StpPath(
-        profile, config, bulk.near, bulk.far, far_config=far_config, seed=seed, trace=trace
-    )
+        profile, config, bulk.near, bulk.far, far_config=far_config, parts=parts, seed=seed,
+        trace=trace,
+    )  # fmt: skip
     path.forward.drops.update(drops)
     path.return_.drops.update(return_drops)
     connection = path.connect()

@@ -147,16 +147,12 @@ def test_peer_aborts_the_reader_learns_of_it() -> None:
     run(scenario())
 
 
-class Impatient(Polling):
-    def no_response_time(self) -> float:
-        return 1.0
+def test_peer_falls_silent_the_connection_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Polling, "no_response_time", lambda polling: 1.0)
 
-
-def test_peer_falls_silent_the_connection_fails() -> None:
     async def scenario() -> None:
-        config = StpConfig(polling_class=Impatient)
         server = await start_server(echo, HOST, 0, 7)
-        reader, writer = await open_connection(HOST, server.address[1], 7, config=config)
+        reader, writer = await open_connection(HOST, server.address[1], 7)
         writer.write(b"hello")
         assert await reader.readexactly(5) == b"hello"
         # As a host does that loses its power: the socket is gone, and nothing is said.

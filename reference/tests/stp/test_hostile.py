@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Begin, Bgak, Packet, Poll, Sd, Stat, Ustat
-from bentpipe_reference.stp.procedures import Procedures
 from bentpipe_reference.stp.states import State
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +110,7 @@ def test_unproven_peer_gets_three_times_what_it_sent(stp: Any, octets: int) -> N
     spent = sum(len(encode(packet)) for at, packet in script.sent[-60:] if at >= before)
     bgak = 32
     assert spent <= 3 * received + bgak * 2  # of the connection before: its BGAK and ENDAK
-    unproven_octets = 3 * received - script.connection._budget
+    unproven_octets = 3 * received - script.connection.budget
     assert unproven_octets <= 3 * received
 
 
@@ -246,14 +246,14 @@ def test_a_thousand_idle_connections_cost_nothing(stp: Any) -> None:
     assert len(endpoint.connections) == 1000
     calls = 0
 
-    real = Procedures.put
+    real = Actions.put
 
-    def counted(self: Any, packet: Packet) -> None:
+    def counted(self: Any, v: Any, packet: Packet) -> None:
         nonlocal calls
         calls += 1
-        real(self, packet)
+        real(self, v, packet)
 
-    Procedures.put = counted  # type: ignore[method-assign]
+    Actions.put = counted  # type: ignore[method-assign]
     try:
         started = time.process_time()
         for step in range(2000):
@@ -264,7 +264,7 @@ def test_a_thousand_idle_connections_cost_nothing(stp: Any) -> None:
             assert len(endpoint._active) == 0
         spent = time.process_time() - started
     finally:
-        Procedures.put = real  # type: ignore[method-assign]
+        Actions.put = real  # type: ignore[method-assign]
     assert calls == 2000
     assert spent < 2.0, "a millisecond per step would mean a scan over all connections"
 

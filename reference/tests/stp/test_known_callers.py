@@ -169,7 +169,7 @@ def test_proof_sets_a_listener_free_that_has_nothing_left_to_spend(stp: Any) -> 
     script.connection.write(bytes(5000))
     script.flush()
     script.run(until=30.0)
-    assert script.connection._budget < 20
+    assert script.connection.budget < 20
     own = {"csn": again.csn, "peer_csn": bgak.csn, "n_r": bgak.iss, "flags": C}
     answer, *data = script.arrive(script.bgak(**own))
     assert isinstance(answer, Bgak) and answer.flags == 0

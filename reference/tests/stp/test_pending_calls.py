@@ -157,12 +157,12 @@ def test_octets_of_a_packet_count_for_one_pending_call(stp: Any) -> None:
     asked(script, SAME_TAG, b"")
     newer = script.connection
     (older,) = (c for c in script.endpoint._pending.between(newer.identity) if c is not newer)
-    before = older._budget, newer._budget
+    before = older.budget, newer.budget
     script.arrive(script.poll(0, 1), script.begin(csn=5, version=2))
     spent = 32
-    assert (older._budget, newer._budget) == (before[0], before[1] + 3 * 20 - spent)
+    assert (older.budget, newer.budget) == (before[0], before[1] + 3 * 20 - spent)
     script.arrive(script.end(csn=5, flags=A))
-    assert older._budget == before[0]
+    assert older.budget == before[0]
 
 
 def test_ready_connection_challenges_the_calls_that_come_later(stp: Any) -> None:

@@ -13,6 +13,7 @@ from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.pacing import Pacer
 from bentpipe_reference.stp.packets import Sd, Sdp
+from bentpipe_reference.stp.parts import Parts
 from bentpipe_reference.stp.transfer import stp_transfer
 
 ISS = 5000
@@ -162,7 +163,8 @@ def noted(**direction: Any) -> list[tuple[float, int, float, float]]:
     Watched.left = deque()
     link = Direction(1_300_000, 0.3, 50, **direction)
     profile = LinkProfile("watched", "", "", link, link)
-    result = stp_transfer(profile, StpConfig(outgoing_class=Watched), 1_500_000, seed=3)
+    parts = Parts(outgoing=Watched)
+    result = stp_transfer(profile, StpConfig(), 1_500_000, parts=parts, seed=3)
     assert result.intact
     return list(Watched.left)
 
@@ -213,8 +215,8 @@ def test_maximum_rate_holds_over_any_tenth_of_a_second(rate: int) -> None:
 
     fast = Direction(None, 0.01, 1000, loss_probability=0.01)
     profile = LinkProfile("fast", "", "", fast, fast)
-    config = StpConfig(outgoing_class=Metered, max_rate=rate)
-    assert stp_transfer(profile, config, 300_000, seed=2).intact
+    config, parts = StpConfig(max_rate=rate), Parts(outgoing=Metered)
+    assert stp_transfer(profile, config, 300_000, parts=parts, seed=2).intact
     assert len(times) > 200
     for at, (start, _) in enumerate(times):
         octets = sum(size for time, size in times[at : at + 300] if time < start + 0.1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.stp.congestion import Congestion
-from bentpipe_reference.stp.mutants.hosts import with_parts
+from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.pacing import Pacer
 
 
+@mutant("stp-large-initial-window", breaks="STP-CG-001")
 class LargeInitialWindow(Congestion):
     """Begins with sixteen SMSS."""
 
@@ -15,13 +15,15 @@ class LargeInitialWindow(Congestion):
         return 16 * self.smss
 
 
+@mutant("stp-no-window", breaks="STP-CG-002")
 class NoWindow(Congestion):
-    """Knows the peer's credit only."""
+    """Sends whatever the credit permits."""
 
     def room(self, flight: int, size: int) -> bool:
         return True
 
 
+@mutant("stp-grows-threefold", breaks="STP-CG-003")
 class GrowsThreefold(Congestion):
     """Grows by three times what has arrived."""
 
@@ -29,6 +31,7 @@ class GrowsThreefold(Congestion):
         return 3 * octets
 
 
+@mutant("stp-grows-by-sixteen", breaks="STP-CG-004")
 class GrowsBySixteen(Congestion):
     """Grows by sixteen SMSS for each window in congestion avoidance."""
 
@@ -36,6 +39,7 @@ class GrowsBySixteen(Congestion):
         return 16 * self.smss
 
 
+@mutant("stp-never-reduces", breaks="STP-CG-005")
 class NeverReduces(Congestion):
     """Keeps its window through losses."""
 
@@ -43,21 +47,24 @@ class NeverReduces(Congestion):
         return max(self.cwnd, 2 * self.smss)
 
 
+@mutant("stp-keeps-flight-at-a-loss", breaks="STP-CG-005")
 class HalvesAllInFlight(Congestion):
-    """Halves twice what may be in flight, not the window."""
+    """Takes what was in flight for its window."""
 
     def reduced(self, flight: int) -> float:
         return max(flight, 2 * self.smss)
 
 
+@mutant("stp-waits-for-room", breaks="STP-CG-006")
 class WaitsForRoom(Congestion):
-    """Lets every retransmission wait for the window."""
+    """Lets the first retransmission wait for the window."""
 
     def on_loss(self, flight: int, serial: int) -> None:
         super().on_loss(flight, serial)
         self.first_retransmission = False
 
 
+@mutant("stp-sleeps-through-silence", breaks="STP-CG-007")
 class SleepsThroughSilence(Congestion):
     """Keeps its window through silences."""
 
@@ -65,67 +72,41 @@ class SleepsThroughSilence(Congestion):
         pass
 
 
-class GrowsUnused(Congestion):
-    """Grows by whatever arrives, however little of the window was used."""
-
-    def uses_window(self, flight: int) -> bool:
-        return True
-
-
+@mutant("stp-halves-at-silence", breaks="STP-CG-007")
 class HalvesAtSilence(Congestion):
-    """Takes two silences for a loss."""
+    """Halves its window after two silences."""
 
     def loss_window(self) -> int:
         return int(self.ssthresh)
 
 
-class SendsInBursts(Pacer):
-    """Sends whatever the window permits at once."""
-
-    def window_gap(self, octets: int) -> float:
-        return 0.0
-
-
+@mutant("stp-ignores-the-rate", breaks="STP-CG-009", setting="max-rate")
 class IgnoresTheRate(Pacer):
-    """Spreads SDs by the window alone."""
+    """Knows no maximum rate."""
 
     def rate_gap(self, octets: int) -> float:
         return 0.0
 
 
+@mutant("stp-doubles-the-rate", breaks="STP-CG-009", setting="max-rate")
 class DoublesTheRate(Pacer):
-    """Takes the maximum rate for twice what it is."""
+    """Sends at twice its maximum rate."""
 
     def rate_gap(self, octets: int) -> float:
         return super().rate_gap(octets) / 2
 
 
-MUTANTS = (
-    Mutant("stp-large-initial-window", "STP-CG-001", "begins with sixteen SMSS",
-           with_parts(congestion_class=LargeInitialWindow), "stp1"),
-    Mutant("stp-no-window", "STP-CG-002", "sends whatever the credit permits",
-           with_parts(congestion_class=NoWindow), "stp1"),
-    Mutant("stp-grows-threefold", "STP-CG-003", "grows by three times what has arrived",
-           with_parts(congestion_class=GrowsThreefold), "stp1"),
-    Mutant("stp-grows-by-sixteen", "STP-CG-004",
-           "grows by sixteen SMSS for each window in congestion avoidance",
-           with_parts(congestion_class=GrowsBySixteen), "stp1"),
-    Mutant("stp-never-reduces", "STP-CG-005", "keeps its window through losses",
-           with_parts(congestion_class=NeverReduces), "stp1"),
-    Mutant("stp-keeps-flight-at-a-loss", "STP-CG-005", "takes what was in flight for its window",
-           with_parts(congestion_class=HalvesAllInFlight), "stp1"),
-    Mutant("stp-waits-for-room", "STP-CG-006", "lets the first retransmission wait for the window",
-           with_parts(congestion_class=WaitsForRoom), "stp1"),
-    Mutant("stp-sleeps-through-silence", "STP-CG-007", "keeps its window through silences",
-           with_parts(congestion_class=SleepsThroughSilence), "stp1"),
-    Mutant("stp-halves-at-silence", "STP-CG-007", "halves its window after two silences",
-           with_parts(congestion_class=HalvesAtSilence), "stp1"),
-    Mutant("stp-ignores-the-rate", "STP-CG-009", "knows no maximum rate",
-           with_parts(pacer_class=IgnoresTheRate), "stp1", "max-rate"),
-    Mutant("stp-doubles-the-rate", "STP-CG-009", "sends at twice its maximum rate",
-           with_parts(pacer_class=DoublesTheRate), "stp1", "max-rate"),
-    Mutant("stp-grows-unused", "STP-CG-010", "lets a window grow of which little is used",
-           with_parts(congestion_class=GrowsUnused), "stp1"),
-    Mutant("stp-sends-in-bursts", "STP-CG-008", "sends whatever the window permits at once",
-           with_parts(pacer_class=SendsInBursts), "stp1"),
-)  # fmt: skip
+@mutant("stp-grows-unused", breaks="STP-CG-010")
+class GrowsUnused(Congestion):
+    """Lets a window grow of which little is used."""
+
+    def uses_window(self, flight: int) -> bool:
+        return True
+
+
+@mutant("stp-sends-in-bursts", breaks="STP-CG-008")
+class SendsInBursts(Pacer):
+    """Sends whatever the window permits at once."""
+
+    def window_gap(self, octets: int) -> float:
+        return 0.0

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.mutants.hosts import (
     MeddlingHost,
     changed,
     rechecked,
     type_of,
-    with_host,
-    with_parts,
 )
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Type
 
 _RESERVED_AT = 12
+
+
 """Offset of the first reserved octet of POLL, STAT and USTAT."""
 
 
+@mutant("stp-fills-reserved", breaks="STP-PF-001")
 class FillsReserved(MeddlingHost):
-    """Puts something into the reserved octet of its STATs."""
+    """Sends reserved octets that are not zero."""
 
     def leaving(self, octets: bytes) -> bytes:
         return changed(octets, _RESERVED_AT, 0x01) if type_of(octets) == Type.STAT else octets
 
 
+@mutant("stp-pads-polls", breaks="STP-PF-002")
 class PadsPolls(MeddlingHost):
-    """Pads POLLs to whole cache lines."""
+    """Sends POLLs four octets too long."""
 
     def leaving(self, octets: bytes) -> bytes:
         return rechecked(octets + bytes(4)) if type_of(octets) == Type.POLL else octets
 
 
+@mutant("stp-takes-long-polls", breaks="STP-PF-003")
 class TakesLongPolls(MeddlingHost):
-    """Reads a POLL's fields without looking at its length."""
+    """Answers POLLs that are too long."""
 
     def arriving(self, octets: bytes) -> bytes | None:
         if type_of(octets) == Type.POLL and len(octets) > 20:
@@ -41,8 +44,9 @@ class TakesLongPolls(MeddlingHost):
         return octets
 
 
+@mutant("stp-minds-reserved", breaks="STP-PF-004")
 class MindsReserved(MeddlingHost):
-    """Discards packets with reserved fields set, as if they were malformed."""
+    """Discards packets with reserved fields set."""
 
     def arriving(self, octets: bytes) -> bytes | None:
         if type_of(octets) in (Type.POLL, Type.SDP) and octets[_RESERVED_AT]:
@@ -50,8 +54,9 @@ class MindsReserved(MeddlingHost):
         return octets
 
 
+@mutant("stp-forgets-tag", breaks="STP-PF-005")
 class ForgetsTag(MeddlingHost):
-    """Leaves the tag of its STATs zero."""
+    """Sends STATs with tag 0."""
 
     def leaving(self, octets: bytes) -> bytes:
         if type_of(octets) == Type.STAT:
@@ -59,8 +64,9 @@ class ForgetsTag(MeddlingHost):
         return octets
 
 
+@mutant("stp-sums-without-tail", breaks="STP-PF-006")
 class SumsWithoutTail(MeddlingHost):
-    """Leaves the last octet of SDs of odd length out of the sum."""
+    """Leaves the last octet out of the checksum."""
 
     def leaving(self, octets: bytes) -> bytes:
         if type_of(octets) in (Type.STAT, Type.SD):
@@ -69,15 +75,17 @@ class SumsWithoutTail(MeddlingHost):
         return octets
 
 
+@mutant("stp-trusts-checksums", breaks="STP-PF-007")
 class TrustsChecksums(MeddlingHost):
-    """Takes every checksum for right."""
+    """Takes packets with a wrong checksum."""
 
     def arriving(self, octets: bytes) -> bytes | None:
         return rechecked(octets) if len(octets) >= 12 else octets
 
 
+@mutant("stp-refuses-unknown-options", breaks="STP-PF-008")
 class RefusesUnknownOptions(MeddlingHost):
-    """Discards a BEGIN whose first option it does not know."""
+    """Discards BEGINs with an unknown option."""
 
     def arriving(self, octets: bytes) -> bytes | None:
         if type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 1:
@@ -85,15 +93,17 @@ class RefusesUnknownOptions(MeddlingHost):
         return octets
 
 
+@mutant("stp-ignores-max-sd", breaks="STP-PF-009")
 class IgnoresMaxSd(Outgoing):
-    """Cuts the stream as its own MTU suggests."""
+    """Sends SDs larger than the peer's MaxSD."""
 
     def learn(self, max_sd: int | None) -> None:
         super().learn(self._config.own_max_sd)
 
 
+@mutant("stp-announces-no-max-sd", breaks="STP-PF-010")
 class AnnouncesNoMaxSd(MeddlingHost):
-    """Leaves the option field of its BGAKs empty."""
+    """Sends BGAKs without MaxSD."""
 
     def leaving(self, octets: bytes) -> bytes:
         if type_of(octets) != Type.BGAK:
@@ -101,8 +111,9 @@ class AnnouncesNoMaxSd(MeddlingHost):
         return rechecked(octets[:12] + bytes((octets[12] & 0xF0,)) + octets[13:28])
 
 
+@mutant("stp-repeats-the-bound", breaks="STP-PF-011")
 class RepeatsTheBound(MeddlingHost):
-    """Ends every list with the bound twice."""
+    """Sends lists that do not rise."""
 
     def leaving(self, octets: bytes) -> bytes:
         if type_of(octets) == Type.STAT and len(octets) > 24:
@@ -110,8 +121,9 @@ class RepeatsTheBound(MeddlingHost):
         return octets
 
 
+@mutant("stp-cuts-without-overlap", breaks="STP-PF-012")
 class CutsWithoutOverlap(MeddlingHost):
-    """Begins the next part of a long list with the element after the last one sent."""
+    """Cuts lists without repeating the last element."""
 
     _last = b""
 
@@ -123,39 +135,11 @@ class CutsWithoutOverlap(MeddlingHost):
         return rechecked(octets[:24] + octets[28:]) if goes_on else octets
 
 
+@mutant("stp-reports-an-empty-run", breaks="STP-PF-013")
 class ReportsAnEmptyRun(MeddlingHost):
-    """Sends the first element of a USTAT twice."""
+    """Sends USTATs whose run is empty."""
 
     def leaving(self, octets: bytes) -> bytes:
         if type_of(octets) == Type.USTAT:
             return rechecked(octets[:20] + octets[16:20])
         return octets
-
-
-def _of(identifier: str, breaks: str, title: str, host: type[MeddlingHost]) -> Mutant:
-    return Mutant(identifier, breaks, title, with_host(host), "stp1")
-
-
-MUTANTS = (
-    _of("stp-fills-reserved", "STP-PF-001", "sends reserved octets that are not zero",
-        FillsReserved),
-    _of("stp-pads-polls", "STP-PF-002", "sends POLLs four octets too long", PadsPolls),
-    _of("stp-takes-long-polls", "STP-PF-003", "answers POLLs that are too long", TakesLongPolls),
-    _of("stp-minds-reserved", "STP-PF-004", "discards packets with reserved fields set",
-        MindsReserved),
-    _of("stp-forgets-tag", "STP-PF-005", "sends STATs with tag 0", ForgetsTag),
-    _of("stp-sums-without-tail", "STP-PF-006", "leaves the last octet out of the checksum",
-        SumsWithoutTail),
-    _of("stp-trusts-checksums", "STP-PF-007", "takes packets with a wrong checksum",
-        TrustsChecksums),
-    _of("stp-refuses-unknown-options", "STP-PF-008", "discards BEGINs with an unknown option",
-        RefusesUnknownOptions),
-    Mutant("stp-ignores-max-sd", "STP-PF-009", "sends SDs larger than the peer's MaxSD",
-           with_parts(outgoing_class=IgnoresMaxSd), "stp1"),
-    _of("stp-announces-no-max-sd", "STP-PF-010", "sends BGAKs without MaxSD", AnnouncesNoMaxSd),
-    _of("stp-repeats-the-bound", "STP-PF-011", "sends lists that do not rise", RepeatsTheBound),
-    _of("stp-cuts-without-overlap", "STP-PF-012", "cuts lists without repeating the last element",
-        CutsWithoutOverlap),
-    _of("stp-reports-an-empty-run", "STP-PF-013", "sends USTATs whose run is empty",
-        ReportsAnEmptyRun),
-)  # fmt: skip

@@ -6,59 +6,67 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.stp.conditions import Identity
+from bentpipe_reference.stp.actions import Actions
+from bentpipe_reference.stp.config import CHALLENGE_S
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.host import StpHost
-from bentpipe_reference.stp.mutants.hosts import with_host, with_parts
+from bentpipe_reference.stp.idle import Arrival, Idle
+from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet
 from bentpipe_reference.stp.pending import PendingCalls
 from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.states import State
-from bentpipe_reference.stp.without import WithoutConnection
+from bentpipe_reference.stp.variables import Identity, Variables
 
 
-class ProvesNothing(Connection):
-    """Leaves it to its listener to break a silence."""
+@mutant("stp-proves-nothing", breaks="STP-CC-032")
+class ProvesNothing(Guards):
+    """Does not prove the address of a known caller."""
 
-    def must_prove(self, bgak: Bgak) -> bool:
+    def must_prove(self, v: Variables, bgak: Bgak) -> bool:
         return False
 
 
-class ProvesForEver(Connection):
-    """Goes on proving its address when that has been accepted."""
+@mutant("stp-proves-for-ever", breaks="STP-CC-032")
+class ProvesForEver(Guards):
+    """Asks for BGAKs though one has answered."""
 
-    def is_settled(self, proof: Proof) -> bool:
+    def is_settled(self, v: Variables, proof: Proof) -> bool:
         return False
 
 
-class TakesAnyAnswer(Connection):
-    """Takes the answer to a repeated BEGIN for that to its question."""
+@mutant("stp-takes-any-answer", breaks="STP-CC-032")
+class TakesAnyAnswer(Guards):
+    """Takes the BGAK for its second BEGIN for an answer."""
 
-    def is_settled(self, proof: Proof) -> bool:
+    def is_settled(self, v: Variables, proof: Proof) -> bool:
         return True
 
 
-class TakesAnyConfirmation(Connection):
-    """Does not look at the N(R) of a confirmation."""
+@mutant("stp-takes-any-confirmation", breaks="STP-CC-003")
+class TakesAnyConfirmation(Guards):
+    """Opens for a BGAK that acknowledges what was not sent."""
 
-    def is_impossible(self, packet: Packet) -> bool:
-        return self.state is not State.INCOMING and super().is_impossible(packet)
-
-
-class YieldsWhilePending(Connection):
-    """Forgets a pending call for another from the same port."""
-
-    def let_another_wait(self, begin: Begin, now: float) -> None:
-        self.forget(begin, now)
+    def is_impossible(self, v: Variables, packet: Packet) -> bool:
+        return v.state is not State.INCOMING and super().is_impossible(v, packet)
 
 
-class TrustsBesideOthers(WithoutConnection):
-    """Opens a known caller's connection at once although another call is pending."""
+@mutant("stp-yields-while-pending", breaks="STP-CC-033")
+class YieldsWhilePending(Actions):
+    """Forgets a pending call for another BEGIN."""
 
-    def may_accept(self, begin: Begin, peer: tuple[Any, ...], now: float) -> bool:
+    def let_another_wait(self, v: Variables, begin: Begin, now: float) -> None:
+        self.forget(v, begin, now)
+
+
+@mutant("stp-trusts-beside-others", breaks="STP-CC-033")
+class TrustsBesideOthers(Idle):
+    """Opens at once beside a pending call."""
+
+    def may_accept(self, arrival: Arrival, begin: Begin) -> bool:
         endpoint: Any = self._listener
-        return bool(endpoint._peers.knows_older(peer, begin.csn, now))
+        return bool(endpoint._peers.knows_older(arrival.peer, begin.csn, arrival.now))
 
 
 class _NobodyBeside(PendingCalls):
@@ -66,8 +74,9 @@ class _NobodyBeside(PendingCalls):
         return ()
 
 
+@mutant("stp-keeps-others-waiting", breaks="STP-CC-033")
 class KeepsOthersWaiting(StpHost):
-    """Lets the calls wait on beside which another has opened."""
+    """Does not forget the calls beside which another has opened."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -83,37 +92,17 @@ class KeepsOthersWaiting(StpHost):
         vars(endpoint)["_opened"] = alone
 
 
-class LimitsEachCause(Connection):
-    """Challenges once per second for a BEGIN, and once for an END."""
+@mutant("stp-limits-each-cause", breaks="STP-CC-021")
+class LimitsEachCause(Actions):
+    """Challenges twice in a second."""
 
-    _challenged_for_end_at = -math.inf
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._challenged_for_end_at: dict[Variables, float] = {}
 
-    def challenge(self, packet: Begin | End, now: float) -> None:
+    def challenge(self, v: Variables, packet: Begin | End, now: float) -> None:
         if isinstance(packet, Begin):
-            super().challenge(packet, now)
-        elif now - self._challenged_for_end_at >= self.challenge_interval():
-            self._challenged_for_end_at = now
-            self.put(self.bgak(Flags.C))
-
-
-MUTANTS = (
-    Mutant("stp-proves-nothing", "STP-CC-032", "does not prove the address of a known caller",
-           with_parts(connection_class=ProvesNothing), "stp1"),
-    Mutant("stp-proves-for-ever", "STP-CC-032", "asks for BGAKs though one has answered",
-           with_parts(connection_class=ProvesForEver), "stp1"),
-    Mutant("stp-takes-any-answer", "STP-CC-032",
-           "takes the BGAK for its second BEGIN for an answer",
-           with_parts(connection_class=TakesAnyAnswer), "stp1"),
-    Mutant("stp-takes-any-confirmation", "STP-CC-003",
-           "opens for a BGAK that acknowledges what was not sent",
-           with_parts(connection_class=TakesAnyConfirmation), "stp1"),
-    Mutant("stp-yields-while-pending", "STP-CC-033", "forgets a pending call for another BEGIN",
-           with_parts(connection_class=YieldsWhilePending), "stp1"),
-    Mutant("stp-trusts-beside-others", "STP-CC-033", "opens at once beside a pending call",
-           with_parts(without_class=TrustsBesideOthers), "stp1"),
-    Mutant("stp-keeps-others-waiting", "STP-CC-033",
-           "does not forget the calls beside which another has opened",
-           with_host(KeepsOthersWaiting), "stp1"),
-    Mutant("stp-limits-each-cause", "STP-CC-021", "challenges twice in a second",
-           with_parts(connection_class=LimitsEachCause), "stp1"),
-)  # fmt: skip
+            super().challenge(v, packet, now)
+        elif now - self._challenged_for_end_at.get(v, -math.inf) >= CHALLENGE_S:
+            self._challenged_for_end_at[v] = now
+            self.put(v, self.bgak(v, Flags.C))

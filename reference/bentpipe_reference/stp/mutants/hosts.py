@@ -1,52 +1,14 @@
-"""How mutants of the STP reference are made: parts replaced, or octets changed on their way.
-
-``with_parts`` replaces classes named in :class:`StpConfig`. ``with_host`` replaces the whole host,
-for defects of the codec: a :class:`MeddlingHost` sees every packet as octets, coming and going.
-"""
+"""Mutants of the codec: hosts that change packets on their way in and out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
-from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.stp.codec import MalformedPacket
-from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.encapsulation import UDP, emit_datagram, parse_datagram
 from bentpipe_reference.stp.host import StpHost
-
-Configure = Callable[[Any], Any]
-
-MUTANTS: tuple[Mutant, ...] = ()
-"""None here: this module only helps the others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostConfig(StpConfig):
-    """A configuration that also chooses the host.
-
-    Attributes:
-        host_class: what the simulation makes in the place of :class:`StpHost`.
-    """
-
-    host_class: type[StpHost] = StpHost
-
-
-def with_parts(**parts: Any) -> Configure:
-    """The ``configure`` of a mutant with other settings, ``receiver_class`` for example."""
-    return lambda config: replace(config, **parts)
-
-
-def with_host(host_class: type[StpHost]) -> Configure:
-    """The ``configure`` of a mutant with another host."""
-
-    def configure(config: StpConfig) -> HostConfig:
-        kept = {field.name: getattr(config, field.name) for field in fields(config)}
-        return HostConfig(**kept, host_class=host_class)
-
-    return configure
 
 
 class MeddlingHost(StpHost):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.stp.mutants.hosts import with_parts
+from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.receiver import Receiver, Run
 from bentpipe_reference.stp.sequence import PACKET_MASK
 
@@ -12,8 +11,9 @@ def _ahead(receiver: Receiver, field: int) -> int:
     return receiver.vr_r + (field - receiver.vr_r & PACKET_MASK)
 
 
+@mutant("stp-reports-from-vr-r", breaks="STP-DT-001")
 class ReportsFromVrR(Receiver):
-    """Reads "beyond the next expected" as beyond VR(R)."""
+    """Reports gaps from VR(R) on, again and again."""
 
     def is_gap(self, number: int) -> bool:
         return number > self.vr_r and (number > self.vr_h or number - 1 not in self._held)
@@ -26,14 +26,16 @@ class ReportsFromVrR(Receiver):
             super()._miss(self.vr_h, end)
 
 
+@mutant("stp-sends-no-ustat", breaks="STP-DT-001")
 class SendsNoUstat(Receiver):
-    """Leaves the report of gaps to STATs."""
+    """Sends no USTAT."""
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         super().on_sd(field, data, fin)
         return None
 
 
+@mutant("stp-ignores-the-polled-number", breaks="STP-DT-002")
 class IgnoresPolledNumber(Receiver):
     """Does not raise VR(H) by a POLL."""
 
@@ -41,23 +43,26 @@ class IgnoresPolledNumber(Receiver):
         pass
 
 
+@mutant("stp-forgets-the-wrap", breaks="STP-DT-005")
 class ForgetsTheWrap(Receiver):
-    """Takes numbers below the ISS for old ones."""
+    """Takes numbers beyond the wrap for old ones."""
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         return None if field < self.iss else super().on_sd(field, data, fin)
 
 
+@mutant("stp-leaves-the-bound-out", breaks="STP-DT-006")
 class LeavesTheBoundOut(Receiver):
-    """Ends a list where the last run that is held begins."""
+    """Leaves the bound of its lists out."""
 
     def whole_list(self) -> list[int]:
         elements = super().whole_list()
         return elements[:-1] if len(elements) % 2 else elements
 
 
+@mutant("stp-lowers-vr-h", breaks="STP-DT-007")
 class LowersVrH(Receiver):
-    """Sets VR(H) back to an old POLL's N(S), and forgets what is held from there on."""
+    """Sets VR(H) back to an old POLL's N(S)."""
 
     def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
         number = self.vr_h - (self.vr_h - field & PACKET_MASK)
@@ -70,15 +75,17 @@ class LowersVrH(Receiver):
         return super().on_poll(field, n_ps, timestamp)
 
 
+@mutant("stp-clamps-the-polled-number", breaks="STP-DT-008")
 class ClampsPolledNumber(Receiver):
-    """Raises VR(H) to its credit by a POLL that is beyond."""
+    """Raises VR(H) by a POLL beyond its credit."""
 
     def raise_highest(self, number: int) -> None:
         super().raise_highest(min(number, self.vr_mr))
 
 
+@mutant("stp-delivers-twice", breaks="STP-DT-012")
 class DeliversTwice(Receiver):
-    """Hands an SD over again when it arrives again."""
+    """Delivers duplicates."""
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         if 0 < (self.vr_r - field & PACKET_MASK) < 64 and data:
@@ -87,8 +94,9 @@ class DeliversTwice(Receiver):
         return super().on_sd(field, data, fin)
 
 
+@mutant("stp-delivers-as-it-comes", breaks="STP-DT-012")
 class DeliversAsItComes(Receiver):
-    """Hands SDs over in the order of their arrival."""
+    """Delivers SDs in the order of their arrival."""
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         number = _ahead(self, field)
@@ -99,8 +107,9 @@ class DeliversAsItComes(Receiver):
         return super().on_sd(field, b"" if early else data, fin)
 
 
+@mutant("stp-answers-new-polls-only", breaks="STP-DT-017")
 class AnswersNewPollsOnly(Receiver):
-    """Does not answer a POLL older than one before."""
+    """Does not answer old POLLs."""
 
     _newest = 0
 
@@ -111,8 +120,9 @@ class AnswersNewPollsOnly(Receiver):
         return super().on_poll(field, n_ps, timestamp)
 
 
+@mutant("stp-answers-within-the-credit", breaks="STP-DT-017")
 class AnswersWithinTheCredit(Receiver):
-    """Does not answer a POLL whose N(S) is beyond the credit."""
+    """Does not answer POLLs whose N(S) is beyond its credit."""
 
     def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
         if _ahead(self, field) > self.vr_mr:
@@ -120,16 +130,18 @@ class AnswersWithinTheCredit(Receiver):
         return super().on_poll(field, n_ps, timestamp)
 
 
+@mutant("stp-reports-one-run", breaks="STP-DT-018")
 class ReportsOneRun(Receiver):
-    """Reports the first run that is missing, and takes the rest for held."""
+    """Reports the first missing run only."""
 
     def whole_list(self) -> list[int]:
         elements = super().whole_list()
         return [*elements[:2], self.vr_h] if len(elements) > 3 else elements
 
 
+@mutant("stp-reports-duplicates", breaks="STP-DT-019")
 class ReportsDuplicates(Receiver):
-    """Takes a duplicate for the end of a gap."""
+    """Answers duplicates by a USTAT."""
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         number = _ahead(self, field)
@@ -138,15 +150,17 @@ class ReportsDuplicates(Receiver):
         return (self.vr_r, number) if again else gap
 
 
+@mutant("stp-takes-beyond-the-credit", breaks="STP-DT-020")
 class TakesBeyondTheCredit(Receiver):
-    """Takes a few SDs more than it permits."""
+    """Takes SDs beyond its credit."""
 
     def takes(self, number: int) -> bool:
         return number < self.vr_mr + 8 and number not in self._held
 
 
+@mutant("stp-shrinks-its-credit", breaks="STP-DT-021")
 class ShrinksItsCredit(Receiver):
-    """Permits less while SDs are held above a gap."""
+    """Takes credit back while a gap is open."""
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         gap = super().on_sd(field, data, fin)
@@ -155,8 +169,9 @@ class ShrinksItsCredit(Receiver):
         return gap
 
 
+@mutant("stp-drops-what-it-holds", breaks="STP-DT-022")
 class DropsWhatItHolds(Receiver):
-    """Gives its highest SD up at every fourth POLL, to make room."""
+    """Drops SDs that it has reported as held."""
 
     _polls = 0
 
@@ -171,55 +186,17 @@ class DropsWhatItHolds(Receiver):
         return super().on_poll(field, n_ps, timestamp)
 
 
+@mutant("stp-opens-in-silence", breaks="STP-DT-024")
 class OpensInSilence(Receiver):
-    """Leaves it to the sender to find out that the window is open again."""
+    """Does not announce a reopened window."""
 
     def reopened(self) -> bool:
         return False
 
 
+@mutant("stp-remembers-any-poll", breaks="STP-DT-024")
 class RemembersAnyPoll(Receiver):
-    """Announces credit in the name of whatever POLL came."""
+    """Names a forged POLL when it announces a reopened window."""
 
     def remembers(self, field: int) -> bool:
         return True
-
-
-def _of(identifier: str, breaks: str, title: str, receiver: type[Receiver]) -> Mutant:
-    return Mutant(identifier, breaks, title, with_parts(receiver_class=receiver), "stp1")
-
-
-MUTANTS = (
-    _of("stp-reports-from-vr-r", "STP-DT-001", "reports gaps from VR(R) on, again and again",
-        ReportsFromVrR),
-    _of("stp-sends-no-ustat", "STP-DT-001", "sends no USTAT", SendsNoUstat),
-    _of("stp-ignores-the-polled-number", "STP-DT-002", "does not raise VR(H) by a POLL",
-        IgnoresPolledNumber),
-    _of("stp-forgets-the-wrap", "STP-DT-005", "takes numbers beyond the wrap for old ones",
-        ForgetsTheWrap),
-    _of("stp-leaves-the-bound-out", "STP-DT-006", "leaves the bound of its lists out",
-        LeavesTheBoundOut),
-    _of("stp-lowers-vr-h", "STP-DT-007", "sets VR(H) back to an old POLL's N(S)", LowersVrH),
-    _of("stp-clamps-the-polled-number", "STP-DT-008", "raises VR(H) by a POLL beyond its credit",
-        ClampsPolledNumber),
-    _of("stp-delivers-twice", "STP-DT-012", "delivers duplicates", DeliversTwice),
-    _of("stp-delivers-as-it-comes", "STP-DT-012", "delivers SDs in the order of their arrival",
-        DeliversAsItComes),
-    _of("stp-answers-new-polls-only", "STP-DT-017", "does not answer old POLLs",
-        AnswersNewPollsOnly),
-    _of("stp-answers-within-the-credit", "STP-DT-017",
-        "does not answer POLLs whose N(S) is beyond its credit", AnswersWithinTheCredit),
-    _of("stp-reports-one-run", "STP-DT-018", "reports the first missing run only", ReportsOneRun),
-    _of("stp-reports-duplicates", "STP-DT-019", "answers duplicates by a USTAT",
-        ReportsDuplicates),
-    _of("stp-takes-beyond-the-credit", "STP-DT-020", "takes SDs beyond its credit",
-        TakesBeyondTheCredit),
-    _of("stp-shrinks-its-credit", "STP-DT-021", "takes credit back while a gap is open",
-        ShrinksItsCredit),
-    _of("stp-drops-what-it-holds", "STP-DT-022", "drops SDs that it has reported as held",
-        DropsWhatItHolds),
-    _of("stp-opens-in-silence", "STP-DT-024", "does not announce a reopened window",
-        OpensInSilence),
-    _of("stp-remembers-any-poll", "STP-DT-024",
-        "names a forged POLL when it announces a reopened window", RemembersAnyPoll),
-)  # fmt: skip

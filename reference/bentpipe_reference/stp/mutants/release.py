@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
-from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
-from bentpipe_reference.stp.mutants.hosts import with_parts
+from bentpipe_reference.stp.guards import Guards
+from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.packets import (
     Begin,
     Bgak,
@@ -25,18 +25,24 @@ from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sender import Sender, SentSd
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.variables import Variables
 
 
+class _SeesFinEarly(Guards):
+    def peer_is_finished(self, v: Variables) -> bool:
+        held = {} if v.receiver is None else v.receiver._held
+        return super().peer_is_finished(v) or any(fin for _, fin in held.values())
+
+
+class _TellsFinEarly(Actions):
+    def receive_sd(self, v: Variables, field: int, data: bytes, fin: int, now: float) -> None:
+        super().receive_sd(v, field, data, fin, now)
+        v.events |= Events.END_OF_STREAM
+
+
+@mutant("stp-reports-fin-early", breaks="STP-CC-004", also=(_SeesFinEarly, _TellsFinEarly))
 class ReportsFinEarly(Connection):
-    """Reports the end of the stream when the FIN arrives, whatever is missing."""
-
-    def peer_is_finished(self) -> bool:
-        held = {} if self.receiver is None else self.receiver._held
-        return super().peer_is_finished() or any(fin for _, fin in held.values())
-
-    def _receive_sd(self, field: int, data: bytes, fin: int, now: float) -> None:
-        super()._receive_sd(field, data, fin, now)
-        self.events |= Events.END_OF_STREAM
+    """Reports the FIN before the data below it."""
 
     def ask_for_room(self) -> None:
         # A service that has closed with something left to be read would ask for ever.
@@ -44,41 +50,62 @@ class ReportsFinEarly(Connection):
             super().ask_for_room()
 
 
+@mutant("stp-drops-last-data", breaks="STP-CC-004")
 class DropsLastData(Receiver):
-    """Takes an SD with FIN for one without data."""
+    """Reports the FIN without the data of its packet."""
 
     def deliver(self, data: bytes, fin: int) -> None:
         super().deliver(b"" if fin else data, fin)
 
 
-class AcknowledgesNoEnd(Connection):
-    """Ends a connection for an END without a word."""
+@mutant("stp-yields-when-complete", breaks="STP-CC-018")
+class YieldsWhenComplete(Connection):
+    """Forgets a complete connection for the BEGIN of another."""
 
-    def be_aborted(self, end: End, now: float) -> None:
-        self.fail("aborted by the peer", end.reason, now)
+    def receive(self, packet: Packet, octets: int, now: float) -> bool:
+        complete = self.state is State.READY and self.is_over
+        if (
+            complete
+            and isinstance(packet, Begin)
+            and self.machine.guards.is_newer_begin(self, packet)
+        ):
+            self.machine.actions.forget(self, packet, now)
+            return True
+        return super().receive(packet, octets, now)
 
 
-class ReleasesWithThePeer(Connection):
-    """Releases a connection as soon as the peer's stream has ended."""
+@mutant("stp-acknowledges-no-end", breaks="STP-CC-022")
+class AcknowledgesNoEnd(Actions):
+    """Does not acknowledge ENDs."""
 
-    def is_complete(self) -> bool:
-        return self.peer_is_finished()
+    def be_aborted(self, v: Variables, end: End, now: float) -> None:
+        self.fail(v, "aborted by the peer", end.reason, now)
 
 
+@mutant("stp-releases-with-the-peer", breaks="STP-CC-023")
+class ReleasesWithThePeer(Guards):
+    """Releases when the peer's stream has ended."""
+
+    def is_complete(self, v: Variables) -> bool:
+        return self.peer_is_finished(v)
+
+
+@mutant("stp-stops-with-the-peer", breaks="STP-CC-023")
 class StopsWithThePeer(Connection):
-    """Sends nothing more once the peer's stream has ended."""
+    """Sends nothing more after the peer's FIN."""
 
-    def _send_data(self, now: float) -> None:
-        if not self.peer_is_finished():
-            super()._send_data(now)
+    def send_data(self, now: float) -> None:
+        if not self.peer_has_closed:
+            super().send_data(now)
 
     def next_deadline(self) -> float:
-        stopped = self.state is State.READY and self.peer_is_finished()
+        stopped = self.state is State.READY and self.peer_has_closed
         return math.inf if stopped else super().next_deadline()
 
 
+@mutant("stp-ends-too-soon", breaks="STP-CC-024")
 class EndsTooSoon(Sender):
-    """Sets the FIN flag once its user has closed, whatever is still unsent."""
+    """Sends SDs after the one with FIN."""
 
     def take_new(self) -> SentSd:
         entry = super().take_new()
@@ -87,116 +114,80 @@ class EndsTooSoon(Sender):
         return entry
 
 
-class LeavesEveryRelease(Connection):
-    """Waits for the peer's END when it is complete, though it called."""
+@mutant("stp-leaves-every-release", breaks="STP-CC-025")
+class LeavesEveryRelease(Guards):
+    """Waits for the peer's END, though it called."""
 
-    def leaves_release(self) -> bool:
+    def awaits_release(self, v: Variables) -> bool:
         return True
 
 
-class NeverReleases(Connection):
-    """Waits for the caller's END for ever."""
+@mutant("stp-ends-below-the-fin", breaks="STP-CC-025")
+class EndsBelowTheFin(Actions):
+    """Sends an END whose N(R) is that of the FIN."""
 
-    def release_wait(self) -> float:
-        return math.inf
-
-
-class ReleasesAsWell(Connection):
-    """Sends its END when it is complete, though it was called."""
-
-    def leaves_release(self) -> bool:
-        return False
-
-
-class EndsBelowTheFin(Connection):
-    """Leaves the peer's FIN out of the N(R) of its END."""
-
-    def end(self, flags: int, reason: Reason, peer_csn: int | None = None) -> End:
-        end = super().end(flags, reason, peer_csn)
+    def end(self, v: Variables, flags: int, reason: Reason, peer_csn: int | None = None) -> End:
+        end = super().end(v, flags, reason, peer_csn)
         return end if flags else replace(end, n_r=end.n_r - 1 & PACKET_MASK)
 
 
-class YieldsWhenComplete(Connection):
-    """Forgets a complete connection for the BEGIN of another, though its caller may need it yet."""
+@mutant("stp-ignores-endaks", breaks="STP-CC-026")
+class IgnoresEndaks(Guards):
+    """Repeats an END that has been acknowledged."""
 
-    def receive(self, packet: Packet, octets: int, now: float) -> bool:
-        complete = self.state is State.READY and self.is_over
-        if complete and isinstance(packet, Begin) and self.is_newer_begin(packet):
-            self.forget(packet, now)
-            return True
-        return super().receive(packet, octets, now)
+    def is_for_us(self, v: Variables, packet: Bgak | Bgrej | Endak) -> bool:
+        return not isinstance(packet, Endak) and super().is_for_us(v, packet)
 
 
-class IgnoresEndaks(Connection):
-    """Goes on repeating its END when it has been acknowledged."""
-
-    def is_for_us(self, packet: Bgak | Bgrej | Endak) -> bool:
-        return not isinstance(packet, Endak) and super().is_for_us(packet)
-
-
-class EndsOnce(Connection):
+@mutant("stp-ends-once", breaks="STP-CC-026")
+class EndsOnce(Actions):
     """Does not repeat its END."""
 
-    def max_cc(self) -> int:
-        return 1 if self.state is State.OUTGOING_RELEASE else super().max_cc()
+    def max_cc(self, v: Variables) -> int:
+        return 1 if v.state is State.OUTGOING_RELEASE else super().max_cc(v)
 
 
-class EndsWithoutBackoff(Connection):
+@mutant("stp-ends-without-backoff", breaks="STP-CC-026")
+class EndsWithoutBackoff(Actions):
     """Repeats its END every second."""
 
-    def timer_cc(self, transmissions: int) -> float:
-        return super().timer_cc(0 if self.state is State.OUTGOING_RELEASE else transmissions)
+    def wait_cc(self, v: Variables, transmissions: int) -> float:
+        return super().wait_cc(v, 0 if v.state is State.OUTGOING_RELEASE else transmissions)
 
 
-class WaitsForItsFin(Connection):
-    """Ignores the END of a peer that has not taken everything."""
+@mutant("stp-waits-for-its-fin", breaks="STP-CC-027")
+class WaitsForItsFin(Guards):
+    """Ignores a premature END."""
 
-    def is_valid_end(self, end: End) -> bool:
-        if self.state is State.READY and not end.flags & (Flags.A | Flags.R):
-            complete = self.covers_fin(end.n_r) and self.peer_is_finished()
-            return complete and super().is_valid_end(end)
-        return super().is_valid_end(end)
+    def is_valid_end(self, v: Variables, end: End) -> bool:
+        if v.state is State.READY and not end.flags & (Flags.A | Flags.R):
+            complete = self.covers_fin(v, end.n_r) and self.peer_is_finished(v)
+            return complete and super().is_valid_end(v, end)
+        return super().is_valid_end(v, end)
 
 
+@mutant("stp-reports-after-the-end", breaks="STP-CC-028")
 class ReportsAfterTheEnd(Connection):
     """Answers POLLs after its END."""
 
     def receive(self, packet: Packet, octets: int, now: float) -> bool:
         if self.state is State.OUTGOING_RELEASE and isinstance(packet, Poll):
-            self.answer_poll(packet, now)
+            self.machine.actions.answer_poll(self, packet, now)
             return False
         return super().receive(packet, octets, now)
 
 
-def _of(identifier: str, breaks: str, title: str, **parts: Any) -> Mutant:
-    return Mutant(f"stp-{identifier}", f"STP-CC-{breaks}", title, with_parts(**parts), "stp1")
+@mutant("stp-never-releases", breaks="STP-CC-031")
+class NeverReleases(Actions):
+    """Waits for the caller's END for ever."""
+
+    def release_wait(self, v: Variables) -> float:
+        return math.inf
 
 
-def _in(identifier: str, breaks: str, title: str, connection: type[Connection]) -> Mutant:
-    return _of(identifier, breaks, title, connection_class=connection)
+@mutant("stp-releases-as-well", breaks="STP-CC-031")
+class ReleasesAsWell(Guards):
+    """Releases at once, though it was called."""
 
-
-MUTANTS = (
-    _in("reports-fin-early", "004", "reports the FIN before the data below it", ReportsFinEarly),
-    _of("drops-last-data", "004", "reports the FIN without the data of its packet",
-        receiver_class=DropsLastData),
-    _in("yields-when-complete", "018", "forgets a complete connection for the BEGIN of another",
-        YieldsWhenComplete),
-    _in("acknowledges-no-end", "022", "does not acknowledge ENDs", AcknowledgesNoEnd),
-    _in("releases-with-the-peer", "023", "releases when the peer's stream has ended",
-        ReleasesWithThePeer),
-    _in("stops-with-the-peer", "023", "sends nothing more after the peer's FIN",
-        StopsWithThePeer),
-    _of("ends-too-soon", "024", "sends SDs after the one with FIN", sender_class=EndsTooSoon),
-    _in("leaves-every-release", "025", "waits for the peer's END, though it called",
-        LeavesEveryRelease),
-    _in("ends-below-the-fin", "025", "sends an END whose N(R) is that of the FIN",
-        EndsBelowTheFin),
-    _in("ignores-endaks", "026", "repeats an END that has been acknowledged", IgnoresEndaks),
-    _in("ends-once", "026", "does not repeat its END", EndsOnce),
-    _in("ends-without-backoff", "026", "repeats its END every second", EndsWithoutBackoff),
-    _in("waits-for-its-fin", "027", "ignores a premature END", WaitsForItsFin),
-    _in("reports-after-the-end", "028", "answers POLLs after its END", ReportsAfterTheEnd),
-    _in("never-releases", "031", "waits for the caller's END for ever", NeverReleases),
-    _in("releases-as-well", "031", "releases at once, though it was called", ReleasesAsWell),
-)  # fmt: skip
+    def awaits_release(self, v: Variables) -> bool:
+        return False

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.mutants.hosts import MeddlingHost, with_host, with_parts
+from bentpipe_reference.stp.actions import Actions
+from bentpipe_reference.stp.guards import Guards
+from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants.hosts import MeddlingHost
 from bentpipe_reference.stp.packets import End, Flags, Reason, Stat
+from bentpipe_reference.stp.variables import Variables
 
 _HEADER_OCTETS = 12
 
 
-class SendsToAnyone(Connection):
-    """Takes the address of a known caller for proven."""
+@mutant("stp-sends-to-anyone", breaks="STP-SEC-001")
+class SendsToAnyone(Actions):
+    """Sends a whole window to an address not yet proven."""
 
-    def affords(self, octets: int) -> bool:
+    def affords(self, v: Variables, octets: int) -> bool:
         return True
 
 
-class KeepsPending(Connection):
-    """Waits two minutes for a confirmation."""
+@mutant("stp-keeps-pending", breaks="STP-SEC-002")
+class KeepsPending(Actions):
+    """Keeps a pending connection for two minutes."""
 
     def confirmation_time(self) -> float:
         return 120.0
 
 
-class ForgetsPending(Connection):
-    """Waits three seconds for a confirmation."""
+@mutant("stp-forgets-pending", breaks="STP-SEC-002")
+class ForgetsPending(Actions):
+    """Keeps a pending connection for three seconds."""
 
     def confirmation_time(self) -> float:
         return 3.0
 
 
+@mutant("stp-chokes-on-fragments", breaks="STP-SEC-003")
 class ChokesOnFragments(MeddlingHost):
-    """Falls silent once a packet was shorter than a header."""
+    """Falls silent after a packet without header."""
 
     _choked = False
 
@@ -41,37 +47,21 @@ class ChokesOnFragments(MeddlingHost):
         return None if self._choked else octets
 
 
-class BelievesEnds(Connection):
-    """Looks at the CSN of the sender of an END only."""
+@mutant("stp-believes-ends", breaks="STP-SEC-005")
+class BelievesEnds(Guards):
+    """Ends a connection without its own CSN in the END."""
 
-    def is_valid_end(self, end: End) -> bool:
-        return not end.flags & Flags.R and end.csn == self.peer_csn
+    def is_valid_end(self, v: Variables, end: End) -> bool:
+        return not end.flags & Flags.R and end.csn == v.peer_csn
 
 
-class AbortsOnInvalidStat(Connection):
-    """Takes a STAT ahead of everything sent for an error of the peer, as SSCOP does."""
+@mutant("stp-aborts-on-invalid-stat", breaks="STP-SEC-005")
+class AbortsOnInvalidStat(Actions):
+    """Aborts when a STAT acknowledges what was not sent."""
 
-    def take_stat(self, stat: Stat, now: float) -> None:
-        sender = self.outgoing.sender
+    def take_stat(self, v: Variables, stat: Stat, now: float) -> None:
+        sender = v.outgoing.sender
         if (stat.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
-            self.send_end(self.end(Flags.A, Reason.PROTOCOL_ERROR), now)
+            self.send_end(v, self.end(v, Flags.A, Reason.PROTOCOL_ERROR), now)
             return
-        super().take_stat(stat, now)
-
-
-MUTANTS = (
-    Mutant("stp-sends-to-anyone", "STP-SEC-001",
-           "sends a whole window to an address not yet proven",
-           with_parts(connection_class=SendsToAnyone), "stp1"),
-    Mutant("stp-keeps-pending", "STP-SEC-002", "keeps a pending connection for two minutes",
-           with_parts(connection_class=KeepsPending), "stp1"),
-    Mutant("stp-forgets-pending", "STP-SEC-002", "keeps a pending connection for three seconds",
-           with_parts(connection_class=ForgetsPending), "stp1"),
-    Mutant("stp-chokes-on-fragments", "STP-SEC-003", "falls silent after a packet without header",
-           with_host(ChokesOnFragments), "stp1"),
-    Mutant("stp-believes-ends", "STP-SEC-005", "ends a connection without its own CSN in the END",
-           with_parts(connection_class=BelievesEnds), "stp1"),
-    Mutant("stp-aborts-on-invalid-stat", "STP-SEC-005",
-           "aborts when a STAT acknowledges what was not sent",
-           with_parts(connection_class=AbortsOnInvalidStat), "stp1"),
-)  # fmt: skip
+        super().take_stat(v, stat, now)

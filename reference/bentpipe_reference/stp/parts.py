@@ -1,0 +1,78 @@
+"""The composition root: which class plays which part of an endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bentpipe_reference.stp.actions import Actions
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.congestion import Congestion
+from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.csn import CsnGenerator
+from bentpipe_reference.stp.events import TraceSink
+from bentpipe_reference.stp.guards import Guards
+from bentpipe_reference.stp.idle import Idle
+from bentpipe_reference.stp.outgoing import Outgoing
+from bentpipe_reference.stp.pacing import Pacer
+from bentpipe_reference.stp.pending import PendingCalls
+from bentpipe_reference.stp.polling import Polling
+from bentpipe_reference.stp.receiver import Receiver
+from bentpipe_reference.stp.rtt import RoundTrip
+from bentpipe_reference.stp.sender import Sender
+from bentpipe_reference.stp.sequence import TAG_MASK
+from bentpipe_reference.stp.table import Machine, make_machine
+from bentpipe_reference.stp.variables import Identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The classes that an endpoint is made of; mutants and experiments replace some.
+
+    A subclass of a part stands for exactly one attribute.
+    """
+
+    guards: type[Guards] = Guards
+    actions: type[Actions] = Actions
+    idle: type[Idle] = Idle
+    connection: type[Connection] = Connection
+    outgoing: type[Outgoing] = Outgoing
+    sender: type[Sender] = Sender
+    receiver: type[Receiver] = Receiver
+    congestion: type[Congestion] = Congestion
+    pacer: type[Pacer] = Pacer
+    polling: type[Polling] = Polling
+    csns: type[CsnGenerator] = CsnGenerator
+    pending: type[PendingCalls] = PendingCalls
+
+    def make_machine(self, idle: Idle) -> Machine:
+        """The state table of an endpoint."""
+        guards = self.guards()
+        return make_machine(guards, self.actions(guards, idle, self.receiver))
+
+    def make_connection(
+        self, config: StpConfig, machine: Machine, identity: Identity, csn: int, iss: int,
+        trace: TraceSink | None,
+    ) -> Connection:  # fmt: skip
+        """A connection in the state idle."""
+        header = (identity.local_port, identity.peer_port, csn & TAG_MASK)
+        return self.connection(
+            config=config, machine=machine, identity=identity, csn=csn, iss=iss,
+            outgoing=self.make_outgoing(config, header, iss), trace=trace,
+        )  # fmt: skip
+
+    def make_outgoing(self, config: StpConfig, header: tuple[int, int, int], iss: int) -> Outgoing:
+        """The sending side of a connection whose packets begin with ``header``."""
+        rtt, congestion = RoundTrip(), self.congestion(config)
+        return self.outgoing(
+            config,
+            header,
+            rtt,
+            congestion,
+            self.sender(config, iss, congestion),
+            self.pacer(config, congestion, rtt),
+            self.polling(config, congestion, rtt),
+        )
+
+
+TRUE_PARTS = Parts()
+"""The reference itself."""

@@ -1,0 +1,46 @@
+"""Everything a host is made from: settings, parts and the class of the host itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.host import StpHost
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the self-test and the campaigns change, step by step.
+
+    Attributes:
+        config: the user's settings.
+        parts: the classes of the endpoint.
+        host: the class of the host around it.
+    """
+
+    config: StpConfig = field(default_factory=StpConfig)
+    parts: Parts = TRUE_PARTS
+    host: type[StpHost] = StpHost
+
+    def make(self, address: str, seed: int) -> StpHost:
+        """A host at a dotted IPv4 address."""
+        return self.host(address, self.config, seed, parts=self.parts)
+
+    def configured(self, **settings: Any) -> Setup:
+        """The same with other settings."""
+        return replace(self, config=replace(self.config, **settings))
+
+    def with_part(self, part: type[Any]) -> Setup:
+        """The same with a subclass in the place of the part, or host, that it derives from.
+
+        Raises:
+            TypeError: it derives from no part.
+        """
+        if issubclass(part, StpHost):
+            return replace(self, host=part)
+        for role in fields(Parts):
+            if issubclass(part, getattr(TRUE_PARTS, role.name)):
+                return replace(self, parts=replace(self.parts, **{role.name: part}))
+        raise TypeError(f"{part.__name__} derives from no part of the STP reference")

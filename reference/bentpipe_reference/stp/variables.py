@@ -1,0 +1,119 @@
+"""The variables of a connection (STP/1 section 4); what they mean is decided elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.events import Events, TraceSink
+from bentpipe_reference.stp.outgoing import Outgoing
+from bentpipe_reference.stp.packets import Begin, End, Packet
+from bentpipe_reference.stp.proof import Proof
+from bentpipe_reference.stp.receiver import Receiver
+from bentpipe_reference.stp.sequence import TAG_MASK
+from bentpipe_reference.stp.states import State
+
+Address = tuple[Any, ...]
+"""A peer's address below STP, in the driver's own form: it is only compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What distinguishes connections (section 4).
+
+    Attributes:
+        peer: the peer's address below STP.
+        peer_port: the peer's STP port.
+        local_port: our STP port.
+    """
+
+    peer: Address
+    peer_port: int
+    local_port: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Variables:
+    """State only: guards read it, actions and the connection change it. Times are in seconds.
+
+    Attributes:
+        config: settings.
+        identity: which connection it is.
+        csn, iss: our numbers.
+        outgoing: our stream.
+        trace: takes the protocol events, None for no trace.
+        state: see section 4.
+        peer_csn: the peer's CSN, None while it is unknown.
+        receiver: the peer's stream, None while its ISS is unknown.
+        proven: the peer's address has been verified (STP-SEC-001).
+        was_called: the peer called, so the peer releases (STP-CC-031).
+        failure: why the connection failed, one clause; None if it did not.
+        reason: the reason code of the failure.
+        succeeded: both streams are complete and acknowledged (STP-CC-005).
+        events: what the user has not been told yet.
+        remembered: the endpoint has recorded the peer's CSN (STP-CC-013).
+        outbox: packets not yet taken by the endpoint.
+        budget: octets that may be sent to an unproven address (STP-SEC-001).
+        early: SDs held in state 3, by number: data and FIN flag (STP-CC-003).
+        begin: our BEGIN, None before it is sent.
+        release: our END, None before it is sent.
+        transmissions: how often the BEGIN or END has been sent.
+        timer_cc: when Timer_CC expires.
+        asked_at: when the BEGIN or BGAK left, None unless it was sent once and is unanswered.
+        confirm_until: when a connection in state 3 expires (STP-SEC-002).
+        challenged_at: when the last challenge left (STP-CC-018).
+        proof: the proof of our address, None when none is due (STP-CC-032).
+        release_at: when a complete connection stops waiting for the caller's END (STP-CC-031).
+        wants_room: the user waits for room in the send buffer.
+        handled: the packet that arrived last, for the trace.
+        untold: packets sent since the last event of the trace.
+    """
+
+    config: StpConfig
+    identity: Identity
+    csn: int
+    iss: int
+    outgoing: Outgoing
+    trace: TraceSink | None = None
+    state: State = State.IDLE
+    peer_csn: int | None = None
+    receiver: Receiver | None = None
+    proven: bool = True
+    was_called: bool = False
+    failure: str | None = None
+    reason: int = 0
+    succeeded: bool = False
+    events: Events = Events.NONE
+    remembered: bool = False
+    outbox: list[Packet] = field(default_factory=list)
+    budget: int = 0
+    early: dict[int, tuple[bytes, int]] = field(default_factory=dict)
+    begin: Begin | None = None
+    release: End | None = None
+    transmissions: int = 0
+    timer_cc: float = math.inf
+    asked_at: float | None = None
+    confirm_until: float = math.inf
+    challenged_at: float = -math.inf
+    proof: Proof | None = None
+    release_at: float = math.inf
+    wants_room: bool = False
+    handled: Packet | None = None
+    untold: list[Packet] = field(default_factory=list)
+
+    @property
+    def header(self) -> tuple[int, int, int]:
+        """Ports and tag of every packet that we send."""
+        return self.outgoing.header
+
+    @property
+    def tag(self) -> int:
+        """The tag of our packets."""
+        return self.csn & TAG_MASK
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the user has been told how the connection ended."""
+        return self.succeeded or self.failure is not None
