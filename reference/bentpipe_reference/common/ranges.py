@@ -8,7 +8,7 @@ Range = tuple[int, int]
 
 
 class RangeSet:
-    """A mutable set of half-open integer ranges."""
+    """A mutable set of integers, held as its maximal ranges."""
 
     __slots__ = ("_ranges",)
 
@@ -34,6 +34,8 @@ class RangeSet:
 
     def remove_below(self, bound: int) -> None:
         """Forget every number below ``bound``."""
+        if not self._ranges or self._ranges[0][0] >= bound:
+            return
         self._ranges = [(max(a, bound), b) for a, b in self._ranges if b > bound]
 
     def clear(self) -> None:
@@ -69,6 +71,20 @@ class RangeSet:
         if at < right:
             missing.append((at, right))
         return missing
+
+    def around(self, number: int) -> Range:
+        """The range that ``number``, which is in the set, belongs to."""
+        return self._ranges[bisect_left(self._ranges, (number + 1,)) - 1]
+
+    def first_gap(self, left: int, right: int) -> Range | None:
+        """The lowest range of [left, right) that is not in the set, None when there is none."""
+        ranges = self._ranges
+        at = bisect_left(ranges, (left + 1,))
+        if at:
+            left = max(left, ranges[at - 1][1])
+        if left >= right:
+            return None
+        return left, min(right, ranges[at][0]) if at < len(ranges) else right
 
     def snapshot(self) -> tuple[Range, ...]:
         """The ranges, lowest first."""

@@ -13,7 +13,8 @@ from bentpipe_reference.tcp.parts import Parts
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.wire.codec import WireError, emit_packet
+from bentpipe_reference.tcp.wire.codec import emit_packet
+from bentpipe_reference.tcp.wire.errors import WireError
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 
+from bentpipe_reference.common.ranges import RangeSet
+
 
 class Reassembly:
     """In-order octets for the application, out-of-order ones until their gap fills.
@@ -22,15 +24,13 @@ class Reassembly:
         self.unread = 0
         self.blocks: list[tuple[int, int]] = []
         self._ready: deque[bytes] = deque()
+        self._held = RangeSet()
         self._starts: list[int] = []
         self._pieces: dict[int, bytes] = {}
 
     def covered(self, left: int, right: int) -> bool:
         """Whether every octet of the range has arrived before."""
-        if right <= self.rcv_nxt:
-            return True
-        left = max(left, self.rcv_nxt)
-        return any(lower <= left and right <= upper for lower, upper in self.blocks)
+        return right <= self.rcv_nxt or self._held.covers(max(left, self.rcv_nxt), right)
 
     def insert(self, seq: int, payload: bytes) -> None:
         """Take ``payload`` at ``seq``; octets that arrived before are ignored."""
@@ -40,26 +40,18 @@ class Reassembly:
                 self._fill()
             return
         end = seq + len(payload)
-        self._store(seq, payload, end)
-        left, right = seq, end
-        apart: list[tuple[int, int]] = []
-        for block in self.blocks:
-            if block[1] < seq or block[0] > end:
-                apart.append(block)
-            else:
-                left, right = min(left, block[0]), max(right, block[1])
-        self.blocks = [(left, right), *apart]
+        for left, right in self._held.gaps(seq, end):
+            self._keep(left, payload[left - seq : right - seq])
+        self._held.add(seq, end)
+        grown = left, right = self._held.around(seq)
+        self.blocks = [grown, *(block for block in self.blocks if not left <= block[0] < right)]
 
-    def _store(self, seq: int, payload: bytes, end: int) -> None:
-        at = seq
-        for left, right in sorted(self.blocks):
-            if right <= at or left >= end:
-                continue
-            if left > at:
-                self._keep(at, payload[at - seq : left - seq])
-            at = right
-        if at < end:
-            self._keep(at, payload[at - seq :])
+    def forget(self) -> None:
+        """Drop what arrived out of order."""
+        self.blocks = []
+        self._held.clear()
+        self._starts.clear()
+        self._pieces.clear()
 
     def _keep(self, start: int, piece: bytes) -> None:
         insort(self._starts, start)
@@ -77,6 +69,7 @@ class Reassembly:
         while starts and starts[0] <= self.rcv_nxt:
             start = starts.pop(0)
             self._deliver(self._pieces.pop(start)[self.rcv_nxt - start :])
+        self._held.remove_below(self.rcv_nxt)
         self.blocks = [block for block in self.blocks if block[1] > self.rcv_nxt]
 
     def read(self, octets: int | None = None) -> bytes:

@@ -216,7 +216,7 @@ class Sender(ClockRules):
             self.estimator.sample(rtt)
         self.snd_una = ack.number
         self.snd_nxt = max(self.snd_nxt, self.snd_una)
-        self.scoreboard.discard_below(self.snd_una)
+        self.scoreboard.remove_below(self.snd_una)
         self._release()
         self.consecutive_timeouts = self.probes = 0
         self.dupacks = self.limited_transmit_octets = 0

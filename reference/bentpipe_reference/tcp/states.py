@@ -64,3 +64,15 @@ SENDS_DATA = {
     State.CLOSING,
     State.LAST_ACK,
 }
+
+
+def transitions() -> tuple[tuple[str, str, str], ...]:
+    """State, happening and next state of every transition, as a diagram shows them.
+
+    Without :attr:`Happening.ENDED`, which leads from every state to CLOSED.
+    """
+    return tuple(
+        (state.value, happening.value, following.value)
+        for (state, happening), following in TRANSITIONS.items()
+        if happening is not Happening.ENDED
+    )

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
-from bentpipe_reference.tcp.sending.variables import Event, EventSink, SenderCounters
+from bentpipe_reference.tcp.sending.variables import EventSink, SenderCounters
 
 CrossTraffic = Callable[[Path], None]
 """Called once before a transfer starts; plans flows of its own on the same path."""
-
-
-@dataclass(frozen=True, slots=True)
-class TracePoint:
-    """One data segment leaving the sender, or one acknowledgment arriving there.
-
-    Attributes:
-        time: seconds since the start.
-        kind: ``send``, ``retransmit`` or ``ack``.
-        offset: stream offset: of the segment's first octet, or the one acknowledged up to.
-        octets: data octets of the segment, newly acknowledged ones of an acknowledgment.
-    """
-
-    time: float
-    kind: str
-    offset: int
-    octets: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,11 +22,9 @@ class TransferResult(Transferred):
 
     Attributes:
         sender: the sender's totals.
-        trace: the time-sequence trace, empty unless asked for.
     """
 
     sender: SenderCounters
-    trace: list[TracePoint] = field(default_factory=list)
 
 
 def transfer(
@@ -56,7 +37,6 @@ def transfer(
     drops: Iterable[int] = (),
     return_drops: Iterable[int] = (),
     limit_s: float = 3600.0,
-    trace: bool = False,
     on_event: EventSink | None = None,
     cross_traffic: CrossTraffic | None = None,
 ) -> TransferResult:
@@ -71,15 +51,13 @@ def transfer(
         drops: numbers of the forward packets to drop, the SYN being 1.
         return_drops: the same for the return direction, the SYN-ACK being 1.
         limit_s: virtual seconds after which the transfer is given up.
-        trace: collect the time-sequence trace.
         on_event: called with the sender's protocol events.
         cross_traffic: other users of the same link.
     """
     path = Path(profile, seed)
     path.forward.drops.update(drops)
     path.return_.drops.update(return_drops)
-    recorder = _Recorder(on_event) if trace else None
-    flow = path.flow(octets, setup, receiver_config, on_event=recorder or on_event)
+    flow = path.flow(octets, setup, receiver_config, on_event=on_event)
     if cross_traffic is not None:
         cross_traffic(path)
     flow.start()
@@ -95,26 +73,4 @@ def transfer(
         forward=path.forward.counters,
         return_=path.return_.counters,
         failure=failure,
-        trace=recorder.points if recorder else [],
     )
-
-
-class _Recorder:
-    """Turns the sender's events into the trace, and passes them on."""
-
-    def __init__(self, following: EventSink | None) -> None:
-        self.points: list[TracePoint] = []
-        self._following = following
-
-    def __call__(self, event: Event) -> None:
-        values = event.values
-        if event.name in ("send", "retransmit"):
-            place, octets = values["seq"], values["octets"]
-        elif event.name == "ack":
-            place, octets = values["ack"], values["acked"]
-        else:
-            place = octets = None
-        if isinstance(place, int) and isinstance(octets, int):
-            self.points.append(TracePoint(event.time, event.name, place - 1, octets))
-        if self._following is not None:
-            self._following(event)

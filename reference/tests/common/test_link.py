@@ -194,7 +194,7 @@ def test_profile_file_of_the_user_is_read(tmp_path: Path) -> None:
         ("mine = 3\n", "write it as [mine]"),
     ],
 )
-def test_profile_file_with_a_mistake_names_file_key_and_mend(
+def test_profile_file_with_a_mistake_names_file_key_and_remedy(
     tmp_path: Path, text: str, told: str
 ) -> None:
     path = tmp_path / "links.toml"

@@ -35,3 +35,5 @@ def test_any_operations_agree_with_a_set_of_numbers(
     assert fast.above(low) == len({number for number in plain if number >= low})
     missing = {number for a, b in fast.gaps(low, high) for number in range(a, b)}
     assert missing == set(range(low, high)) - plain
+    assert fast.first_gap(low, high) == next(iter(fast.gaps(low, high)), None)
+    assert {number for held in plain for number in range(*fast.around(held))} == plain

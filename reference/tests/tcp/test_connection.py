@@ -8,7 +8,7 @@ import pytest
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
-from bentpipe_reference.tcp.states import TRANSITIONS, Happening, State
+from bentpipe_reference.tcp.states import TRANSITIONS, Happening, State, transitions
 from bentpipe_reference.tcp.wire import Flags, Segment
 
 A, B = 1, 2
@@ -257,6 +257,13 @@ def test_events_when_asked_for_tell_what_happened() -> None:
     assert names.count("state") == 2
 
 
+def test_transitions_when_drawn_leave_out_resets() -> None:
+    drawn = transitions()
+    assert ("SYN-SENT", "ACK of our SYN", "ESTABLISHED") in drawn
+    assert {state for state, _, _ in drawn} == {state.value for state in State}
+    assert Happening.ENDED.value not in {happening for _, happening, _ in drawn}
+
+
 def test_every_state_can_be_left() -> None:
     for state in State:
         if state is not State.CLOSED:
@@ -265,6 +272,6 @@ def test_every_state_can_be_left() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"variant": "tahoe"}, {"mss": 0}, {"mss": 70_000}])
-def test_config_with_a_mistake_names_the_mend(settings: dict[str, Any]) -> None:
+def test_config_with_a_mistake_names_the_remedy(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"(choose from|give octets)"):
         EndpointConfig(**settings)

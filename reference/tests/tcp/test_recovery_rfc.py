@@ -23,7 +23,7 @@ def test_third_new_sack_starts_recovery_at_half_the_flight(script: Any) -> None:
 
 
 def test_duplicates_without_new_sack_do_nothing(script: Any) -> None:
-    """RFC 6675 section 2: such an ACK is no duplicate ACK."""
+    """RFC 6675 section 2: such an ACK is not a duplicate ACK."""
     peer = script()
     assert [peer.ack(0) for _ in range(8)] == [[]] * 8
     peer.ack(0, [(1, 2)])

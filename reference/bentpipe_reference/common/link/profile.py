@@ -1,17 +1,17 @@
-"""Link profiles: one description of a link, laid out by the virtual link and by the bed alike."""
+"""Link profiles: one description of a link, for the virtual link and the bed alike."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 
 class ProfileError(ValueError):
-    """A profile file cannot be read; the message names the file, the key and the mend."""
+    """A profile file cannot be read; the message names the file, the key and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +66,8 @@ class LinkProfile:
         return self.forward.delay_s + self.return_.delay_s
 
 
-_PROBABILITIES = (
-    "loss_probability",
-    "ber",
-    "reorder_probability",
-    "duplicate_probability",
-)
-_DIRECTION_KEYS = (
-    "rate_bit_s",
-    "delay_s",
-    "queue_packets",
-    *_PROBABILITIES,
-    "reorder_delay_s",
-)
+_PROBABILITIES = ("loss_probability", "ber", "reorder_probability", "duplicate_probability")
+_DIRECTION_KEYS = tuple(field.name for field in fields(Direction))
 _PROFILE_KEYS = ("title", "source", "mtu", "forward", "return")
 _SMALLEST_MTU, _LARGEST_MTU = 68, 65535
 
@@ -90,7 +79,7 @@ def load_profiles(path: Path | str | None = None) -> dict[str, LinkProfile]:
     ``[ID.return]`` with the fields of :class:`Direction`.
 
     Raises:
-        ProfileError: the file is missing, no TOML, or has an unknown key or a bad value.
+        ProfileError: the file is missing, is not TOML, or has an unknown key or a bad value.
     """
     if path is None:
         name = "profiles.toml"

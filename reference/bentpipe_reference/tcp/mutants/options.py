@@ -6,7 +6,8 @@ from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.handshake import Handshake
 from bentpipe_reference.tcp.mutants import Altering, mutant
 from bentpipe_reference.tcp.receiver import Receiver
-from bentpipe_reference.tcp.wire.codec import WireError, parse_packet
+from bentpipe_reference.tcp.wire.codec import parse_packet
+from bentpipe_reference.tcp.wire.errors import WireError
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 

@@ -204,7 +204,5 @@ class Reneges(Reassembly):
 
     def insert(self, seq: int, payload: bytes) -> None:
         if seq <= self.rcv_nxt < seq + len(payload):
-            self.blocks = []
-            self._starts.clear()
-            self._pieces.clear()
+            self.forget()
         super().insert(seq, payload)

@@ -53,11 +53,8 @@ class SkipsTheLowestHole(SackNewRenoRfcSender):
     """Repairs the highest lost hole first."""
 
     def lost_segment(self) -> tuple[int, int] | None:
-        edge, found = self.loss_edge(), None
-        seq = max(self.high_rxt, self.snd_una)
-        while (hole := self.scoreboard.next_hole(seq, edge)) is not None:
-            found, seq = hole, hole[1]
-        return None if found is None else (found[0], min(found[1], found[0] + self.smss))
+        holes = self.scoreboard.gaps(max(self.high_rxt, self.snd_una), self.loss_edge())
+        return (holes[-1][0], min(holes[-1][1], holes[-1][0] + self.smss)) if holes else None
 
 
 @mutant("snr-data-under-way-repeated", breaks="SNR-SAK-004")
@@ -171,7 +168,7 @@ class FreesHeldData(SackNewRenoRfcSender):
         return accepted
 
     def transmit(self, seq: int, end: int, now: float) -> None:
-        hole = self._freed.next_hole(seq, end) if seq < self.snd_max else (seq, end)
+        hole = self._freed.first_gap(seq, end) if seq < self.snd_max else (seq, end)
         if hole is not None:
             super().transmit(seq, end, now)
         else:

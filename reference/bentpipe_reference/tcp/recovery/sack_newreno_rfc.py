@@ -98,11 +98,9 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         """SetPipe of section 4: octets that the sender believes to be in the network."""
         edge = self.loss_edge()
         total = 0
-        seq = self.snd_una
-        while (hole := self.scoreboard.next_hole(seq, self.snd_max)) is not None:
-            left, seq = hole
-            total += max(0, seq - max(left, edge))
-            total += max(0, min(seq, self.high_rxt) - left)
+        for left, right in self.scoreboard.gaps(self.snd_una, self.snd_max):
+            total += max(0, right - max(left, edge))
+            total += max(0, min(right, self.high_rxt) - left)
         return total
 
     def next_segment(self) -> tuple[int, int] | None:
@@ -136,16 +134,14 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         """
         if self.rescue_rxt is not None and self.snd_una <= self.rescue_rxt:
             return None
-        last = None
-        seq = self.snd_una
-        while (hole := self.scoreboard.next_hole(seq, self.snd_max)) is not None:
-            last, seq = hole, hole[1]
-        if last is None or last[1] <= self.high_rxt:
+        gaps = self.scoreboard.gaps(self.snd_una, self.snd_max)
+        if not gaps or gaps[-1][1] <= self.high_rxt:
             return None
-        return max(last[0], last[1] - self.smss), last[1]
+        left, right = gaps[-1]
+        return max(left, right - self.smss), right
 
     def _missing_below(self, edge: int) -> tuple[int, int] | None:
-        hole = self.scoreboard.next_hole(max(self.high_rxt, self.snd_una), edge)
+        hole = self.scoreboard.first_gap(max(self.high_rxt, self.snd_una), edge)
         if hole is None:
             return None
         return hole[0], min(hole[1], hole[0] + self.segment_limit(hole[0]))
@@ -212,5 +208,5 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
                 self.after_timeout = False
             else:
                 room = max(0, self.snd_wnd - self.cwnd)
-                total -= min(room, self.scoreboard.octets_below(self.snd_nxt))
+                total -= min(room, self.scoreboard.overlap(0, self.snd_nxt))
         return total

@@ -25,7 +25,7 @@ class SelectiveRetransmission(RenoSender):
 
     def next_missing(self) -> int | None:
         """The lowest number not held and not yet repeated in this episode."""
-        hole = self.scoreboard.next_hole(max(self.high_rxt, self.snd_una), self.snd_max)
+        hole = self.scoreboard.first_gap(max(self.high_rxt, self.snd_una), self.snd_max)
         return None if hole is None else hole[0]
 
     def is_eligible(self, seq: int) -> bool:
@@ -67,7 +67,7 @@ class SelectiveRetransmission(RenoSender):
     def skip_held(self) -> None:
         """Rule 7: pass over what the receiver reports to hold."""
         while self.sack_ok and self.snd_nxt < self.snd_max:
-            hole = self.scoreboard.next_hole(self.snd_nxt, self.snd_max)
+            hole = self.scoreboard.first_gap(self.snd_nxt, self.snd_max)
             following = self.snd_max if hole is None else hole[0]
             if following == self.snd_nxt:
                 return
@@ -75,7 +75,7 @@ class SelectiveRetransmission(RenoSender):
 
     def repeat_end(self, seq: int) -> int | None:
         """Rule 7: a repetition stops where the receiver's data begins."""
-        hole = self.scoreboard.next_hole(seq, self.snd_max)
+        hole = self.scoreboard.first_gap(seq, self.snd_max)
         return hole[1] if hole is not None and hole[1] < self.snd_max else None
 
     def on_timeout_in_recovery(self) -> None:

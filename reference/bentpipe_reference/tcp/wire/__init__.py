@@ -1,6 +1,7 @@
 """IPv4 and TCP packets as typed records."""
 
-from bentpipe_reference.tcp.wire.codec import WireError, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire.codec import emit_packet, parse_packet
+from bentpipe_reference.tcp.wire.errors import WireError
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 __all__ = [

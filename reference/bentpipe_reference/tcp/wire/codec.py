@@ -15,7 +15,8 @@ from __future__ import annotations
 import struct
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
-from bentpipe_reference.tcp.wire.options import OptionListError, emit_options, parse_options
+from bentpipe_reference.tcp.wire.errors import WireError
+from bentpipe_reference.tcp.wire.options import emit_options, parse_options
 from bentpipe_reference.tcp.wire.segment import Segment
 
 _PACKET = struct.Struct("!BBHHHBBHIIHHIIHHHH")
@@ -30,10 +31,6 @@ _TIME_TO_LIVE = 64
 _FLAG_BITS = 0x1FF
 HEADER_OCTETS = _IP_OCTETS + _TCP_OCTETS
 """Octets of an IPv4 packet before TCP options and data."""
-
-
-class WireError(ValueError):
-    """The octets are no intact IPv4 packet with a TCP segment, or the segment has no encoding."""
 
 
 def parse_packet(packet: bytes) -> Segment:
@@ -72,21 +69,8 @@ def parse_packet(packet: bytes) -> Segment:
         body[data_at:],
     )  # fmt: skip
     if data_at > _TCP_OCTETS:
-        _parse_options_into(segment, body[_TCP_OCTETS:data_at])
+        parse_options(body[_TCP_OCTETS:data_at], segment)
     return segment
-
-
-def _parse_options_into(segment: Segment, raw: bytes) -> None:
-    try:
-        options = parse_options(raw)
-    except OptionListError as error:
-        raise WireError(str(error)) from error
-    segment.mss = options.mss
-    segment.window_scale = options.window_scale
-    segment.sack_permitted = options.sack_permitted
-    segment.sack_blocks = options.sack_blocks
-    segment.timestamps = options.timestamps
-    segment.unknown = options.unknown
 
 
 def emit_packet(segment: Segment) -> bytes:
@@ -114,6 +98,6 @@ def emit_packet(segment: Segment) -> bytes:
             0x45, 0, total, 0, _DONT_FRAGMENT, _TIME_TO_LIVE, _TCP_PROTOCOL, ip_sum,
             segment.source, segment.destination, *tcp,
         )  # fmt: skip
-    except (struct.error, OptionListError, OverflowError, ValueError) as error:
+    except (struct.error, OverflowError, ValueError) as error:
         raise WireError(f"the segment has no encoding: {error}") from error
     return fixed + options + payload

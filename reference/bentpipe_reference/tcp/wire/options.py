@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from bentpipe_reference.tcp.wire.errors import WireError
 from bentpipe_reference.tcp.wire.segment import Segment
 
 MAXIMUM_OCTETS = 40
@@ -16,32 +16,15 @@ _PAIR = struct.Struct("!II")
 _ALIGNED_TIMESTAMPS = struct.Struct("!BBBBII")
 
 
-class OptionListError(ValueError):
-    """The octets are no option list, or the list does not fit the header."""
-
-
-@dataclass(slots=True)
-class Options:
-    """The option fields of :class:`~bentpipe_reference.tcp.wire.segment.Segment`."""
-
-    mss: int | None = None
-    window_scale: int | None = None
-    sack_permitted: bool = False
-    sack_blocks: tuple[tuple[int, int], ...] = ()
-    timestamps: tuple[int, int] | None = None
-    unknown: tuple[tuple[int, bytes], ...] = ()
-
-
-def parse_options(raw: bytes) -> Options:
-    """Read an option list up to its end or its End-of-List option.
+def parse_options(raw: bytes, segment: Segment) -> None:
+    """Read an option list, up to its end or its End-of-List option, into ``segment``.
 
     The first well-formed occurrence of a kind fills its field; whatever else appears is kept
     in ``unknown``, in order.
 
     Raises:
-        OptionListError: a length octet is missing, below 2, or points beyond the list.
+        WireError: a length octet is missing, below 2, or points beyond the list.
     """
-    options = Options()
     unknown: list[tuple[int, bytes]] = []
     at, end = 0, len(raw)
     while at < end:
@@ -53,28 +36,27 @@ def parse_options(raw: bytes) -> Options:
             continue
         length = raw[at + 1] if at + 1 < end else 0
         if length < 2 or at + length > end:
-            raise OptionListError(f"TCP option kind {kind} has the impossible length {length}")
+            raise WireError(f"TCP option kind {kind} has the impossible length {length}")
         data = raw[at + 2 : at + length]
-        if not _take(options, kind, data):
+        if not _take(segment, kind, data):
             unknown.append((kind, data))
         at += length
-    options.unknown = tuple(unknown)
-    return options
+    segment.unknown = tuple(unknown)
 
 
-def _take(options: Options, kind: int, data: bytes) -> bool:
+def _take(segment: Segment, kind: int, data: bytes) -> bool:
     """Fill the field of ``kind``; False when it is filled already or the option is unusual."""
     length = len(data)
-    if kind == TIMESTAMPS and length == 8 and options.timestamps is None:
-        options.timestamps = _PAIR.unpack(data)
-    elif kind == SACK and length and length % 8 == 0 and not options.sack_blocks:
-        options.sack_blocks = tuple(_PAIR.iter_unpack(data))
-    elif kind == MSS and length == 2 and options.mss is None:
-        options.mss = int.from_bytes(data, "big")
-    elif kind == WINDOW_SCALE and length == 1 and options.window_scale is None:
-        options.window_scale = data[0]
-    elif kind == SACK_PERMITTED and length == 0 and not options.sack_permitted:
-        options.sack_permitted = True
+    if kind == TIMESTAMPS and length == 8 and segment.timestamps is None:
+        segment.timestamps = _PAIR.unpack(data)
+    elif kind == SACK and length and length % 8 == 0 and not segment.sack_blocks:
+        segment.sack_blocks = tuple(_PAIR.iter_unpack(data))
+    elif kind == MSS and length == 2 and segment.mss is None:
+        segment.mss = int.from_bytes(data, "big")
+    elif kind == WINDOW_SCALE and length == 1 and segment.window_scale is None:
+        segment.window_scale = data[0]
+    elif kind == SACK_PERMITTED and length == 0 and not segment.sack_permitted:
+        segment.sack_permitted = True
     else:
         return False
     return True
@@ -86,7 +68,7 @@ def emit_options(segment: Segment) -> bytes:
     Options start on four-octet boundaries where that still fits the header.
 
     Raises:
-        OptionListError: the options need more than 40 octets.
+        WireError: the options need more than 40 octets.
     """
     if segment.timestamps is not None and not (
         segment.sack_blocks
@@ -102,7 +84,7 @@ def emit_options(segment: Segment) -> bytes:
         return aligned
     packed = b"".join(parts)
     if len(packed) > MAXIMUM_OCTETS:
-        raise OptionListError(
+        raise WireError(
             f"TCP options of {len(packed)} octets do not fit the {MAXIMUM_OCTETS} of the header"
         )
     return packed + b"\x00" * (-len(packed) % 4)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
-from bentpipe_reference.common.address import address_text
-
 
 class Flags(IntFlag):
     """Control bits of the TCP header (RFC 9293 section 3.1; AE from RFC 9768)."""
@@ -27,7 +25,7 @@ class Segment:
     """A TCP segment, its addresses and its options.
 
     Attributes:
-        source: IPv4 address of the sender as a 32-bit number (:attr:`source_text` is dotted).
+        source: IPv4 address of the sender as a 32-bit number.
         destination: IPv4 address of the receiver, likewise.
         sport: source port.
         dport: destination port.
@@ -64,16 +62,6 @@ class Segment:
     unknown: tuple[tuple[int, bytes], ...] = ()
 
     @property
-    def source_text(self) -> str:
-        """Dotted source address."""
-        return address_text(self.source)
-
-    @property
-    def destination_text(self) -> str:
-        """Dotted destination address."""
-        return address_text(self.destination)
-
-    @property
     def sequence_length(self) -> int:
         """Sequence numbers occupied: data, SYN and FIN (SEG.LEN of RFC 9293)."""
         return len(self.payload) + (self.flags & 1) + (self.flags >> 1 & 1)
@@ -86,15 +74,8 @@ class Segment:
             octets += 12
         if self.sack_blocks:
             octets += 4 + 8 * len(self.sack_blocks)
-        if self.mss is not None:
-            octets += 4
-        if self.window_scale is not None:
-            octets += 4
-        if self.sack_permitted:
-            octets += 4
-        for _, data in self.unknown:
-            octets += (len(data) + 5) // 4 * 4
-        return octets
+        fixed = (self.mss is not None) + (self.window_scale is not None) + self.sack_permitted
+        return octets + 4 * (fixed + sum((len(data) + 5) // 4 for _, data in self.unknown))
 
     @property
     def has_options(self) -> bool:
