@@ -27,9 +27,10 @@ from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import Checker, load_checkers
 from bentpipe_conformance.engine.suite import load_suites, suite_named
 from bentpipe_conformance.iut.proforma import load_proforma
-from bentpipe_conformance.selftest.mutants import load_mutants, mutants_of
+from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_experiments.statistics import decimals
 from bentpipe_reference.common.link.profile import Direction, load_profiles
+from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_spec.document import specification
 from bentpipe_spec.registry import Requirement, load_requirements
 from docutils import nodes

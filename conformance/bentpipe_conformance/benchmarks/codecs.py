@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from statistics import median
 
+from bentpipe_reference.common.address import address_text
 from bentpipe_reference.tcp.wire import Segment, emit_packet, parse_packet
 
 from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, cpu_seconds
@@ -121,7 +122,10 @@ def _scapy_fields(segment: Segment) -> tuple[dict[str, object], dict[str, object
     if segment.sack_blocks:
         edges = tuple(edge for block in segment.sack_blocks for edge in block)
         options += [("NOP", None), ("NOP", None), ("SAck", edges)]
-    ip: dict[str, object] = {"src": segment.source_text, "dst": segment.destination_text}
+    ip: dict[str, object] = {
+        "src": address_text(segment.source),
+        "dst": address_text(segment.destination),
+    }
     tcp: dict[str, object] = {
         "sport": segment.sport,
         "dport": segment.dport,

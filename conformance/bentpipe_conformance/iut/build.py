@@ -289,7 +289,7 @@ def _compile_lwip(sources: Path, output: Path, shop: _Shop) -> None:
     )  # fmt: skip
 
 
-# smoltcp: a crate, with everything it needs pinned by Cargo.lock.
+# smoltcp: a crate; Cargo.toml pins every version, also of what it needs in turn.
 
 _RUST = (1, 91)
 
@@ -309,11 +309,11 @@ def _smoltcp_toolchain() -> str:
 
 
 def _compile_smoltcp(sources: Path, output: Path, shop: _Shop) -> None:
-    shop.run(
-        [_cargo(), "build", "--release", "--locked", "--target-dir", shop.scratch / "target"],
-        cwd=sources,
-    )
-    shutil.copy(shop.scratch / "target" / "release" / "smoltcp-responder", output)
+    # Cargo writes a Cargo.lock, and the sources may be read-only.
+    left_out = shutil.ignore_patterns("target", "Cargo.lock")
+    crate = shutil.copytree(sources, shop.scratch / "crate", ignore=left_out)
+    shop.run([_cargo(), "build", "--release"], cwd=crate)
+    shutil.copy(crate / "target" / "release" / "smoltcp-responder", output)
 
 
 # gVisor: a Go module, pinned by go.sum. stp-go: Go's standard library is all it needs.

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
-from bentpipe_reference.common.processes import follow_parent
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Host, subject_of
 
@@ -26,6 +24,7 @@ from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.station import Station
 from bentpipe_conformance.selftest.chance import draw_calls, draw_link
+from bentpipe_conformance.selftest.pool import work_through
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
 LENGTH_S = 60.0
@@ -145,12 +144,7 @@ def hear_all(
     suite: str, seeds: Iterable[int], jobs: int, report: Callable[[Hearing], None]
 ) -> list[Hearing]:
     """Judge many transfers on ``jobs`` processes, calling ``report`` for each in turn."""
-    found = []
-    with ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent) as pool:
-        for hearing in pool.map(partial(hear, suite), seeds):
-            found.append(hearing)
-            report(hearing)
-    return found
+    return work_through(seeds, partial(hear, suite), jobs, report)
 
 
 def summary(hearings: Sequence[Hearing], suite: str) -> dict[str, Any]:

@@ -1,27 +1,26 @@
-"""Running the self-test: all mutants times all cases, in virtual time, on all cores."""
+"""The self-test: all cases against the true reference and every mutant, in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from bentpipe_reference.common.link.profile import load_profiles
-from bentpipe_reference.common.processes import follow_parent
+from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import Configure, subject_of
 
-from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.execution import run_case
-from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.inprocess import SimulatedLane
 from bentpipe_conformance.selftest.memory import shared_judge
-from bentpipe_conformance.selftest.mutants import load_mutants
+from bentpipe_conformance.selftest.mutants import mutants_of
+from bentpipe_conformance.selftest.pool import work_through
 
 _REFERENCE = "reference"
 
@@ -85,8 +84,7 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
 def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
     """Run the cases of the subject's profile, but extra ones, on the simulated GEO link."""
     link = load_profiles()["geo"]
-    record = suite_named(suite)
-    reference = subject_of(record.folder)
+    reference = subject_of(suite_named(suite).folder)
     changes: list[Configure] = []
     ics = dict(reference.ics)
     if subject.setting:
@@ -95,37 +93,28 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
         ics |= setting.ics
     if subject.target:
         changes.append(load_mutants()[subject.name].configure)
-    settings = RunSettings(subject.profile, ics, link.round_trip_s, seed)
     setup = reduce(
         lambda changed, change: change(changed), changes, reference.setups[subject.profile]
     )
     lane = SimulatedLane(reference.make, setup, link, seed)
+    settings = RunSettings(subject.profile, ics, link.round_trip_s, seed)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     passed: set[str] = set()
     for item in load_cases(suite).values():
-        if subject.profile in item.profiles and not item.extra:
-            passed |= _judge_case(item, lane, settings, failed, still_open)
+        if subject.profile not in item.profiles or item.extra:
+            continue
+        for finding in run_case(item, lane, settings, judged_by=shared_judge()).findings:
+            sentence = f"{item.id}: {finding.sentence}"
+            if finding.verdict is Verdict.PASS:
+                passed.add(finding.requirement)
+            elif finding.verdict is Verdict.FAIL:
+                failed.setdefault(finding.requirement, sentence)
+            elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
+                still_open.setdefault(finding.requirement, sentence)
     if subject.setting:
         still_open = {name: why for name, why in still_open.items() if name not in passed}
     return SubjectResult(subject, failed, still_open)
-
-
-def _judge_case(
-    item: Case,
-    lane: Lane,
-    settings: RunSettings,
-    failed: dict[str, str],
-    still_open: dict[str, str],
-) -> set[str]:
-    """Run a case, note what failed and what stayed open, and return what passed."""
-    outcome = run_case(item, lane, settings, judged_by=shared_judge())
-    for finding in outcome.findings:
-        if finding.verdict is Verdict.FAIL:
-            failed.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")
-        elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
-            still_open.setdefault(finding.requirement, f"{item.id}: {finding.sentence}")
-    return {item.requirement for item in outcome.findings if item.verdict is Verdict.PASS}
 
 
 def run(
@@ -136,52 +125,25 @@ def run(
     report: Callable[[SubjectResult], None],
 ) -> list[SubjectResult]:
     """Judge subjects on ``jobs`` processes, calling ``report`` for each as it ends."""
-    todo = list(chosen)
-    if jobs == 1:
-        results = []
-        for subject in todo:
-            results.append(judge_subject(subject, suite, seed))
-            report(results[-1])
-        return results
-    with ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent) as pool:
-        futures = [pool.submit(judge_subject, subject, suite, seed) for subject in todo]
-        results = []
-        for future in futures:
-            results.append(future.result())
-            report(results[-1])
-    return results
+    return work_through(chosen, partial(judge_subject, suite=suite, seed=seed), jobs, report)
 
 
 def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
     """The machine-readable outcome: mutants, caught, missed, reference failures, coverage."""
     mutants = [item for item in results if item.subject.target]
     references = [item for item in results if not item.subject.target]
-    by_target: dict[str, list[str]] = {}
-    for item in mutants:
-        by_target.setdefault(item.subject.target, []).append(item.subject.name)
     record = suite_named(suite)
     judged = [item.id for item in record.requirements().values() if item.testability == "wire"]
-    unbroken = [identifier for identifier in judged if identifier not in by_target]
     return {
         "suite": suite,
         "mutants": len(mutants),
         "caught": sum(item.caught for item in mutants),
         "missed": [item.subject.name for item in mutants if not item.caught],
-        "reference_failures": [
-            {"profile": item.subject.profile, "setting": item.subject.setting,
-             "requirement": name, "sentence": sentence}
-            for item in references
-            for name, sentence in item.failed.items()
-        ],
-        "reference_open": [
-            {"profile": item.subject.profile, "setting": item.subject.setting,
-             "requirement": name, "sentence": sentence}
-            for item in references
-            for name, sentence in item.open.items()
-        ],
-        "requirements_without_mutant": unbroken,
+        "reference_failures": _listed((item.subject, item.failed) for item in references),
+        "reference_open": _listed((item.subject, item.open) for item in references),
+        "requirements_without_mutant": [name for name in judged if not mutants_of(name)],
         "requirements_without_checker": [
-            identifier for identifier in judged if identifier not in load_checkers(record)
+            name for name in judged if name not in load_checkers(record)
         ],
         "table": [
             {"mutant": item.subject.name, "profile": item.subject.profile,
@@ -190,3 +152,12 @@ def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
             for item in mutants
         ],
     }  # fmt: skip
+
+
+def _listed(sentences: Iterable[tuple[Subject, Mapping[str, str]]]) -> list[dict[str, str]]:
+    return [
+        {"profile": subject.profile, "setting": subject.setting,
+         "requirement": name, "sentence": sentence}
+        for subject, found in sentences
+        for name, sentence in found.items()
+    ]  # fmt: skip

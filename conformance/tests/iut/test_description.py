@@ -7,15 +7,11 @@ from pathlib import Path
 import pytest
 from bentpipe_conformance.engine.lane import OpenRequest
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.iut.attachment import Attach
 from bentpipe_conformance.iut.build import RECIPES
-from bentpipe_conformance.iut.description import (
-    Attach,
-    DescriptionError,
-    IutDescription,
-    list_iuts,
-    load_iut,
-)
+from bentpipe_conformance.iut.description import IutDescription, list_iuts, load_iut
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
+from bentpipe_conformance.iut.table import DescriptionError
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 

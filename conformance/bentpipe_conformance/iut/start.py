@@ -1,0 +1,90 @@
+"""How an implementation is started and made to call: the tables ``[start]`` and ``[open]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bentpipe_conformance.engine.lane import Opening
+from bentpipe_conformance.iut.attachment import AttachKind
+from bentpipe_conformance.iut.table import Table, filled
+
+PLACEHOLDERS = (
+    "python", "here", "cache", "fd", "address", "prefix", "gateway", "mtu", "mac", "gateway_mac",
+    "udp_port", "protocol",
+)  # fmt: skip
+"""What a command may name: the interpreter running bentpipe, the description's own directory, the
+directory of what ``build`` made, the descriptor of the TUN or TAP, the implementation's address
+and its prefix length, the next hop's address, the largest packet in octets, for a TAP the two
+Ethernet addresses, and for an encapsulated protocol its UDP port or IP protocol number."""
+
+OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "service", "octets")
+"""What ``[open]`` may name: the interpreter, the description's directory, the tester's address, UDP
+port and port (9: send to it; 19: receive from it), the same as what the implementation does
+(``chargen`` or ``discard``), and how many octets to send to port 9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How to start the implementation; an empty command means that it already runs.
+
+    Attributes:
+        command: words with :data:`PLACEHOLDERS`.
+        ready: the line on standard output that says it listens.
+        build: the recipe that makes ``{cache}``, or empty.
+    """
+
+    command: tuple[str, ...] = ()
+    ready: str = "ready"
+    build: str = ""
+
+    def words(self, values: Mapping[str, object]) -> list[str]:
+        """The command with these placeholders filled in; others stay, for the lane to fill."""
+        return [filled(word, values) for word in self.command]
+
+
+def read_start(table: Table, kind: AttachKind) -> Start:
+    """Read ``[start]`` of an implementation that is attached as ``kind`` says.
+
+    Raises:
+        DescriptionError: it has a mistake.
+    """
+    table.only("command", "ready", "build")
+    command = table.words("command")
+    start = Start(command, table.text("ready", "ready"), table.text("build", ""))
+    named = table.placeholders(command, PLACEHOLDERS, " in 'command'")
+    if ("cache" in named) != bool(start.build):
+        raise table.wrong("needs 'build' and {cache} in 'command' together or not at all")
+    if kind == "in-process" and table.entries:
+        raise table.wrong("has no meaning for kind 'in-process'; leave it out")
+    if kind in ("tun", "tap", "namespace") and not command:
+        raise table.wrong(f"lacks 'command', which kind {kind!r} needs")
+    if kind in ("tun", "tap") and "fd" not in named:
+        raise table.wrong(f"needs {{fd}} in 'command': kind {kind!r} inherits a descriptor")
+    return start
+
+
+def read_opening(table: Table, start: Start, kind: AttachKind, here: Path) -> Opening | None:
+    """Read ``[open]``; None when the implementation cannot be made to open a connection.
+
+    Raises:
+        DescriptionError: it has a mistake.
+    """
+    if not table.entries:
+        return Opening() if kind == "in-process" else None
+    table.only("line", "command", "on_host")
+    if kind == "in-process":
+        raise table.wrong("has no meaning for kind 'in-process'; leave it out")
+    line, command = table.text("line", ""), table.words("command")
+    if bool(line) == bool(command):
+        raise table.wrong("needs either 'line' or 'command'")
+    if line and not start.command:
+        raise table.wrong(
+            "has a 'line' but [start] no 'command' that could read it; use [open] command"
+        )
+    table.placeholders((line, *command), OPEN_PLACEHOLDERS)
+    on_host = table.take("on_host", bool, "true or false", False)
+    if on_host and (line or kind != "address"):
+        raise table.wrong("has a meaning for 'on_host' only with a 'command' and kind 'address'")
+    return Opening(line, tuple(filled(word, {"here": here}) for word in command), on_host)
