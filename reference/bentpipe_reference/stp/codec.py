@@ -37,6 +37,8 @@ from bentpipe_reference.stp.packets import (
     Ustat,
 )
 
+__all__ = ["MalformedPacket", "decode", "encode"]
+
 _HEADER_OCTETS = 12
 _24_BITS = 0xFFFFFF
 _USUAL_WORDS = 75
