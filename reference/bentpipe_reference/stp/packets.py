@@ -1,9 +1,7 @@
 """STP/1 packets as typed records, one per type (STP/1 section 3).
 
-Every record begins with the fields of the common header: ``sport`` and ``dport`` (16 bits), ``tag``
-(16 bits) and ``flags`` (4 bits, made of :class:`Flags`). Packet numbers and credits are
-unsigned 24-bit fields, connection sequence numbers and timestamps unsigned 32-bit fields, as on
-the wire; ``stp.sequence`` compares them.
+Packet numbers and credits are unsigned 24-bit fields, connection sequence numbers and timestamps
+unsigned 32-bit fields, as on the wire; ``stp.sequence`` compares them.
 """
 
 from __future__ import annotations
@@ -69,7 +67,25 @@ NAMED_FLAGS: dict[Type, int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class Header:
+    """What every packet begins with (section 3.1).
+
+    Attributes:
+        sport: the sender's STP port, 16 bits.
+        dport: the recipient's STP port, 16 bits.
+        tag: 16 bits, see section 4.
+        flags: 4 bits, made of :class:`Flags`.
+    """
+
+    type: ClassVar[Type]
+    sport: int
+    dport: int
+    tag: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begin(Header):
     """Asks for a connection, and may carry its first data (section 3.3).
 
     Attributes:
@@ -83,11 +99,6 @@ class Begin:
     """
 
     type: ClassVar[Type] = Type.BEGIN
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     iss: int
     n_mr: int
     csn: int
@@ -98,7 +109,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class Bgak:
+class Bgak(Header):
     """Accepts a connection (section 3.4).
 
     Attributes:
@@ -112,11 +123,6 @@ class Bgak:
     """
 
     type: ClassVar[Type] = Type.BGAK
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     iss: int
     n_mr: int
     csn: int
@@ -127,7 +133,7 @@ class Bgak:
 
 
 @dataclass(frozen=True, slots=True)
-class Bgrej:
+class Bgrej(Header):
     """Refuses a connection (section 3.5).
 
     Attributes:
@@ -136,17 +142,12 @@ class Bgrej:
     """
 
     type: ClassVar[Type] = Type.BGREJ
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     reason: int
     peer_csn: int
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class End(Header):
     """Releases or aborts a connection (section 3.5).
 
     Attributes:
@@ -157,11 +158,6 @@ class End:
     """
 
     type: ClassVar[Type] = Type.END
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     n_r: int
     reason: int
     csn: int
@@ -169,7 +165,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Endak:
+class Endak(Header):
     """Confirms a release (section 3.5).
 
     Attributes:
@@ -177,16 +173,11 @@ class Endak:
     """
 
     type: ClassVar[Type] = Type.ENDAK
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     peer_csn: int
 
 
 @dataclass(frozen=True, slots=True)
-class Sd:
+class Sd(Header):
     """Sequenced data.
 
     Attributes:
@@ -195,17 +186,12 @@ class Sd:
     """
 
     type: ClassVar[Type] = Type.SD
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     n_s: int
     data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Sdp:
+class Sdp(Header):
     """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.6).
 
     Attributes:
@@ -216,11 +202,6 @@ class Sdp:
     """
 
     type: ClassVar[Type] = Type.SDP
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     n_s: int
     n_ps: int
     timestamp: int
@@ -228,7 +209,7 @@ class Sdp:
 
 
 @dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(Header):
     """Asks what has arrived (section 3.6).
 
     Attributes:
@@ -238,18 +219,13 @@ class Poll:
     """
 
     type: ClassVar[Type] = Type.POLL
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     n_s: int
     n_ps: int
     timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(Header):
     """Answers a POLL with everything that is missing (section 3.6).
 
     The codec takes any list; whether it means something is for the endpoint to decide.
@@ -263,11 +239,6 @@ class Stat:
     """
 
     type: ClassVar[Type] = Type.STAT
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     n_r: int
     n_mr: int
     n_ps: int
@@ -276,7 +247,7 @@ class Stat:
 
 
 @dataclass(frozen=True, slots=True)
-class Ustat:
+class Ustat(Header):
     """Reports one gap unasked (section 3.6).
 
     Attributes:
@@ -286,11 +257,6 @@ class Ustat:
     """
 
     type: ClassVar[Type] = Type.USTAT
-
-    sport: int
-    dport: int
-    tag: int
-    flags: int
     n_r: int
     n_mr: int
     elements: tuple[int, int]
