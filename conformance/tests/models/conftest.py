@@ -11,8 +11,8 @@ from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Delivery, Path
+from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.wire.codec import emit_packet
 
 Recorder = Callable[..., list[Frame]]

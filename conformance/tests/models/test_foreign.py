@@ -18,7 +18,7 @@ from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.run.rejudge import analyze, observed_ics
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
-from bentpipe_reference.tcp.parts import Setup
+from bentpipe_reference.tcp.setup import Setup
 
 from .conftest import Recorder, write
 

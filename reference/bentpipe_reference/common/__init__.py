@@ -1,1 +1,1 @@
-"""What every protocol of the reference stands on."""
+"""What the reference's protocols share."""

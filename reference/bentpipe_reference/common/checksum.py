@@ -18,12 +18,12 @@ def ones_complement_residue(data: bytes) -> int:
 def checksum_field(residue: int) -> int:
     """The field that makes a sum with this ``residue`` verify.
 
-    The residue of an all-zero buffer would call for 0xFFFF; no IPv4 or TCP checksum covers
-    one, since both include a non-zero protocol number.
+    For an all-zero buffer that would be 0xFFFF; no IPv4 or TCP checksum covers one, since both
+    include a non-zero protocol number.
     """
     return -residue % 0xFFFF
 
 
 def internet_checksum(data: bytes) -> int:
-    """The checksum of ``data``: 0 when ``data`` holds a valid one, 0xFFFF for nothing but zeros."""
+    """The checksum of ``data``: 0 when ``data`` holds a valid one, 0xFFFF for all zeros."""
     return checksum_field(ones_complement_residue(data)) or (0 if any(data) else 0xFFFF)

@@ -1,8 +1,8 @@
 """Mutants: small subclasses of the reference, each breaking exactly one requirement.
 
-They prove that the suites have teeth: the self-test runs every case against every mutant and
-each must fail on the requirement it breaks. A module of a protocol's package ``mutants`` lists its
-mutants in ``MUTANTS``, or the package lists those of all its modules.
+The self-test runs every case against every mutant, and each must fail on the requirement it
+breaks. A module of a protocol's package ``mutants`` lists its mutants in ``MUTANTS``, or the
+package lists those of all its modules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Mutant:
         id: permanent identifier, such as ``snr-two-duplicates-suffice``.
         breaks: the requirement whose checker must notice.
         title: the defect in one sentence.
-        configure: turns the configuration of the true reference into the mutant's.
+        configure: turns the setup of the true reference into the mutant's.
         profile: the profile whose reference it mutates, ``hk99``, ``rfc`` or ``stp1``.
         setting: of the reference that is mutated, such as ``max-rate``; empty for its usual one.
     """
@@ -49,7 +49,7 @@ def load_mutants() -> Mapping[str, Mutant]:
     found: dict[str, Mutant] = {}
     for mutant in _listed():
         if mutant.id in found:
-            raise ValueError(f"two mutants are called {mutant.id}")
+            raise ValueError(f"two mutants have the identifier {mutant.id}")
         found[mutant.id] = mutant
     return found
 

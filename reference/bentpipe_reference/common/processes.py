@@ -1,4 +1,4 @@
-"""Processes that end with their parent, however it ends."""
+"""Processes that end with their parent, even when it is killed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process with the thread that started it; Linux alone does.
+    """Have the kernel kill this process when the thread that started it ends; Linux only.
 
-    For ``Popen(preexec_fn=...)`` where no other thread runs, of a program that outlives a parent
-    which is killed. The thread has to wait for the program, for it takes it along.
+    For ``Popen(preexec_fn=...)`` where no other thread runs. The thread has to wait for the
+    program, which would otherwise be killed with it.
     """
     if hasattr(_libc, "prctl"):
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -37,18 +37,18 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def dying_with_parent(command: Sequence[str]) -> list[str]:
-    """The command that runs ``command`` and has it die as :func:`die_with_parent` says.
+    """``command``, to be killed with its parent as by :func:`die_with_parent`.
 
-    For processes with threads, where nothing may run between fork and exec.
+    For processes with threads, where no code may run between fork and exec.
     """
     return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
 
 
 def follow_parent() -> None:
-    """Leave Ctrl-C, which reaches the whole process group, to the parent; but end when it ends.
+    """Leave Ctrl-C, which reaches the whole process group, to the parent; end when it ends.
 
-    For ``ProcessPoolExecutor(initializer=...)``: a pool's process waits for work for ever, also
-    when a kill has taken the parent away.
+    For ``ProcessPoolExecutor(initializer=...)``: a pool's process would otherwise wait for work
+    for ever after the parent was killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Sets of sequence offsets as sorted, disjoint, half-open ranges."""
+"""Sets of integers, such as sequence numbers, as sorted, disjoint, half-open ranges."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class RangeSet:
         return right - left - held
 
     def remove_below(self, bound: int) -> None:
-        """Forget every number below ``bound``."""
+        """Remove every number below ``bound``."""
         if not self._ranges or self._ranges[0][0] >= bound:
             return
         self._ranges = [(max(a, bound), b) for a, b in self._ranges if b > bound]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._ranges = []
 
     def covers(self, left: int, right: int) -> bool:

@@ -1,4 +1,4 @@
-"""A discrete-event simulation clock: virtual seconds and a queue of calls."""
+"""A discrete-event simulation: a clock in virtual seconds and a queue of planned calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Handle:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Take the call back; harmless when it has run."""
+        """Cancel the call; nothing happens when it has run."""
         self.action = None
 
 
@@ -33,7 +33,7 @@ class Simulation:
         self._planned = 0
 
     def call_at(self, time: float, action: Callable[[], None]) -> Handle:
-        """Plan ``action`` for ``time``; a time that has passed means now."""
+        """Plan ``action`` for ``time``, or for now when that has passed."""
         time = max(time, self.now)
         self._planned += 1
         handle = Handle(time, action)
@@ -63,7 +63,7 @@ class Simulation:
         return False
 
     def run_until(self, time: float) -> None:
-        """Run every call planned up to and including ``time``, then stand at ``time``."""
+        """Run every call planned up to and including ``time``, then advance to ``time``."""
         while (following := self.next_time()) is not None and following <= time:
             self.step()
         self.now = max(self.now, time)
@@ -84,7 +84,7 @@ class Alarm:
 
     Args:
         simulation: the clock.
-        wake: called then; it is expected to set the alarm anew.
+        wake: called then; it has to set the alarm anew.
     """
 
     def __init__(self, simulation: Simulation, wake: Callable[[], None]) -> None:
@@ -93,9 +93,9 @@ class Alarm:
         self._handle: Handle | None = None
 
     def set(self, deadline: float | None) -> None:
-        """Go off at ``deadline``, or earlier if that was set before; None changes nothing.
+        """Expire at ``deadline``, or earlier if that was set before; None changes nothing.
 
-        A deadline that only moved back is not worth a new call: the old one finds it out.
+        A later deadline needs no new call: the earlier one sets the alarm anew.
         """
         if deadline is None:
             return

@@ -1,4 +1,4 @@
-"""Where outgoing octets come from: an endless or bounded test pattern, or an application."""
+"""Sources of outgoing octets: an endless or bounded test pattern, or an application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TABLE = bytes((i ^ i >> 8) & 0xFF for i in range(_PERIOD)) * 2
 def pattern(offset: int, octets: int) -> bytes:
     """The test pattern at a stream offset: octet ``i`` is ``(i ^ i >> 8) & 0xFF``.
 
-    It repeats after 65536 octets, so data displaced by less than that never looks right.
+    It repeats after 65536 octets, so data displaced by less than that never matches it.
     """
     start = offset % _PERIOD
     if octets <= _PERIOD:
@@ -23,7 +23,7 @@ class Source(Protocol):
     """Outgoing octets by stream offset; offset 0 is the first octet after the SYN."""
 
     def end(self) -> int | None:
-        """Offset one past the last octet available now; None when there is no end."""
+        """Offset one past the last octet available now, None for an endless stream."""
         ...
 
     def read(self, offset: int, octets: int) -> bytes:
@@ -79,7 +79,7 @@ class WriteBuffer:
         return self._capacity - len(self._octets)
 
     def write(self, data: bytes) -> int:
-        """Take as much of ``data`` as there is room for; return how much."""
+        """Take as much of ``data`` as there is room for; return how many octets."""
         taken = min(len(data), self.room)
         self._octets += data[:taken]
         return taken

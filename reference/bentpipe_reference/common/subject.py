@@ -1,7 +1,7 @@
-"""A reference as the exam sees it: how its hosts are made, in which setups, and who uses them.
+"""A reference as the exam sees it: how its hosts are made, set up and used.
 
 Each protocol has a module ``subject`` with one :class:`Subject`. The in-process adapter and the
-self-test load it by the protocol's name and know nothing else of the protocol.
+self-test load it by the protocol's name and depend on nothing else of the protocol.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Host(Protocol):
     """A reference with the standard services, as a simulation drives it."""
 
     def receive(self, packet: bytes, now: float) -> None:
-        """Take one IPv4 packet."""
+        """Process one IPv4 packet."""
         ...
 
     def advance(self, now: float) -> None:
@@ -40,7 +40,7 @@ class Station(Protocol):
     """A host on a link in virtual time."""
 
     def step(self, action: Callable[[float], object]) -> None:
-        """Let something happen at the host, and send what it then sends."""
+        """Act on the host, then transmit the packets it has to send."""
         ...
 
 
@@ -52,11 +52,12 @@ class Call:
         at: when it begins, seconds.
         port: the service it calls.
         octets: how many it sends.
-        at_once: the most it writes between two looks at the connection.
-        reading: the most it reads between two looks.
+        at_once: octets it writes at most each time it is run.
+        reading: octets it reads at most each time it is run.
         ends_at: when it closes at the latest, seconds.
         aborts: whether it then aborts instead.
-        endless: whether the service sends without end, so that the user closes only when it must.
+        endless: whether the service sends without end, so that the user closes only at the latest
+            time.
     """
 
     at: float
@@ -85,16 +86,16 @@ class Drawn:
 
 
 Configure = Callable[[Any], Any]
-"""Turns the setup of a true reference into another one's, or a mutant's."""
+"""Turns the setup of a true reference into another setting's or a mutant's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Another way to set the true reference up, under which it must remain conformant.
+    """Another way to set up the true reference, in which it must remain conformant.
 
     Attributes:
         configure: turns its usual setup into this one.
-        ics: what its conformance statement then answers differently.
+        ics: answers of its conformance statement that then differ.
     """
 
     configure: Configure
@@ -105,7 +106,7 @@ class Setting:
 class Subject:
     """The true reference of a protocol.
 
-    A *setup* is everything a host is made from, of a type that only the protocol knows.
+    A *setup* is everything a host is made from; its type is known to the protocol only.
 
     Attributes:
         ics: the conformance statement of its usual setups.

@@ -14,7 +14,7 @@ class EndpointConfig:
     """Settings of one TCP endpoint. Times are seconds, sizes octets unless said otherwise.
 
     ``None`` in ``sack``, ``limited_transmit``, ``initial_window_segments``, ``timestamps`` and
-    ``clock_granularity`` means the variant's own habit: only ``sack-newreno-rfc`` uses limited
+    ``clock_granularity`` selects the variant's own behavior: only ``sack-newreno-rfc`` uses limited
     transmit (RFC 3042), timestamps (RFC 7323) and ten segments to start with (RFC 6928); the
     older ones start with one segment, as HK99's systems did, and ``reno`` and ``newreno`` do not
     use SACK.
@@ -33,15 +33,15 @@ class EndpointConfig:
         min_rto: its lower bound.
         max_rto: its upper bound, also after back-off and for zero window probes.
         clock_granularity: G of RFC 6298; 4.4BSD's half-second ticks for the older variants, since
-            finer ones let the queue's growth in slow start outrun the timeout, else 1 ms.
+            with finer ones the queue grows faster in slow start than the timeout, else 1 ms.
         receive_buffer: room for data the application has not read.
         send_buffer: room for data the application has written and the peer not acknowledged.
         delayed_ack_timeout: longest delay of an ACK.
         ack_every: full-sized segments per ACK.
-        max_retransmissions: timeouts in a row without any answer before the connection is given
+        max_retransmissions: consecutive unanswered timeouts after which the connection is given
             up.
         max_syn_retransmissions: the same for SYN and SYN-ACK.
-        time_wait: how long TIME-WAIT lasts (2 MSL of RFC 9293, shorter for the simulation's sake).
+        time_wait: how long TIME-WAIT lasts (2 MSL of RFC 9293, shortened for the simulation).
     """
 
     variant: Variant = "sack-newreno-rfc"

@@ -42,7 +42,7 @@ class Connection(ConnectionOutput):
             self.sender.source = WriteBuffer(self.config.send_buffer)
         source = self.sender.source
         if self.sender.fin_queued or not isinstance(source, WriteBuffer):
-            raise ValueError("nothing can be written after close, or beside an attached source.")
+            raise ValueError("nothing can be written after close, or while a source is attached.")
         taken = source.write(data)
         self._output(now)
         return taken
@@ -75,7 +75,7 @@ class Connection(ConnectionOutput):
         return self.receiver is not None and self.receiver.fin_received
 
     def close(self, now: float) -> None:
-        """Send FIN after everything queued; receiving goes on."""
+        """Send FIN after everything queued; receiving continues."""
         if self.sender.fin_queued:
             return
         self.sender.fin_queued = True
@@ -91,7 +91,7 @@ class Connection(ConnectionOutput):
     # -- the driver's side --------------------------------------------------------------------
 
     def transmit(self, now: float) -> list[Segment]:
-        """Segments to send now, an acknowledgment that is due among them."""
+        """Segments to send now, including an acknowledgment that is due."""
         receiver = self.receiver
         if receiver is not None and receiver.ack_now and self.state is not State.CLOSED:
             self._put(self.sender.snd_nxt if self._all_sent() else self.sender.snd_max, _ACK, now)
@@ -186,7 +186,7 @@ class Connection(ConnectionOutput):
     def _receive_unacceptable(
         self, segment: Segment, seq: int, receiver: Receiver, now: float
     ) -> None:
-        """Outside the window: acknowledge, and where the window is shut still heed the ACK."""
+        """Outside the window: acknowledge; with a closed window still process the ACK."""
         flags = segment.flags
         if flags & _RST:
             return
@@ -201,14 +201,14 @@ class Connection(ConnectionOutput):
             self._take_ack(segment, seq, now)
 
     def _receive_syn_again(self, segment: Segment, seq: int, now: float) -> None:
-        """The SYN repeated, or the SYN-ACK of a simultaneous open, which establishes."""
+        """A retransmitted SYN, or the SYN-ACK of a simultaneous open, which establishes."""
         if segment.flags & _ACK:
             self._take_ack(segment, seq, now)
         else:
             self._send_syn(now, repeated=True)
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
-        """Process the acknowledgment; False when the segment must go no further."""
+        """Process the acknowledgment; False when the segment must be processed no further."""
         sender = self.sender
         number = unwrap(segment.ack, sender.snd_una)
         if self.state is State.SYN_RECEIVED:

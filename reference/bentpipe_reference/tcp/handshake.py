@@ -1,4 +1,4 @@
-"""Opening a connection: what the SYNs negotiate, and repeating them."""
+"""The handshake: what the SYNs negotiate, and their retransmission."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
 LARGEST_SHIFT = 14
-"""Larger shift counts are taken as this (RFC 7323 section 2.3)."""
+"""Larger shift counts are taken for this one (RFC 7323 section 2.3)."""
 
 SMALLEST_MSS = 48
-"""A peer that asks for less is sent this much: tiny segments are an attack rather than a link.
+"""Lower bound of the send MSS: a smaller MSS option is an attack rather than a link.
 
-RFC 9293 has no such bound; the figure is the one Linux uses.
+RFC 9293 has no such bound; the figure is that of Linux.
 """
 
 OPTION_OCTETS = 40
@@ -45,7 +45,7 @@ class Handshake:
         timestamps_ok: both ends do timestamps.
         send_shift: scale of the windows the peer advertises.
         receive_shift: scale of the windows this end advertises.
-        deadline: when the SYN is repeated, None once it is acknowledged.
+        deadline: when the SYN is retransmitted, None once it is acknowledged.
         attempts: SYNs (or SYN-ACKs) sent so far.
     """
 
@@ -96,7 +96,7 @@ class Handshake:
         return max(0, (options - SACK_OVERHEAD_OCTETS) // SACK_BLOCK_OCTETS)
 
     def sent(self, now: float, *, repeated: bool) -> None:
-        """A SYN left; ``repeated`` when the peer's own repetition asked for it."""
+        """A SYN was sent; ``repeated`` when a retransmission by the peer asked for it."""
         if self.attempts and not repeated:
             self._estimator.back_off()
         self.attempts += 1
@@ -104,11 +104,11 @@ class Handshake:
         self.deadline = now + self._estimator.rto
 
     def give_up(self) -> bool:
-        """Whether the SYN has been repeated often enough."""
+        """Whether the SYN has been retransmitted as often as configured."""
         return self.attempts > self._config.max_syn_retransmissions
 
     def complete(self, now: float) -> float | None:
-        """The SYN is acknowledged; its round-trip time unless it was repeated (Karn)."""
+        """The SYN is acknowledged; its round-trip time unless it was retransmitted (Karn)."""
         self.deadline = None
         if self.attempts == 1:
             return now - self._sent_at

@@ -9,7 +9,7 @@ from bentpipe_reference.common.address import address_number
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
-from bentpipe_reference.tcp.parts import Parts
+from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
@@ -27,7 +27,7 @@ Key = tuple[int, int, int]
 class TcpHost:
     """Serves echo (7), discard (9) and chargen (19); resets what belongs to no connection.
 
-    Whatever arrives, a packet is answered, taken or counted in ``ignored``; it never raises.
+    Every packet that arrives is processed or counted in ``ignored``; none raises an error.
 
     Args:
         address: dotted IPv4 address.
@@ -36,8 +36,8 @@ class TcpHost:
         parts: what the host is composed of.
         services: port to service, echo, discard and chargen when omitted.
         on_event: called with every protocol event of every connection.
-        most_connections: connections held at once; when full, one that is not established makes
-            room, or else the SYN is ignored.
+        most_connections: connections held at once; beyond them one in SYN-RECEIVED or TIME-WAIT
+            is dropped for a new one, or else the SYN is ignored.
 
     Attributes:
         connections: the live connections.
@@ -50,7 +50,7 @@ class TcpHost:
         config: EndpointConfig,
         seed: int,
         *,
-        parts: Parts = Parts(),  # noqa: B008 - frozen
+        parts: Parts = TRUE_PARTS,
         services: Mapping[int, Callable[[], Service]] = SERVICES,
         on_event: EventSink | None = None,
         most_connections: int = 64,
@@ -68,7 +68,7 @@ class TcpHost:
         self._outbox: list[bytes] = []
 
     def receive(self, packet: bytes, now: float) -> None:
-        """Take one IPv4 packet at ``now`` seconds."""
+        """Process one IPv4 packet at ``now`` seconds."""
         try:
             segment = self._parts.parse(packet)
         except WireError:
@@ -164,7 +164,7 @@ class TcpHost:
         )
 
     def _settle(self, key: Key, now: float) -> None:
-        """Run the service, collect what the connection sends, forget it when it has ended."""
+        """Run the service, collect what the connection sends, delete it when it has ended."""
         connection = self.connections.get(key)
         if connection is None:
             return

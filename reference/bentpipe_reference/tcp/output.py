@@ -42,14 +42,14 @@ class ConnectionParts:
     """The classes that a connection is composed of.
 
     Attributes:
-        sender: the sending half, None for the one of the configured variant.
+        sender: the sending half; its base class stands for that of the configured variant.
         receiver: the receiving half.
         reassembly: the received stream.
         handshake: negotiates the options.
         estimator: measures the round trip and sets the retransmission timeout.
     """
 
-    sender: type[Sender] | None = None
+    sender: type[Sender] = Sender
     receiver: type[Receiver] = Receiver
     reassembly: type[Reassembly] = Reassembly
     handshake: type[Handshake] = Handshake
@@ -94,7 +94,7 @@ class ConnectionOutput:
             maximum=config.max_rto,
             granularity=config.granularity,
         )
-        sender_class = parts.sender or SENDERS[config.variant]
+        sender_class = SENDERS[config.variant] if parts.sender is Sender else parts.sender
         self.sender = sender_class(config, self, iss, estimator)
         self.sender.on_event = on_event
         self.receiver: Receiver | None = None

@@ -1,11 +1,10 @@
-"""What the reference is composed of, and what a host is set up with."""
+"""The composition root: which class plays which part of a host."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import ConnectionParts
 from bentpipe_reference.tcp.wire.codec import parse_packet
@@ -25,9 +24,5 @@ class Parts(ConnectionParts):
     parse: Callable[[bytes], Segment] = parse_packet
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """Everything a host is made from: the user's settings, and the parts of the reference."""
-
-    config: EndpointConfig
-    parts: Parts = Parts()
+TRUE_PARTS = Parts()
+"""The reference itself."""

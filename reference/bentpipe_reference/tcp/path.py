@@ -1,4 +1,4 @@
-"""Connections over one satellite link, in virtual time: both directions and who uses them."""
+"""Connections over one satellite link in virtual time, and their users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
-from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.sending.variables import EventSink
+from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
@@ -70,7 +70,7 @@ class Flow:
         sending: the connection that sends the stream.
         receiving: the connection that reads it.
         read: octets the receiving application has read.
-        intact: whether each of them was right.
+        intact: whether each of them is that of the pattern.
         finished: when the last octet was read, None before that.
     """
 
@@ -89,11 +89,11 @@ class Flow:
 
     @property
     def failure(self) -> str | None:
-        """Why the connection ended before the stream was through, None while it has not."""
+        """Why the connection ended before the stream was complete, None while it has not."""
         return self.sending.failure or self.receiving.failure
 
     def is_pending(self) -> bool:
-        """Whether the stream is neither through nor given up by its sender."""
+        """Whether the stream is neither complete nor given up by its sender."""
         return self.finished is None and self.sending.failure is None
 
     def start(self) -> None:

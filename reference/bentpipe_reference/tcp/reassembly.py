@@ -1,4 +1,4 @@
-"""Putting the received stream together, and remembering what arrived out of order."""
+"""Reassembly of the received stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bentpipe_reference.common.ranges import RangeSet
 
 
 class Reassembly:
-    """In-order octets for the application, out-of-order ones until their gap fills.
+    """In-order octets for the application, out-of-order ones until the gap before them is filled.
 
     Numbers are unwrapped sequence numbers, ranges half-open.
 
@@ -64,7 +64,7 @@ class Reassembly:
             self.rcv_nxt += len(piece)
 
     def _fill(self) -> None:
-        """Deliver stored pieces that have come into order."""
+        """Deliver stored pieces that are now in order."""
         starts = self._starts
         while starts and starts[0] <= self.rcv_nxt:
             start = starts.pop(0)

@@ -1,4 +1,4 @@
-"""The receiving half of a connection: reassembly, when to acknowledge, and what to report."""
+"""The receiving half of a connection: window, acknowledgments and SACK blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Receiver:
         irs: initial receive sequence number.
         buffer: the reassembled stream.
         edge: one past the last sequence number the advertised window allows.
-        fin_seq: where the peer's FIN stands, None until it is seen.
+        fin_seq: sequence number of the peer's FIN, None until it is seen.
         ack_now: whether an acknowledgment is due at once.
         ack_deadline: when a delayed acknowledgment is due, None when none is.
         ts_recent: timestamp to echo, None without timestamps.
@@ -51,7 +51,7 @@ class Receiver:
     # -- the window ---------------------------------------------------------------------------
 
     def free_room(self) -> int:
-        """Octets the receive buffer still takes."""
+        """Free octets of the receive buffer."""
         return max(0, self.config.receive_buffer - self.buffer.unread)
 
     def update_edge(self) -> None:
@@ -112,7 +112,7 @@ class Receiver:
     # -- data ---------------------------------------------------------------------------------
 
     def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
-        """Take the text of an acceptable segment and decide how to acknowledge it."""
+        """Process the text of an acceptable segment and decide how to acknowledge it."""
         if fin and self.fin_seq is None:
             self.fin_seq = seq + len(payload)
         if self.fin_seq is not None:
@@ -160,7 +160,7 @@ class Receiver:
         return self.config.delayed_ack_timeout
 
     def on_old_text(self, seq: int, octets: int) -> None:
-        """Text that lies wholly outside the window; below it, D-SACK reports it."""
+        """Text wholly outside the window; D-SACK reports it when it lies below."""
         if self.config.dsack and octets and seq + octets <= self.buffer.rcv_nxt:
             self._duplicate = seq, seq + octets
 
@@ -188,10 +188,10 @@ class Receiver:
         return sorted(blocks, key=lambda block: not (block[0] <= inner[0] and inner[1] <= block[1]))
 
     def note_ack_sent(self, *, complete: bool = True) -> None:
-        """An acknowledgment of everything received so far left.
+        """An acknowledgment of everything received so far was sent.
 
-        Without ``complete`` its SACK blocks did not fit beside its data, so that a pure
-        acknowledgment, if one is due, still is.
+        Without ``complete`` its SACK blocks did not fit with its data, so that a pure
+        acknowledgment remains due if one was.
         """
         self.ack_deadline = None
         self._octets_unacked = 0

@@ -1,8 +1,7 @@
-"""The sending half of an endpoint: what may leave, and what an ACK or a timer sets off.
+"""The sending half of a connection: what may be sent, and how ACKs and timers are processed.
 
-How losses are repaired is left to the subclasses in :mod:`bentpipe_reference.tcp.recovery`.
-Every rule is one small method, named after the rule, so that a variant or a deliberately broken
-sender overrides exactly one.
+Loss recovery is left to the subclasses in :mod:`bentpipe_reference.tcp.recovery`. Every rule is
+one small method, named after the rule, so that a variant or a mutant overrides exactly one.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ class Sender(ClockRules):
     """Sliding window, duplicate ACKs, timeouts and window probes."""
 
     def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
-        """Take the handshake's outcome: segment size, first window and whether SACK is on."""
+        """Take the outcome of the handshake: segment size, first window, and whether SACK is on."""
         self.smss = smss
         self.sack_ok = sack_ok
         self.snd_wnd = self.max_snd_wnd = window
@@ -54,10 +53,10 @@ class Sender(ClockRules):
         return True
 
     def skip_held(self) -> None:
-        """Let ``snd_nxt`` pass data the receiver holds; without SACK nothing is known of any."""
+        """Let ``snd_nxt`` pass data the receiver holds; without SACK none is known."""
 
     def repeat_end(self, seq: int) -> int | None:  # noqa: ARG002
-        """Where a segment that repeats data from ``seq`` must stop, None when nowhere."""
+        """Where a retransmission from ``seq`` must end, None when anywhere."""
         return None
 
     def sendable(self, seq: int, usable: int) -> int:
@@ -90,7 +89,7 @@ class Sender(ClockRules):
         return self.smss
 
     def may_send_small(self, seq: int) -> bool:
-        """Nagle's rule, when it is on; a repetition is no new small segment."""
+        """Nagle's rule, when it is on; a retransmission is not a new small segment."""
         return not (self.config.nagle and self.flight_size) or seq < self.snd_max
 
     def transmit(self, seq: int, end: int, now: float) -> None:
@@ -123,7 +122,7 @@ class Sender(ClockRules):
             self.emit(name, now, seq=seq - self.iss, octets=end - seq)
 
     def retransmit(self, seq: int, now: float) -> int:
-        """Repeat one segment from ``seq``; return where it ends."""
+        """Retransmit one segment from ``seq``; return where it ends."""
         stop = self.repeat_end(seq)
         end = min(self.snd_max if stop is None else stop, seq + self.segment_limit(seq))
         self.transmit(seq, end, now)
@@ -132,7 +131,7 @@ class Sender(ClockRules):
     # -- acknowledgments ----------------------------------------------------------------------
 
     def on_ack(self, ack: Ack, now: float) -> None:
-        """Take an acknowledgment not beyond ``snd_max``."""
+        """Process an acknowledgment not beyond ``snd_max``."""
         self.silent_timeouts = 0
         if ack.number < self.snd_una:
             return
@@ -149,7 +148,7 @@ class Sender(ClockRules):
             self.output(now)
 
     def take_sack(self, ack: Ack) -> int:
-        """Note the SACK blocks; return how many octets they newly report as held."""
+        """Record the SACK blocks; return how many octets they newly report as held."""
         if not self.sack_ok or not ack.blocks:
             return 0
         newly = 0
@@ -165,7 +164,7 @@ class Sender(ClockRules):
         return max(ack.number, self.snd_una) < left < right <= self.snd_max
 
     def is_duplicate_report(self, ack: Ack) -> bool:
-        """Whether the first block is a D-SACK (RFC 2883 section 4), which tells of no loss."""
+        """Whether the first block is a D-SACK (RFC 2883 section 4), which reports no loss."""
         left, right = ack.blocks[0]
         if right <= ack.number:
             return True
@@ -177,7 +176,7 @@ class Sender(ClockRules):
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
         """The five conditions of RFC 5681 section 2, and no report of a duplicate.
 
-        The octet of a window probe is not outstanding data: the peer refuses it again and again.
+        The octet of a window probe does not count as outstanding: the peer refuses it each time.
         """
         return (
             ack.number == self.snd_una
@@ -189,14 +188,14 @@ class Sender(ClockRules):
         )
 
     def only_reports_duplicate(self, ack: Ack, newly_held: int) -> bool:
-        """Whether the ACK was set off by a segment that arrived twice, not by a loss."""
+        """Whether the ACK answers a segment that arrived twice, and thus shows no loss."""
         return bool(ack.blocks) and not newly_held and self.is_duplicate_report(ack)
 
     def update_window(self, ack: Ack) -> bool:
         """Take the offered window from a segment that is not older (RFC 9293 section 3.10.7.4).
 
-        An old segment can still acknowledge new data, when the peer repeats it; then the right
-        edge stays where it is, as in 4.4BSD, or ``snd_una`` would carry it along.
+        An old segment can still acknowledge new data, when the peer retransmits it; then the right
+        edge stays where it is, as in 4.4BSD, instead of moving with ``snd_una``.
         """
         fresh = self.snd_wl1 < ack.seq or (self.snd_wl1 == ack.seq and self.snd_wl2 <= ack.number)
         if not fresh:
@@ -209,7 +208,7 @@ class Sender(ClockRules):
         return moved
 
     def on_new_ack(self, ack: Ack, now: float) -> None:
-        """Advance ``snd_una``, then grow, repair or leave recovery, then send."""
+        """Advance ``snd_una``, then grow cwnd or proceed with recovery, then send."""
         acked = ack.number - self.snd_una
         rtt = self.measured_rtt(ack, now)
         if rtt is not None:
@@ -241,10 +240,10 @@ class Sender(ClockRules):
         return True
 
     def sends_after_ack(self) -> bool:
-        """Whether an ACK of new data lets the window clock out data."""
+        """Whether an ACK of new data is followed by what the window allows."""
         return True
 
-    # -- loss detection; the recovery variants fill in ----------------------------------------
+    # -- loss detection; recovery is left to the variant --------------------------------------
 
     def duplicate_threshold(self) -> int:
         """Duplicate ACKs that mean a loss (RFC 5681 section 3.2)."""
@@ -270,7 +269,7 @@ class Sender(ClockRules):
         return True
 
     def enter_recovery(self, now: float) -> None:
-        """Reduce the window and repeat the missing segment."""
+        """Reduce the window and retransmit the missing segment."""
         raise NotImplementedError
 
     def on_duplicate_in_recovery(self, now: float) -> None:
@@ -295,7 +294,7 @@ class Sender(ClockRules):
     # -- timers -------------------------------------------------------------------------------
 
     def has_given_up(self, now: float) -> bool:
-        """Whether a timer is due after as many unanswered ones as the configuration allows."""
+        """Whether a timer expires after as many unanswered ones as the configuration allows."""
         deadline = self.next_deadline()
         return (
             deadline is not None
@@ -304,14 +303,14 @@ class Sender(ClockRules):
         )
 
     def on_timer(self, now: float) -> None:
-        """Run whichever timer is due."""
+        """Process the timers that have expired."""
         if self.rto_deadline is not None and now >= self.rto_deadline:
             self.on_timeout(now)
         if self.persist_deadline is not None and now >= self.persist_deadline:
             self.on_probe_due(now)
 
     def on_timeout(self, now: float) -> None:
-        """Rules 5.4 to 5.6 of RFC 6298 and section 3.1 of RFC 5681; then go back to snd_una."""
+        """Rules 5.4 to 5.6 of RFC 6298, RFC 5681 section 3.1; resume sending at ``snd_una``."""
         self.counters.timeouts += 1
         self.ssthresh = self.ssthresh_after_timeout(self.consecutive_timeouts > 0)
         self.consecutive_timeouts += 1
@@ -329,14 +328,14 @@ class Sender(ClockRules):
         self.retransmit(self.snd_una, now)
 
     def on_timeout_in_recovery(self) -> None:
-        """What the variant notes about the loss episode at a timeout."""
+        """What the variant records about the loss episode at a timeout."""
 
     def forget_sack_after_timeout(self) -> None:
-        """RFC 2018 section 8: the receiver may have reneged, so earlier reports are void."""
+        """RFC 2018 section 8: the receiver may have reneged, so discard earlier reports."""
         self.scoreboard.clear()
 
     def check_probe(self, now: float) -> None:
-        """Plan a window probe when data waits, no timer will bring news and nothing may leave."""
+        """Plan a window probe when data is pending, none may be sent and no timer runs."""
         end = self.sending_end
         waits = end is None or end > self.snd_nxt
         if waits and self.rto_deadline is None:
@@ -345,7 +344,7 @@ class Sender(ClockRules):
             self.persist_deadline = None
 
     def on_probe_due(self, now: float) -> None:
-        """Send one octet beyond a closed window, or what an unusably small one allows.
+        """Send one octet beyond a closed window, or what a window too small to use allows.
 
         A probe neither starts the retransmission timer nor moves ``snd_nxt``.
         """

@@ -67,12 +67,12 @@ SENDS_DATA = {
 
 
 def transitions() -> tuple[tuple[str, str, str], ...]:
-    """State, happening and next state of every transition, as a diagram shows them.
+    """State, next state and happening of every transition, as a diagram shows them.
 
     Without :attr:`Happening.ENDED`, which leads from every state to CLOSED.
     """
     return tuple(
-        (state.value, happening.value, following.value)
+        (state.value, following.value, happening.value)
         for (state, happening), following in TRANSITIONS.items()
         if happening is not Happening.ENDED
     )

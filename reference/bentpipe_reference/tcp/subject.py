@@ -10,7 +10,7 @@ from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
-from bentpipe_reference.tcp.parts import Setup
+from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 
 ICS = {
@@ -32,10 +32,6 @@ SETUPS = {
     "rfc": Setup(EndpointConfig(variant="sack-newreno-rfc", dsack=True)),
     "hk99": Setup(EndpointConfig(variant="sack-newreno-hk99", timestamps=True)),
 }
-
-
-def _make(address: str, setup: Setup, seed: int) -> TcpHost:
-    return TcpHost(address, setup.config, seed, parts=setup.parts)
 
 
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
@@ -91,7 +87,7 @@ class User:
 
 
 def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, call: Call) -> None:
-    """Let a host call; its user looks at the connection when something happens on it."""
+    """Let a host call; the user runs after each event of its connection."""
 
     def begin(now: float) -> None:
         host.connect(remote, call.port, User(call), now)
@@ -106,7 +102,7 @@ SUBJECT = Subject(
         **{name: Setup(EndpointConfig(variant=name)) for name in VARIANTS},
         **{setup.config.variant: setup for setup in SETUPS.values()},
     },
-    make=_make,
+    make=lambda address, setup, seed: setup.make(address, seed),
     draw=_draw,
     call=_call,
 )

@@ -4,10 +4,10 @@ One JSON object per line. Sequence numbers are stream offsets in octets, times a
 
 ``begin``    ``protocol`` (``sack-newreno``), ``profile`` (``hk99`` or ``rfc``): the rules followed
 ``ack``      ``ack``, ``window``, ``sack`` (pairs), ``bare``: what arrived at the sender
-``send``     ``seq``, ``octets``, ``fin``: a segment left, for the first time or again; a FIN is
-             the last of its octets
+``send``     ``seq``, ``octets``, ``fin``: a segment was sent or retransmitted; a FIN is the last of
+             its octets
 ``timeout``  the retransmission timer expired
-``state``    ``snd_una``, ``in_recovery``: the sender's variables once an ``ack`` is dealt with
+``state``    ``snd_una``, ``in_recovery``: the sender's variables once an ``ack`` is processed
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def record(
 
     Args:
         link: the link; data travels in its forward direction.
-        config: settings of both endpoints; its variant decides on the trace's profile.
+        config: settings of both endpoints; its variant determines the trace's profile.
         octets: length of the stream.
         drops: numbers of the forward packets to drop, the SYN being 1.
         return_drops: the same for the return direction, the SYN-ACK being 1.

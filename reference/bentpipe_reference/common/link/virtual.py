@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True)
 class LinkCounters:
-    """What became of the packets offered to a link.
+    """The fates of the packets offered to a link.
 
     ``offered`` counts packets given to the link; each is either in one of the ``dropped``
     counts or reaches the far end, once or (``duplicated``) twice. ``delivered`` counts arrivals.
@@ -68,7 +68,7 @@ class VirtualLink(Generic[Item]):
 
     @property
     def waiting(self) -> int:
-        """Packets in the queue, the one being serialised not counted."""
+        """Packets in the queue, without the one being serialised."""
         starts, now = self._starts, self._simulation.now
         while starts and starts[0] <= now:
             starts.popleft()

@@ -7,19 +7,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.tcp.connection import Connection
-from bentpipe_reference.tcp.handshake import Handshake
-from bentpipe_reference.tcp.parts import Setup
-from bentpipe_reference.tcp.reassembly import Reassembly
-from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
+from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
 class Altering(Connection):
-    """A connection of which a mutant alters each segment that leaves."""
+    """A connection that alters each segment it sends."""
 
     def transmit(self, now: float) -> list[Segment]:
         """See :class:`Connection`."""
@@ -29,7 +25,7 @@ class Altering(Connection):
         return segments
 
     def alter(self, segment: Segment, now: float) -> None:
-        """Spoil ``segment``."""
+        """Change ``segment`` before it is sent."""
         raise NotImplementedError
 
 
@@ -37,14 +33,6 @@ MUTANTS: list[Mutant] = []
 """Every mutant declared so far."""
 
 _SENDERS: dict[str, type[Sender]] = {"rfc": SackNewRenoRfcSender, "hk99": SackNewRenoHk99Sender}
-_PARTS: dict[type, str] = {
-    Sender: "sender",
-    Receiver: "receiver",
-    Reassembly: "reassembly",
-    Handshake: "handshake",
-    RttEstimator: "estimator",
-    Connection: "connection",
-}
 
 Part = TypeVar("Part", bound=Callable[..., object])
 
@@ -66,7 +54,9 @@ def mutant(
 
     def declare(part: Part) -> Part:
         title = (part.__doc__ or "").partition("\n")[0]
-        own = "hk99" if _is(part, SackNewRenoHk99Sender) else "rfc"
+        own = (
+            "hk99" if isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender) else "rfc"
+        )
         for name, mutated in ((identifier, profile or own), (hk99, "hk99")):
             if name:
                 change = _replacing(part, mutated)
@@ -80,21 +70,15 @@ def mutant_setting(
     identifier: str, title: str, *, breaks: str, profile: str = "rfc", **settings: Any
 ) -> None:
     """Declare a mutant that is the true reference with other settings."""
-
-    def change(setup: Setup) -> Setup:
-        return replace(setup, config=replace(setup.config, **settings))
-
-    MUTANTS.append(Mutant(identifier, breaks, title, change, profile))
+    MUTANTS.append(
+        Mutant(identifier, breaks, title, lambda setup: setup.configured(**settings), profile)
+    )
 
 
 def _replacing(part: Any, profile: str) -> Callable[[Setup], Setup]:
     """The change of a setup that replaces the true part."""
-    if _is(part, Sender) and not _is(part, _SENDERS[profile]):
+    if not isinstance(part, type):
+        return lambda setup: replace(setup, parts=replace(setup.parts, parse=part))
+    if issubclass(part, Sender) and not issubclass(part, _SENDERS[profile]):
         part = type(part.__name__, (part, _SENDERS[profile]), {})
-    field = next((name for base, name in _PARTS.items() if _is(part, base)), "parse")
-    changes = {field: part}
-    return lambda setup: replace(setup, parts=replace(setup.parts, **changes))
-
-
-def _is(part: Any, base: type) -> bool:
-    return isinstance(part, type) and issubclass(part, base)
+    return lambda setup: setup.with_part(part)

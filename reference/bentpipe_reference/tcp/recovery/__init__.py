@@ -1,4 +1,4 @@
-"""How losses are repaired: one sender class per variant."""
+"""Loss recovery: one sender class per variant."""
 
 from bentpipe_reference.tcp.config import Variant
 from bentpipe_reference.tcp.recovery.newreno import NewRenoSender

@@ -1,9 +1,8 @@
 """TCP NewReno as HK99 has it: rules 1 to 4 of its appendix, without SACK.
 
 This is the "Less Careful, Slow-but-Steady" variant of RFC 2582 (HK99 section 5.3). The paper
-leaves a timeout's effect on ``snd_recover`` open; here, as in its text, there is none.
-``recover`` plays the part of ``snd_recover``: the number *after* the highest one sent when the
-loss episode began.
+does not say whether a timeout changes ``snd_recover``; here it does not. ``recover`` is its
+``snd_recover``: the number *after* the highest one sent when the loss episode began.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class NewRenoSender(RenoSender):
         return self.snd_una
 
     def may_enter_recovery(self) -> bool:
-        """Rule 2: not for duplicates of what an earlier episode already covers."""
+        """Rule 2: not for duplicates that an earlier episode covers."""
         return self.snd_una >= self.recover
 
     def recovery_point(self) -> int:
@@ -27,12 +26,12 @@ class NewRenoSender(RenoSender):
         return self.snd_max
 
     def enter_recovery(self, now: float) -> None:
-        """Rule 2: note where the episode ends, then fast retransmit."""
+        """Rule 2: record where the episode ends, then fast retransmit."""
         self.recover = self.recovery_point()
         super().enter_recovery(now)
 
     def on_ack_in_recovery(self, acked: int, now: float) -> None:
-        """Rules 3 and 4: a full ACK ends recovery, a partial one carries it on."""
+        """Rules 3 and 4: a full ACK ends recovery, a partial one continues it."""
         if self.ends_recovery():
             self.leave_recovery(now)
         else:
@@ -47,7 +46,7 @@ class NewRenoSender(RenoSender):
         return min(self.ssthresh, self.flight_size + self.smss)
 
     def on_partial_ack(self, acked: int, now: float) -> None:
-        """Rule 4: repeat the next missing segment and deflate; :meth:`on_ack` then sends."""
+        """Rule 4: retransmit the next missing segment and deflate; :meth:`on_ack` then sends."""
         self.first_retransmission(now)
         self.cwnd = self.cwnd_after_partial_ack(acked)
         self.emit("partial_ack", now, acked=acked)

@@ -35,10 +35,10 @@ class RenoSender(Sender):
         return True
 
     def first_retransmission(self, now: float) -> None:
-        """Repeat the segment the duplicate ACKs ask for, whatever cwnd says.
+        """Retransmit the segment the duplicate ACKs ask for, regardless of cwnd.
 
-        As in 4.4BSD, transmission resumes afterwards where it stood. After a timeout that is below
-        ``snd_max``: going on there would skip the segments still to be repeated.
+        As in 4.4BSD, transmission then resumes where it was. After a timeout that is below
+        ``snd_max``; resuming at ``snd_max`` would skip segments still to be retransmitted.
         """
         stood = self.snd_nxt
         self.retransmit(self.snd_una, now)

@@ -1,4 +1,4 @@
-"""NewReno as RFC 6582 has it: the "Careful" and "Impatient" variant.
+"""NewReno of RFC 6582: the "Careful" and "Impatient" variant.
 
 ``recover`` is the *highest* number sent when the episode began, one less than HK99's
 ``snd_recover``.

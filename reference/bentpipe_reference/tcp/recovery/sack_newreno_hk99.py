@@ -1,6 +1,6 @@
-"""TCP SACK-NewReno exactly as the appendix of HK99 gives it: rules 1 to 7.
+"""TCP SACK-NewReno as specified in the appendix of HK99: rules 1 to 7.
 
-Where the paper is silent RFC 5681 and RFC 6298 decide: initial and loss window, growth outside
+Where the paper is silent, RFC 5681 and RFC 6298 apply: initial and loss window, growth outside
 recovery, the timeout. Rule 4 has a partial ACK deflate cwnd and call tcp_output(); rule 6 says
 what each ACK of the recovery phase sends, so with SACK the output of a partial ACK is rule 6's:
 one eligible retransmission or, failing that, one more segment of inflation and new data.
@@ -13,13 +13,13 @@ from bentpipe_reference.tcp.recovery.selective import SelectiveRetransmission
 
 
 class SackNewRenoHk99Sender(SelectiveRetransmission, NewRenoSender):
-    """NewReno's window (rules 1 to 4) with SACK's repairs (rules 5 to 7)."""
+    """NewReno's window (rules 1 to 4) with selective retransmission (rules 5 to 7)."""
 
     def enter_recovery(self, now: float) -> None:
-        """Rule 2; nothing of the new episode has been repeated yet.
+        """Rule 2; nothing of the new episode has been retransmitted yet.
 
-        With SACK, rule 6 alone repeats; new data follows what has been sent. Going on where a
-        timeout had set snd_nxt back would repeat segments before they are eligible, and again
+        With SACK, only rule 6 retransmits; new data follows what has been sent. Resuming where a
+        timeout had set snd_nxt back would retransmit segments before they are eligible, and again
         afterwards (rule 5). The paper does not say so; the model shows it.
         """
         self.high_rxt = self.snd_una
@@ -39,6 +39,6 @@ class SackNewRenoHk99Sender(SelectiveRetransmission, NewRenoSender):
             self.inflate()
 
     def sends_after_ack(self) -> bool:
-        """Rule 6: an ACK that repeated a segment sends nothing else."""
+        """Rule 6: an ACK that caused a retransmission sends nothing else."""
         used, self._ack_used = self._ack_used, False
         return not used

@@ -1,10 +1,10 @@
 """A current standards-track sender: RFC 6675 where SACK was negotiated, else RFC 6582.
 
-Project decisions where the RFCs leave a choice: a timeout clears the scoreboard (RFC 2018
+Choices of this project where the RFCs leave one: a timeout clears the scoreboard (RFC 2018
 section 8; RFC 6675 section 5.1 does not change that), so a receiver that reneges costs one
 timeout and no data; the retransmission timer restarts with every cumulative ACK (RFC 6298 rule
-5.3); cwnd stays at ssthresh when recovery ends; SACK information sent after a timeout spares
-what the receiver holds.
+5.3); cwnd stays at ssthresh when recovery ends; what SACK reports as held after a timeout is not
+retransmitted.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     def loss_detected(self) -> bool:
         """Section 5, steps 1 and 2: enough duplicates, or the next octet counts as lost.
 
-        After a timeout the count may pass the threshold before ``recover`` lets an episode
-        begin, hence "at least".
+        "At least", as after a timeout the count may pass the threshold before ``recover`` permits
+        an episode.
         """
         if not self.sack_ok:
             return super().loss_detected()
@@ -56,7 +56,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     def may_enter_recovery(self) -> bool:
         """With SACK, everything sent before the last timeout or episode is acknowledged.
 
-        The careful test of RFC 6582 guards against duplicates that SACK tells apart anyway.
+        The careful test of RFC 6582 guards against duplicates that SACK distinguishes anyway.
         """
         return self.snd_una > self.recover if self.sack_ok else super().may_enter_recovery()
 
@@ -113,7 +113,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         )
 
     def lost_segment(self) -> tuple[int, int] | None:
-        """Rule 1: the lowest missing range, not repeated yet, that counts as lost."""
+        """Rule 1: the lowest missing range, not retransmitted yet, that counts as lost."""
         return self._missing_below(self.loss_edge())
 
     def new_segment(self) -> tuple[int, int] | None:
@@ -129,8 +129,8 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     def rescue_segment(self) -> tuple[int, int] | None:
         """Rule 4: once per episode, the end of the outstanding data.
 
-        A SHOULD. Not followed where the end has arrived and the highest missing range is a repair
-        on its way: repeating that would be spurious.
+        A SHOULD. Not followed where the end has arrived and the highest missing range has been
+        retransmitted: another retransmission would be spurious.
         """
         if self.rescue_rxt is not None and self.snd_una <= self.rescue_rxt:
             return None
@@ -160,7 +160,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             pipe += chosen[1] - chosen[0]
 
     def send_chosen(self, chosen: tuple[int, int], now: float) -> None:
-        """Send the range NextSeg chose and note it (steps C.2 and C.3)."""
+        """Send the range NextSeg chose and record it (steps C.2 and C.3)."""
         left, right = chosen
         if left < self.snd_max:
             highest = self.scoreboard.highest
@@ -191,7 +191,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             self.limited_transmit_octets += chosen[1] - chosen[0]
 
     def on_duplicate_ack(self, now: float) -> None:
-        """After a timeout, news of what the receiver holds can also make room to send."""
+        """After a timeout, a new SACK report can also make room to send."""
         super().on_duplicate_ack(now)
         if self.sack_ok and self.snd_nxt < self.snd_max:
             self.output(now)
@@ -199,8 +199,8 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     def outstanding(self) -> int:
         """After a timeout, what the receiver holds does not occupy the network.
 
-        It still takes room in the receiver's window (RFC 9293 section 3.8.6), so it makes room in
-        the congestion window alone.
+        It still occupies the receiver's window (RFC 9293 section 3.8.6), so it makes room in the
+        congestion window only.
         """
         total = super().outstanding()
         if self.after_timeout and self.scoreboard:

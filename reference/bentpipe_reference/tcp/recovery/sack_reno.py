@@ -1,4 +1,4 @@
-"""TCP SACK-Reno (HK99 section 5.3): Reno's window with SACK for the repairs."""
+"""TCP SACK-Reno (HK99 section 5.3): Reno's window with selective retransmission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules 5 to 7 of HK99's appendix: which data SACK lets one repeat, and which it spares."""
+"""Rules 5 to 7 of HK99's appendix: which data is retransmitted with SACK."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ class SelectiveRetransmission(RenoSender):
     """Layer over Reno or NewReno; without negotiated SACK it changes nothing.
 
     Attributes:
-        high_rxt: one past the highest number repeated in this loss episode. Missing data is
-            repeated lowest first, so this one number tells what has been repeated.
+        high_rxt: one past the highest number retransmitted in this loss episode. Missing data is
+            retransmitted lowest first, so this number tells what has been retransmitted.
     """
 
     high_rxt = 0
     _ack_used = False
 
     def first_retransmission(self, now: float) -> None:
-        """Fast retransmit, noting what has been repeated."""
+        """Fast retransmit, recording what has been retransmitted."""
         stood = self.snd_nxt
         end = self.retransmit(self.snd_una, now)
         self.high_rxt = max(self.high_rxt, end)
         self.snd_nxt = max(stood, self.snd_nxt)
 
     def next_missing(self) -> int | None:
-        """The lowest number not held and not yet repeated in this episode."""
+        """The lowest number neither held nor retransmitted in this episode."""
         hole = self.scoreboard.first_gap(max(self.high_rxt, self.snd_una), self.snd_max)
         return None if hole is None else hole[0]
 
     def is_eligible(self, seq: int) -> bool:
-        """Rule 5, for a segment at ``seq`` that has not been repeated yet.
+        """Rule 5, for a segment at ``seq`` that has not been retransmitted yet.
 
         Three duplicate ACKs ask for it, or the receiver holds data of a segment at least three
         beyond it.
@@ -44,7 +44,7 @@ class SelectiveRetransmission(RenoSender):
         return 3 * self.smss
 
     def next_retransmission(self) -> int | None:
-        """The segment rule 6 repeats next, None when none is eligible."""
+        """The segment rule 6 retransmits next, None when none is eligible."""
         seq = self.next_missing()
         return seq if seq is not None and self.is_eligible(seq) else None
 
@@ -57,7 +57,7 @@ class SelectiveRetransmission(RenoSender):
         return True
 
     def on_duplicate_in_recovery(self, now: float) -> None:
-        """Rule 6: repeat one segment, or else inflate and send new data."""
+        """Rule 6: retransmit one segment, or else inflate and send new data."""
         if not self.sack_ok:
             super().on_duplicate_in_recovery(now)
         elif not self.use_ack(now):
@@ -65,7 +65,7 @@ class SelectiveRetransmission(RenoSender):
             self.output(now)
 
     def skip_held(self) -> None:
-        """Rule 7: pass over what the receiver reports to hold."""
+        """Rule 7: skip what the receiver reports as held."""
         while self.sack_ok and self.snd_nxt < self.snd_max:
             hole = self.scoreboard.first_gap(self.snd_nxt, self.snd_max)
             following = self.snd_max if hole is None else hole[0]
@@ -74,11 +74,11 @@ class SelectiveRetransmission(RenoSender):
             self.snd_nxt = following
 
     def repeat_end(self, seq: int) -> int | None:
-        """Rule 7: a repetition stops where the receiver's data begins."""
+        """Rule 7: a retransmission ends where the receiver's data begins."""
         hole = self.scoreboard.first_gap(seq, self.snd_max)
         return hole[1] if hole is not None and hole[1] < self.snd_max else None
 
     def on_timeout_in_recovery(self) -> None:
-        """After a timeout everything may be repeated again."""
+        """After a timeout everything may be retransmitted again."""
         super().on_timeout_in_recovery()
         self.high_rxt = self.snd_una

@@ -1,1 +1,1 @@
-"""The layers of the sender, each one concern: variables, congestion window, clocks."""
+"""The layers of the sender: variables, congestion window, clocks."""

@@ -15,11 +15,11 @@ class ClockRules(CongestionRules):
             self.timed = end, now
 
     def forget_measurement(self) -> None:
-        """Karn's rule (RFC 6298 section 3): what was retransmitted is not measured."""
+        """Karn's rule (RFC 6298 section 3): do not measure retransmitted segments."""
         self.timed = None
 
     def measured_rtt(self, ack: Ack, now: float) -> float | None:
-        """The round-trip time that ``ack``, which acknowledges new data, lets one measure.
+        """The round-trip time measured by ``ack``, which acknowledges new data; None for none.
 
         With timestamps every such ACK does (RFC 7323 section 4.1), else one that covers the
         segment being timed.
@@ -38,7 +38,7 @@ class ClockRules(CongestionRules):
             self.rto_deadline = now + self.estimator.rto
 
     def restart_rto(self, now: float) -> None:
-        """Rules 5.2 and 5.3: an ACK of new data restarts the timer, or stops it at the end."""
+        """Rules 5.2 and 5.3: restart the timer, or stop it when nothing is outstanding."""
         self.rto_deadline = now + self.estimator.rto if self.flight_size else None
 
     def idle_interval(self) -> float:
@@ -46,7 +46,7 @@ class ClockRules(CongestionRules):
         return self.estimator.rto
 
     def restart_after_idle(self, now: float) -> None:
-        """Fall back to the restart window when nothing was sent for long."""
+        """Return to the restart window after an idle period."""
         if (
             self.last_send is not None
             and not self.flight_size
@@ -64,7 +64,7 @@ class ClockRules(CongestionRules):
             self.persist_deadline = now + self.zero_window_probe_interval(self.probes)
 
     def next_deadline(self) -> float | None:
-        """The earlier of the two timers, None when both are off."""
+        """When the earlier of the two timers expires, None when both are off."""
         if self.rto_deadline is None:
             return self.persist_deadline
         if self.persist_deadline is None:

@@ -36,7 +36,7 @@ class CongestionRules(SenderVariables):
         return self.congestion_avoidance_increase(acked)
 
     def slow_start_increase(self, acked: int) -> int:
-        """min(N, SMSS), equation 2 of RFC 5681, so that split ACKs gain nothing."""
+        """min(N, SMSS), equation 2 of RFC 5681, so that ACK division gains nothing."""
         return min(acked, self.smss)
 
     def congestion_avoidance_increase(self, acked: int) -> int:
@@ -56,7 +56,7 @@ class CongestionRules(SenderVariables):
         return self.flight_size - self.limited_transmit_octets
 
     def ssthresh_after_timeout(self, repeated: bool) -> int:
-        """Return ssthresh at a timeout: held if the segment timed out before (RFC 5681, 3.1)."""
+        """Return ssthresh at a timeout: kept if the segment timed out before (RFC 5681, 3.1)."""
         return self.ssthresh if repeated else self.ssthresh_after_loss()
 
     def cwnd_after_timeout(self) -> int:

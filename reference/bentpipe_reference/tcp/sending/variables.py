@@ -1,4 +1,4 @@
-"""The sender's variables and the quantities read off them."""
+"""The sender's variables and the quantities derived from them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something the protocol machine did, for traces.
+    """A protocol event, for traces.
 
     Attributes:
-        name: what happened, for example ``send``, ``retransmit``, ``ack``, ``enter_recovery``.
+        name: of the event, for example ``send``, ``retransmit``, ``ack``, ``enter_recovery``.
         time: seconds on the caller's clock.
-        values: the variables that describe it.
+        values: what describes it.
     """
 
     name: str
@@ -171,7 +171,7 @@ class SenderVariables:
         return self.fin_queued and self.data_end is not None and self.snd_una > self.data_end
 
     def emit(self, name: str, now: float, **values: int | float | str | bool | None) -> None:
-        """Report an event with the congestion variables, when anyone listens."""
+        """Report an event with the congestion variables, if there is an event sink."""
         if self.on_event is not None:
             values.update(
                 snd_una=self.snd_una - self.iss,

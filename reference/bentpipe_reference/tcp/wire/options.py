@@ -19,7 +19,7 @@ _ALIGNED_TIMESTAMPS = struct.Struct("!BBBBII")
 def parse_options(raw: bytes, segment: Segment) -> None:
     """Read an option list, up to its end or its End-of-List option, into ``segment``.
 
-    The first well-formed occurrence of a kind fills its field; whatever else appears is kept
+    The first well-formed occurrence of a kind fills its field; every other option is kept
     in ``unknown``, in order.
 
     Raises:
@@ -45,7 +45,7 @@ def parse_options(raw: bytes, segment: Segment) -> None:
 
 
 def _take(segment: Segment, kind: int, data: bytes) -> bool:
-    """Fill the field of ``kind``; False when it is filled already or the option is unusual."""
+    """Fill the field of ``kind``; False when it is filled already or the length is unusual."""
     length = len(data)
     if kind == TIMESTAMPS and length == 8 and segment.timestamps is None:
         segment.timestamps = _PAIR.unpack(data)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
+from bentpipe_reference.common.address import address_text
+
 
 class Flags(IntFlag):
     """Control bits of the TCP header (RFC 9293 section 3.1; AE from RFC 9768)."""
@@ -62,13 +64,23 @@ class Segment:
     unknown: tuple[tuple[int, bytes], ...] = ()
 
     @property
+    def source_text(self) -> str:
+        """Dotted source address."""
+        return address_text(self.source)
+
+    @property
+    def destination_text(self) -> str:
+        """Dotted destination address."""
+        return address_text(self.destination)
+
+    @property
     def sequence_length(self) -> int:
         """Sequence numbers occupied: data, SYN and FIN (SEG.LEN of RFC 9293)."""
         return len(self.payload) + (self.flags & 1) + (self.flags >> 1 & 1)
 
     @property
     def packet_octets(self) -> int:
-        """Size of the IPv4 packet; exact for options that are laid out on four-octet boundaries."""
+        """Size of the IPv4 packet, its options aligned on four-octet boundaries."""
         octets = 40 + len(self.payload)
         if self.timestamps is not None:
             octets += 12

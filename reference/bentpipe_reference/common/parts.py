@@ -1,0 +1,29 @@
+"""Composition roots: records of the classes that a reference is made of."""
+
+from __future__ import annotations
+
+from dataclasses import Field, fields, replace
+from typing import Any, ClassVar, Protocol, TypeVar
+
+
+class _Record(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+PartsT = TypeVar("PartsT", bound=_Record)
+
+
+def with_part(parts: PartsT, part: type[Any]) -> PartsT:
+    """``parts`` with ``part`` in place of the class it derives from.
+
+    Args:
+        parts: a dataclass of classes; its defaults are the true ones.
+        part: a subclass of exactly one of the defaults.
+
+    Raises:
+        TypeError: it derives from none of them.
+    """
+    for field in fields(parts):
+        if isinstance(field.default, type) and issubclass(part, field.default):
+            return replace(parts, **{field.name: part})
+    raise TypeError(f"{part.__name__} derives from no part of {type(parts).__module__}")
