@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from bentpipe_conformance.evidence.serialization import decode, dumps, encode, loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,6 @@ class Assignment:
         iut: identifier or path of the IUT description.
         link: identifier or path of the link profile.
         profile: a profile of the suite.
-        place: ``simulation``, ``uml-virtual``, ``uml`` or ``host``.
         suite: name of the suite.
         cases: identifiers of the cases still to run.
         bundle: directory of the bundle.
@@ -30,7 +29,6 @@ class Assignment:
     iut: str
     link: str
     profile: str
-    place: str
     suite: str
     cases: tuple[str, ...]
     bundle: str
@@ -42,10 +40,9 @@ class Assignment:
 
     def dump(self, path: Path) -> None:
         """Write it for :meth:`load`."""
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        path.write_text(dumps(encode(self)), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Assignment:
         """Read what :meth:`dump` wrote."""
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{**document, "cases": tuple(document["cases"])})
+        return decode(cls, loads(path.read_text(encoding="utf-8")))

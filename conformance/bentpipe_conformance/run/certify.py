@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.evidence.serialization import encode
+from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew
 from bentpipe_conformance.run.plan import Plan
@@ -34,33 +32,16 @@ MAX_HANGS = 3
 
 
 class Watcher(Protocol):
-    """What wants to hear of a run's progress."""
+    """What is told of a run's progress."""
 
     def planned(self, cases: int, already: int) -> None:
-        """How many cases the run has, and how many of them were there before (``--resume``)."""
+        """How many cases the run has, and how many of them were done before (``--resume``)."""
 
     def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
         """A case was finished; which others are running now."""
 
     def note(self, sentence: str) -> None:
         """Something a person should know."""
-
-
-@dataclass
-class _Progress:
-    """Which claims and results have been seen."""
-
-    wanted: dict[str, Case]
-    done: dict[str, CaseRecord] = field(default_factory=dict)
-    since: dict[str, float] = field(default_factory=dict)
-    hangs: int = 0
-
-    def running(self, claims: Path) -> list[str]:
-        return [
-            name
-            for name in self.wanted
-            if name not in self.done and (claims / case_directory(name)).exists()
-        ]
 
 
 class AdapterError(Exception):
@@ -84,42 +65,16 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
     make = Bundle.resume if plan.resume else Bundle.create
     bundle = make(plan.directory, replace(plan.run, bed=bed))
-    progress = _Progress({item.id: item for item in plan.cases})
-    for identifier in bundle.completed():
-        if identifier in progress.wanted:
-            progress.done[identifier] = bundle.case(identifier)
-    watcher.planned(len(plan.cases), len(progress.done))
     with _scratch() as claims:
-        for attempt in range(MAX_RESTARTS + 1):
-            left = tuple(name for name in progress.wanted if name not in progress.done)
-            if not left or progress.hangs >= MAX_HANGS:
-                break
-            if attempt:
-                watcher.note(f"{len(left)} cases are left; starting new workers")
-            assignment = _assignment(plan, left, claims)
-            crew = plan.place.start(assignment, plan.jobs)
-            try:
-                _watch(crew, plan, bundle, claims, progress, watcher)
-            finally:
-                crew.stop()
-        for name in progress.wanted:
-            if name not in progress.done:
-                _give_up(bundle, progress, name, _why_given_up(progress), watcher)
+        _Certification(plan, bundle, claims, watcher).run()
     return bundle
-
-
-def _why_given_up(progress: _Progress) -> str:
-    if progress.hangs >= MAX_HANGS:
-        return f"not run: the run was given up after {progress.hangs} hung cases"
-    return f"not run: the workers died {MAX_RESTARTS + 1} times"
 
 
 def _probe(plan: Plan) -> Probe:
     """Run the nonsense probe in the place where the cases will run."""
     with _scratch() as folder:
         target = folder / "probe.json"
-        assignment = replace(_assignment(plan, ("probe",), folder), probe=str(target))
-        crew = plan.place.start(assignment, 1)
+        crew = plan.place.start(_assignment(plan, ("probe",), folder, probe=str(target)), 1)
         try:
             patience = time.monotonic() + plan.case_timeout
             while crew.alive():
@@ -128,26 +83,23 @@ def _probe(plan: Plan) -> Probe:
                 time.sleep(POLL_S)
             if not target.exists():
                 return Probe(problem=f"the probe ended without a result ({crew.why()})")
-            document = json.loads(target.read_text(encoding="utf-8"))
-            return Probe(
-                document["problem"], document["observed"], tuple(document["disagreements"])
-            )
+            return decode(Probe, loads(target.read_text(encoding="utf-8")))
         finally:
             crew.stop()
 
 
-def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path) -> Assignment:
+def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path, probe: str = "") -> Assignment:
     return Assignment(
         iut=plan.iut,
         link=plan.link,
         profile=plan.run.profile,
-        place=plan.place.name,
         suite=plan.run.suite,
         cases=cases,
         bundle=str(plan.directory.resolve()),
         claims=str(claims),
         seed=plan.run.seed,
         timing_error=plan.run.bed.timing_error,
+        probe=probe,
     )
 
 
@@ -160,72 +112,110 @@ def _scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _watch(
-    crew: Crew, plan: Plan, bundle: Bundle, claims: Path, progress: _Progress, watcher: Watcher
-) -> None:
-    """Until the crew ends or a case hangs; cases a dead crew left claimed become errors."""
-    while True:
-        alive = crew.alive()
-        _collect(bundle, progress, claims, watcher)
-        running = progress.running(claims)
-        now = time.monotonic()
-        for name in running:
-            progress.since.setdefault(name, now)
-        hung = [name for name in running if now - progress.since[name] > plan.case_timeout]
-        if hung:
-            crew.stop()
-            _collect(bundle, progress, claims, watcher)
-            for name in hung:
-                sentence = f"the case hung: no result after {plan.case_timeout:.0f} s of wall clock"
-                if name not in progress.done:
-                    progress.hangs += 1
-                    _give_up(bundle, progress, name, sentence, watcher)
-        if hung or not alive:
-            _collect(bundle, progress, claims, watcher)
-            _release(bundle, progress, claims, crew, watcher)
-            return
-        time.sleep(POLL_S)
+class _Certification:
+    """A run in progress: which cases are wanted, claimed by workers, and done."""
 
+    def __init__(self, plan: Plan, bundle: Bundle, claims: Path, watcher: Watcher) -> None:
+        self._plan = plan
+        self._bundle = bundle
+        self._claims = claims
+        self._watcher = watcher
+        self._wanted = {item.id: item for item in plan.cases}
+        self._done = set(bundle.completed()) & set(self._wanted)
+        self._since: dict[str, float] = {}
+        self._hangs = 0
 
-def _collect(bundle: Bundle, progress: _Progress, claims: Path, watcher: Watcher) -> None:
-    for name in progress.running(claims):
-        if (bundle.directory / "cases" / case_directory(name) / "case.json").exists():
-            progress.done[name] = bundle.case(name)
-            watcher.finished(progress.done[name], progress.running(claims))
+    def run(self) -> None:
+        """Run what is left, replacing workers that die, and give up what cannot be run."""
+        self._watcher.planned(len(self._wanted), len(self._done))
+        for attempt in range(MAX_RESTARTS + 1):
+            left = self._left()
+            if not left or self._hangs >= MAX_HANGS:
+                break
+            if attempt:
+                self._watcher.note(f"{len(left)} cases are left; starting new workers")
+            crew = self._plan.place.start(
+                _assignment(self._plan, left, self._claims), self._plan.jobs
+            )
+            try:
+                self._watch(crew)
+            finally:
+                crew.stop()
+        reason = f"the workers died {MAX_RESTARTS + 1} times"
+        if self._hangs >= MAX_HANGS:
+            reason = f"the run was given up after {self._hangs} hung cases"
+        for name in self._left():
+            self._give_up(name, f"not run: {reason}")
 
+    def _left(self) -> tuple[str, ...]:
+        return tuple(name for name in self._wanted if name not in self._done)
 
-def _release(
-    bundle: Bundle, progress: _Progress, claims: Path, crew: Crew, watcher: Watcher
-) -> None:
-    """Cases that died with their worker are tried once more, then given up."""
-    for name in progress.running(claims):
-        folder = claims / case_directory(name)
-        progress.since.pop(name, None)
-        tried_again = folder.parent / f"{folder.name}.again"
-        if tried_again.exists():
-            _give_up(bundle, progress, name, f"the worker ended: {crew.why()}", watcher)
-            continue
-        watcher.note(f"{name}: the worker ended ({crew.why()}); trying once more")
-        tried_again.touch()
-        shutil.rmtree(folder)
+    def _running(self) -> list[str]:
+        return [name for name in self._left() if self._claim(name).exists()]
 
+    def _claim(self, name: str) -> Path:
+        return self._claims / case_directory(name)
 
-def _give_up(
-    bundle: Bundle, progress: _Progress, name: str, sentence: str, watcher: Watcher
-) -> None:
-    item = progress.wanted[name]
-    record = CaseRecord(
-        id=item.id,
-        title=item.title,
-        purpose=item.purpose,
-        requirements=item.requirements,
-        verdict=Verdict.ERROR,
-        reason=sentence,
-        findings=tuple(Finding(r, Verdict.ERROR, (), sentence) for r in item.requirements),
-        started=time.time(),
-        lane={"timing_error": 0.0, "not_reached": "", "died": ""},
-        error=sentence,
-    )
-    bundle.add_case(record, ())
-    progress.done[name] = record
-    watcher.finished(record, ())
+    def _watch(self, crew: Crew) -> None:
+        """Until the crew ends or a case hangs."""
+        timeout = self._plan.case_timeout
+        while True:
+            alive = crew.alive()
+            self._collect()
+            now = time.monotonic()
+            hung = [
+                name
+                for name in self._running()
+                if now - self._since.setdefault(name, now) > timeout
+            ]
+            if hung:
+                crew.stop()
+            if hung or not alive:
+                self._collect()
+                for name in (name for name in hung if name not in self._done):
+                    self._hangs += 1
+                    self._give_up(
+                        name, f"the case hung: no result after {timeout:.0f} s of wall clock"
+                    )
+                self._release(crew)
+                return
+            time.sleep(POLL_S)
+
+    def _collect(self) -> None:
+        """Report what the workers have finished."""
+        for name in self._running():
+            if (self._bundle.directory / "cases" / case_directory(name) / "case.json").exists():
+                self._done.add(name)
+                self._watcher.finished(self._bundle.case(name), self._running())
+
+    def _release(self, crew: Crew) -> None:
+        """Cases that died with their worker are tried once more, then given up."""
+        for name in self._running():
+            claim = self._claim(name)
+            self._since.pop(name, None)
+            tried_again = claim.with_name(f"{claim.name}.again")
+            if tried_again.exists():
+                self._give_up(name, f"the worker ended: {crew.why()}")
+                continue
+            self._watcher.note(f"{name}: the worker ended ({crew.why()}); trying once more")
+            tried_again.touch()
+            shutil.rmtree(claim)
+
+    def _give_up(self, name: str, sentence: str) -> None:
+        """Store an error in place of a result."""
+        item = self._wanted[name]
+        record = CaseRecord(
+            id=item.id,
+            title=item.title,
+            purpose=item.purpose,
+            requirements=item.requirements,
+            verdict=Verdict.ERROR,
+            reason=sentence,
+            findings=tuple(Finding(r, Verdict.ERROR, (), sentence) for r in item.requirements),
+            started=time.time(),
+            lane={"timing_error": 0.0, "not_reached": "", "died": ""},
+            error=sentence,
+        )
+        self._bundle.add_case(record, ())
+        self._done.add(name)
+        self._watcher.finished(record, ())

@@ -8,10 +8,10 @@ from typing import Any
 
 from bentpipe_spec.registry import Requirement
 
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import declared
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.evidence.serialization import encode
 
 RESULT_FORMAT = "bentpipe-result/1"
 
@@ -94,17 +94,15 @@ def _requirement(
     ]
     if not targeting and not found:
         return None
+    blocked = [record.reason for record in targeting if record.verdict is Verdict.UNSUPPORTED]
+    unsupported = blocked[0] if blocked and not found else None
     if not declared(ics, requirement.condition):
-        reason = f"the conformance statement does not claim {requirement.condition}"
-        return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": reason, "exercised": 0,
-                "cases": [record.id for record in targeting], "findings": []}  # fmt: skip
-    verdicts = [finding.verdict for _, finding in found]
-    blocked = [record for record in targeting if record.verdict is Verdict.UNSUPPORTED]
-    if not verdicts and blocked:
-        return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": blocked[0].reason,
+        unsupported = f"the conformance statement does not claim {requirement.condition}"
+    if unsupported is not None:
+        return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": unsupported,
                 "exercised": 0, "cases": [record.id for record in targeting],
                 "findings": []}  # fmt: skip
-    verdict = across_cases(verdicts) or Verdict.INCONCLUSIVE
+    verdict = across_cases(finding.verdict for _, finding in found) or Verdict.INCONCLUSIVE
     decisive = next(((r, f) for r, f in found if f.verdict is verdict), None)
     involved = dict.fromkeys([*(r.id for r in targeting), *(r.id for r, _ in found)])
     return {
@@ -114,21 +112,9 @@ def _requirement(
         "exercised": sum(f.count for _, f in found if f.verdict in (Verdict.PASS, Verdict.FAIL)),
         "cases": list(involved),
         "findings": [
-            {"case": record.id, **_finding(finding)}
+            {"case": record.id, **encode(finding)}
             for record, finding in sorted(found, key=lambda item: item[1].verdict is Verdict.PASS)
         ],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "requirement": finding.requirement,
-        "verdict": finding.verdict.value,
-        "packets": list(finding.packets),
-        "sentence": finding.sentence,
-        "expected": finding.expected,
-        "actual": finding.actual,
-        "count": finding.count,
     }
 
 
@@ -138,5 +124,5 @@ def _case(record: CaseRecord) -> dict[str, Any]:
         "verdict": record.verdict.value,
         "reason": record.reason,
         "requirements": list(record.requirements),
-        "findings": [_finding(finding) for finding in record.findings],
+        "findings": encode(record.findings),
     }

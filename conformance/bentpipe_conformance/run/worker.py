@@ -7,12 +7,10 @@ case, each case runs once, and a worker that dies leaves a claim that names its 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from bentpipe_conformance.engine.case import Case, load_cases
@@ -22,6 +20,7 @@ from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.evidence.serialization import dumps, encode
 from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
@@ -132,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
         found = Worker(assignment).probe()
         target = Path(assignment.probe)
         unfinished = target.with_suffix(".new")
-        unfinished.write_text(json.dumps(asdict(found)), encoding="utf-8")
+        unfinished.write_text(dumps(encode(found)), encoding="utf-8")
         unfinished.replace(target)
         return 0
     if assignment.lanes == 1:

@@ -78,6 +78,6 @@ def test_one_box_has_one_lane(
         workplace, "process_crew", lambda order, size: started.append((order.lanes, size))
     )
     cases = tuple(str(number) for number in range(20))
-    order = Assignment("box", "geo", "rfc", "host", "snr", cases, "bundle", "claims", 1)
+    order = Assignment("box", "geo", "rfc", "snr", cases, "bundle", "claims", 1)
     workplace.Workplace("host", "", single=single).start(order, jobs)
     assert started == [(lanes, 1)]

@@ -87,7 +87,7 @@ def certified(folder: Path) -> Bundle:
     assert plan.run.suite == "stp"
     assert plan.run.profile == "stp1"
     assignment = Assignment(
-        iut=plan.iut, link=plan.link, profile="stp1", place="simulation", suite="stp",
+        iut=plan.iut, link=plan.link, profile="stp1", suite="stp",
         cases=(GOOD,), bundle=str(folder), claims=str(folder.parent / "claims"), seed=1,
     )  # fmt: skip
     (folder.parent / "claims").mkdir()

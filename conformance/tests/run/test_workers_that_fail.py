@@ -1,0 +1,109 @@
+"""A certification whose workers die or hang: every case gets a result, and the run ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.evidence.bundle import Bundle, case_directory
+from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.run import certify as certification
+from bentpipe_conformance.run.assignment import Assignment
+from bentpipe_conformance.run.certify import AdapterError, certify
+from bentpipe_conformance.run.plan import make_plan
+
+GROUP = "snr/fast-retransmit/*"
+
+
+class Crew:
+    def __init__(self, hangs: bool) -> None:
+        self.hangs = hangs
+
+    def alive(self) -> bool:
+        return self.hangs
+
+    def why(self) -> str:
+        return "signal 9"
+
+    def stop(self) -> None:
+        self.hangs = False
+
+
+class Place:
+    """Workers that claim the first cases, ``at_once`` of them, and do nothing with them."""
+
+    name = "simulation"
+
+    def __init__(self, at_once: int, hangs: bool, problem: str = "") -> None:
+        self.at_once, self.hangs, self.problem = at_once, hangs, problem
+        self.started = 0
+
+    def start(self, assignment: Assignment, jobs: int | None) -> Crew:
+        if assignment.probe:
+            probe = {"problem": self.problem, "observed": {}, "disagreements": ["odd"]}
+            Path(assignment.probe).write_text(json.dumps(probe))
+            return Crew(False)
+        self.started += 1
+        for name in assignment.cases[: self.at_once]:
+            (Path(assignment.claims) / case_directory(name)).mkdir()
+        return Crew(self.hangs)
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.records: list[CaseRecord] = []
+
+    def planned(self, cases: int, already: int) -> None:
+        self.cases = cases
+        assert not already
+
+    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
+        self.records.append(record)
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+
+def run(folder: Path, place: Place, timeout: float = 9.0) -> tuple[Watcher, Bundle]:
+    watcher = Watcher()
+    plan = make_plan(
+        iut="reference", link="geo", only=(GROUP,), directory=folder / "b", case_timeout=timeout
+    )
+    bundle = certify(replace(plan, place=place), watcher)  # type: ignore[arg-type]
+    assert len(watcher.records) == watcher.cases
+    return watcher, bundle
+
+
+def test_workers_that_die_at_every_case_leave_errors(tmp_path: Path) -> None:
+    place = Place(at_once=1, hangs=False)
+    watcher, bundle = run(tmp_path, place)
+    assert place.started == certification.MAX_RESTARTS + 1
+    records = list(bundle.cases())
+    assert {record.verdict.value for record in records} == {"error"}
+    # Each case that was begun is tried twice.
+    assert sum(record.error == "the worker ended: signal 9" for record in records) == 3
+    assert sum(record.error == "not run: the workers died 6 times" for record in records) == (
+        watcher.cases - 3
+    )
+    assert watcher.notes[0] == "odd"
+    assert sum("trying once more" in note for note in watcher.notes) == 3
+
+
+def test_cases_that_hang_end_the_run_after_three(tmp_path: Path) -> None:
+    place = Place(at_once=2, hangs=True)
+    watcher, bundle = run(tmp_path, place, timeout=0.05)
+    assert place.started == 2
+    errors = [record.error for record in bundle.cases()]
+    hung = sum(error.startswith("the case hung: no result after 0 s") for error in errors)
+    assert hung == 4
+    assert errors.count("not run: the run was given up after 4 hung cases") == watcher.cases - 4
+
+
+def test_probe_that_finds_a_problem_ends_the_run_before_any_case(tmp_path: Path) -> None:
+    with pytest.raises(AdapterError, match=r"reference cannot be judged: it lies\.$"):
+        run(tmp_path, Place(1, hangs=False, problem="it lies."))
+    assert not (tmp_path / "b").exists()
