@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -20,7 +21,6 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, go_on
 
 NEARLY_HALF = CSN_MODULUS // 2 - 100
 """What is known of an address cannot be newer than both of two CSNs so far apart."""
@@ -36,21 +36,19 @@ def confirmed(peer: Peer, csn: int | None = None) -> Connection:
     return connection
 
 
-@case("STP-CC-001")
-def test_ready_packets_with_a_wrong_tag(peer: Peer) -> None:
+@connected("STP-CC-001")
+def test_ready_packets_with_a_wrong_tag(connection: Connection) -> None:
     """SDs and POLLs with any tag but the present one leave no trace."""
-    connection = peer.connect("discard")
     connection.sd(b"before")
     connection.ask()
     for wrong in (connection.csn + 1, connection.csn ^ 0x8000, 0):
         tag = wrong & 0xFFFF
         connection.send(SD, data=b"never to be taken in", tag=tag)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
         connection.send(POLL, n_ps=connection.vt_ps + 1, tag=tag)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.sd(b"after", number=connection.vt_s + 1)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-001")
@@ -87,17 +85,15 @@ def test_pending_data_of_a_stranger_waits(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-003")
-def test_pending_confirmation_of_what_was_not_sent(peer: Peer) -> None:
+@connected("STP-CC-003", to="echo", data=b"held", confirm=False)
+def test_pending_confirmation_of_what_was_not_sent(connection: Connection) -> None:
     """A BGAK with both CSNs whose N(R) is not ISS confirms nothing."""
-    connection = peer.connect("echo", data=b"held", confirm=False)
     for by in (1, -1):
         connection.send(BGAK, n_r=((connection.peer_iss or 0) + by) % MODULUS)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.confirm()
     connection.serve(lambda: len(connection.reception.stream) >= 4)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-003", "STP-CC-012")
@@ -146,19 +142,17 @@ def test_pending_newer_begin_on_the_same_ports(peer: Peer) -> None:
     again.abort()
 
 
-@case("STP-CC-033", "STP-CC-003", "STP-CC-012")
-def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
+@connected("STP-CC-033", "STP-CC-003", "STP-CC-012", to="echo", data=b"held ", confirm=False)
+def test_pending_forged_begins_on_the_same_ports(connection: Connection) -> None:
     """Three BEGINs with other CSNs, one of them with the same tag, end no call that waits."""
-    connection = peer.connect("echo", data=b"held ", confirm=False)
     for by in (5, -3, 1 << 16):
         csn = (connection.csn + by) % CSN_MODULUS
-        connection.send(BEGIN, csn=csn, seq=peer.random.getrandbits(24), data=b"forged")
-        peer.wait(PAUSE_S)
+        connection.send(BEGIN, csn=csn, seq=connection.peer.random.getrandbits(24), data=b"forged")
+        connection.wait(PAUSE_S)
     connection.confirm()
     connection.sd(b"back", poll=True)
     connection.serve(lambda: len(connection.reception.stream) >= 9)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-033")
@@ -197,29 +191,25 @@ def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-015", "STP-CC-029")
-def test_ready_begin_repeated(peer: Peer) -> None:
+@connected("STP-CC-015", "STP-CC-029", data=b"only once")
+def test_ready_begin_repeated(connection: Connection) -> None:
     """A late repetition of the BEGIN is answered, and changes nothing."""
-    connection = peer.connect("discard", data=b"only once")
     connection.sds(3)
     connection.deliver()
     for _ in range(2):
         connection.begin(b"only once")
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.sd()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-CC-017")
-def test_ready_question_arrives(peer: Peer) -> None:
+@connected("STP-CC-017")
+def test_ready_question_arrives(connection: Connection) -> None:
     """A BGAK with C flag draws one without, as often as it comes."""
-    connection = peer.connect("discard")
     for _ in range(2):
         connection.confirm(challenge=True)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-018")

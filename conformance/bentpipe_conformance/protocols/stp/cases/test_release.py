@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -22,7 +23,6 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
 
 OCTETS = 2000
 """In the stream of a caller."""

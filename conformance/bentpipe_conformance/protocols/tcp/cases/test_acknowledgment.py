@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, build
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -51,10 +52,9 @@ def test_window_limited_acknowledgment_of_unsent_data(peer: Peer) -> None:
     connection.receive(48)
 
 
-@case("SNR-ACK-004", profiles=("rfc",))
-def test_slow_start_split_acknowledgments(peer: Peer) -> None:
+@connected("SNR-ACK-004", profiles=("rfc",))
+def test_slow_start_split_acknowledgments(connection: Connection) -> None:
     """Eight acknowledgments per segment open the window no faster than one."""
-    connection = peer.connect()
     for _ in range(10):
         item = connection.expect()
         connection.hold(item)
@@ -63,33 +63,30 @@ def test_slow_start_split_acknowledgments(peer: Peer) -> None:
     connection.receive(40)
 
 
-@case("SNR-ACK-005", "SNR-ACK-006")
-def test_slow_start_stretch_acknowledgments(peer: Peer) -> None:
+@connected("SNR-ACK-005", "SNR-ACK-006")
+def test_slow_start_stretch_acknowledgments(connection: Connection) -> None:
     """An acknowledgment of every fourth, then every eighth segment moves the window on.
 
     First one per segment, until enough segments are in flight.
     """
-    connection = peer.connect()
     connection.grow(16)
     base = connection.delivered // connection.segment
     connection.receive(base + 32, ack_every=4)
     connection.receive(base + 96, ack_every=8)
 
 
-@case("SNR-ACK-007")
-def test_no_loss_duplicate_storm(peer: Peer) -> None:
+@connected("SNR-ACK-007", sack=False)
+def test_no_loss_duplicate_storm(connection: Connection) -> None:
     """Twenty copies of one acknowledgment have a bounded effect."""
-    connection = peer.connect(sack=False)
     connection.grow(12)
     for _ in range(20):
         connection.ack()
     connection.receive(connection.delivered // connection.segment + 24)
 
 
-@case("SNR-ACK-007", needs=("sack_sender",))
-def test_no_loss_duplicate_storm_without_reports(peer: Peer) -> None:
+@connected("SNR-ACK-007", needs=("sack_sender",))
+def test_no_loss_duplicate_storm_without_reports(connection: Connection) -> None:
     """Twenty copies of one acknowledgment that reports nothing, on a connection with SACK."""
-    connection = peer.connect()
     connection.grow(12)
     for _ in range(20):
         connection.ack(sack=())

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 
-@case("SNR-LT-001", "SNR-LT-002")
-def test_established_first_two_duplicates(peer: Peer) -> None:
+@connected("SNR-LT-001", "SNR-LT-002", sack=False)
+def test_established_first_two_duplicates(connection: Connection) -> None:
     """The first two duplicates send one new segment each, or none, as the profile says.
 
     Without SACK, one segment of a window is lost.
     """
-    connection = peer.connect(sack=False)
     connection.receive(40, losing=[16])
 
 
-@case("SNR-LT-001", "SNR-LT-002")
-def test_established_first_two_duplicates_with_sack(peer: Peer) -> None:
+@connected("SNR-LT-001", "SNR-LT-002")
+def test_established_first_two_duplicates_with_sack(connection: Connection) -> None:
     """The same with SACK, where each duplicate reports a newly held segment."""
-    connection = peer.connect()
     connection.receive(40, losing=[16])
 
 
@@ -41,15 +41,14 @@ def test_established_duplicates_with_a_full_window(peer: Peer) -> None:
     connection.ack()
 
 
-@case("SNR-LT-004", profiles=("rfc",))
-def test_established_duplicates_without_sack_information(peer: Peer) -> None:
+@connected("SNR-LT-004", profiles=("rfc",))
+def test_established_duplicates_without_sack_information(connection: Connection) -> None:
     """With SACK, the first duplicates send nothing unless they report newly held data."""
-    connection = peer.connect()
     connection.grow(8)
     first, *_ = connection.collect(0)
     for _ in range(3):
         connection.ack(first.end, sack=[])
-    connection.collect(1.2 * peer.rtt)
+    connection.collect(1.2 * connection.rtt)
     connection.ack(sack=[])
-    connection.collect(1.2 * peer.rtt)
+    connection.collect(1.2 * connection.rtt)
     connection.ack()

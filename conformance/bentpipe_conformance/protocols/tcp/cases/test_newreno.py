@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.arrival import Segment
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -26,58 +27,52 @@ def receive_or_show_silence(
         raise
 
 
-@case("SNR-REC-001", "SNR-REC-010")
-def test_recovery_partial_acknowledgments(peer: Peer) -> None:
+@connected("SNR-REC-001", "SNR-REC-010", sack=False)
+def test_recovery_partial_acknowledgments(connection: Connection) -> None:
     """Three losses in a window are repaired one per round trip, without a timeout.
 
     Without SACK, each retransmission brings a partial acknowledgment.
     """
-    connection = peer.connect(sack=False)
     connection.receive(80, losing=[22, 25, 28])
 
 
-@case("SNR-REC-002")
-def test_recovery_burst_of_losses(peer: Peer) -> None:
+@connected("SNR-REC-002", sack=False)
+def test_recovery_burst_of_losses(connection: Connection) -> None:
     """Three losses in a window reduce the window once.
 
     Without SACK; the transfer goes on until the window shows how it grows again.
     """
-    connection = peer.connect(sack=False)
     connection.receive(110, losing=[16, 18, 20])
 
 
-@case("SNR-REC-002")
-def test_recovery_burst_of_losses_with_sack(peer: Peer) -> None:
+@connected("SNR-REC-002")
+def test_recovery_burst_of_losses_with_sack(connection: Connection) -> None:
     """With SACK, five losses in a window reduce the window once."""
-    connection = peer.connect()
     connection.receive(110, losing=[16, 18, 19, 21, 23])
 
 
-@case("SNR-REC-007", profiles=("hk99",))
-def test_recovery_one_transmission_per_acknowledgment(peer: Peer) -> None:
+@connected("SNR-REC-007", profiles=("hk99",))
+def test_recovery_one_transmission_per_acknowledgment(connection: Connection) -> None:
     """With SACK, each acknowledgment during recovery brings one retransmission or new data.
 
     Five segments of a window are lost. The rfc profile lets the pipe decide instead.
     """
-    connection = peer.connect()
     connection.receive(60, losing=[16, 18, 19, 21, 23])
 
 
-@case("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007")
-def test_recovery_window(peer: Peer) -> None:
+@connected("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007", sack=False)
+def test_recovery_window(connection: Connection) -> None:
     """One loss in a large window: what leaves during recovery and at its end.
 
     Without SACK, duplicates inflate the window and clock out new data; the acknowledgment that
     ends the recovery deflates it.
     """
-    connection = peer.connect(sack=False)
     connection.receive(90, losing=[24])
 
 
-@case("SNR-REC-005", "SNR-FR-009")
-def test_recovery_window_with_sack(peer: Peer) -> None:
+@connected("SNR-REC-005", "SNR-FR-009")
+def test_recovery_window_with_sack(connection: Connection) -> None:
     """With SACK, one loss in a large window: what leaves at the end of recovery."""
-    connection = peer.connect()
     connection.receive(90, losing=[24])
 
 
@@ -100,14 +95,13 @@ def test_recovery_ends_with_nothing_outstanding(peer: Peer) -> None:
     connection.ack()
 
 
-@case("SNR-REC-003")
-def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
+@connected("SNR-REC-003", sack=False)
+def test_timeout_during_recovery_then_duplicates(connection: Connection) -> None:
     """After a timeout during recovery, duplicates below recover start no fast retransmit.
 
     Without SACK, the retransmission of a lost segment is lost too. When the timeout has repaired
     it, the acknowledgment jumps, and the next segment is acknowledged three times over.
     """
-    connection = peer.connect(sack=False)
     connection.grow(16)
     lost, *rest = connection.collect(0)
     connection.reception.delivered = lost.start
@@ -121,20 +115,19 @@ def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
     connection.expect(lambda segment: segment.start == reached, what="the next segment")
     for _ in range(3):
         connection.ack(reached)
-    connection.collect(1.2 * peer.rtt)
+    connection.collect(1.2 * connection.rtt)
     connection.reception.delivered = rest[-1].end
     connection.ack()
     connection.receive(rest[-1].end // connection.segment + 4)
 
 
-@case("SNR-REC-003", profiles=("rfc",))
-def test_timeout_then_duplicates(peer: Peer) -> None:
+@connected("SNR-REC-003", profiles=("rfc",), sack=False)
+def test_timeout_then_duplicates(connection: Connection) -> None:
     """After a timeout, duplicates below recover start no fast retransmit.
 
     Without SACK, a whole window is lost. Slow start repeats it until an acknowledgment jumps by
     several segments; the segment after the jump is acknowledged three times over.
     """
-    connection = peer.connect(sack=False)
     connection.grow(20)
     outstanding = connection.highest
     first, *_ = connection.discard(0)
@@ -155,7 +148,7 @@ def test_timeout_then_duplicates(peer: Peer) -> None:
     connection.expect(lambda segment: segment.start == reached, what="the next segment")
     for _ in range(3):
         connection.ack()
-    connection.collect(1.2 * peer.rtt)
+    connection.collect(1.2 * connection.rtt)
     connection.ack()
     connection.receive(outstanding // connection.segment + 2)
 
@@ -167,14 +160,13 @@ def await_timeout(connection: Connection, lost: Segment) -> Segment:
     )
 
 
-@case("SNR-REC-004")
-def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
+@connected("SNR-REC-004", sack=False)
+def test_recovered_duplicates_exactly_at_recover(connection: Connection) -> None:
     """Three duplicates of the acknowledgment that ended recovery exactly at recover.
 
     Without SACK, what was sent during the recovery is lost, so that nothing lies between. The
     paper starts a new fast retransmit, RFC 6582 does not.
     """
-    connection = peer.connect(sack=False)
     connection.grow(16)
     lost, *rest = connection.collect(0)
     connection.reception.delivered = lost.start
@@ -188,7 +180,7 @@ def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
     connection.expect(lambda segment: segment.start >= recover, what="new data")
     for _ in range(3):
         connection.ack(recover)
-    connection.discard(1.2 * peer.rtt)
+    connection.discard(1.2 * connection.rtt)
     connection.reception.delivered = recover
     connection.ack()
     connection.receive(recover // connection.segment + 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -64,13 +65,12 @@ def test_acknowledgment_duplicate_report(peer: Peer) -> None:
         _advance(connection, 6)
 
 
-@case("SNR-SAK-016")
-def test_sack_not_negotiated_two_reports(peer: Peer) -> None:
+@connected("SNR-SAK-016", sack=False, window=8 * 1460, syn_window=8 * 1460)
+def test_sack_not_negotiated_two_reports(connection: Connection) -> None:
     """SACK blocks on a connection without SACK are ignored.
 
     One segment is lost and two duplicates carry a block for five segments above it.
     """
-    connection = peer.connect(sack=False, window=8 * 1460, syn_window=8 * 1460)
     connection.receive(24)
     segment, hole = connection.segment, connection.delivered
     blocks = [(hole + segment, hole + 6 * segment)]
@@ -79,6 +79,6 @@ def test_sack_not_negotiated_two_reports(peer: Peer) -> None:
         if item.start != hole:
             connection.hold(item)
             connection.ack(sack=blocks)
-    connection.collect(1.1 * peer.rtt)
+    connection.collect(1.1 * connection.rtt)
     connection.ack()
     connection.receive(38)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -33,14 +34,13 @@ def test_flight_of_segments_one_lost(peer: Peer) -> None:
     connection.receive(base + 36, losing=[base + 2])
 
 
-@case("SNR-SAK-006", needs=SACK, profiles=("rfc",))
-def test_constant_window_one_lost(peer: Peer) -> None:
+@connected("SNR-SAK-006", needs=SACK, profiles=("rfc",), window=8 * SEGMENT, syn_window=8 * SEGMENT)
+def test_constant_window_one_lost(connection: Connection) -> None:
     """Recovery begins at the threshold, not at the first report.
 
     The offered window keeps eight segments in flight, so that no queue hides how long the sender
     waited.
     """
-    connection = peer.connect(window=8 * SEGMENT, syn_window=8 * SEGMENT)
     connection.receive(40, losing=[25])
 
 
@@ -89,14 +89,13 @@ def test_two_recoveries_window_open(peer: Peer) -> None:
     connection.receive(base + 75, losing=[base + 2, base + 52])
 
 
-@case("SNR-SAK-002", needs=SACK)
-def test_timeout_later_reports_of_held_data(peer: Peer) -> None:
+@connected("SNR-SAK-002", needs=SACK)
+def test_timeout_later_reports_of_held_data(connection: Connection) -> None:
     """What is reported held after a timeout is passed over.
 
     Four segments at the head of a flight are lost and no acknowledgment reaches the sender until
     its timer has repeated the first of them; then the others are reported held.
     """
-    connection = peer.connect()
     connection.grow(8)
     base = connection.delivered // connection.segment
     _lose_head(connection, base, 4)
@@ -119,13 +118,14 @@ def _lose_head(connection: Connection, base: int, lost: int) -> None:
             return
 
 
-@case("SNR-SAK-015", needs=SACK, profiles=("rfc",))
-def test_acknowledgments_lost_one_report(peer: Peer) -> None:
+@connected(
+    "SNR-SAK-015", needs=SACK, profiles=("rfc",), window=12 * SEGMENT, syn_window=12 * SEGMENT,
+)  # fmt: skip
+def test_acknowledgments_lost_one_report(connection: Connection) -> None:
     """One acknowledgment that reports six segments above a hole starts recovery.
 
     The acknowledgments before it are lost, so no three duplicates arrive.
     """
-    connection = peer.connect(window=12 * SEGMENT, syn_window=12 * SEGMENT)
     connection.receive(24)
     hole = connection.delivered
     for _ in range(7):
@@ -133,7 +133,7 @@ def test_acknowledgments_lost_one_report(peer: Peer) -> None:
         if item.start != hole:
             connection.hold(item)
     connection.ack()
-    connection.collect(1.5 * peer.rtt)
+    connection.collect(1.5 * connection.rtt)
     connection.ack()
     connection.receive(40)
 

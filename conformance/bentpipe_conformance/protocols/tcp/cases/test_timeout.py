@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.arrival import Segment
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -15,19 +16,16 @@ TIMEOUT_S = 30.0
 """Patience for a first retransmission timeout."""
 
 
-@case(
+@connected(
     "SNR-RTO-001", "SNR-RTO-002", "SNR-RTO-006", "SNR-RTO-007", "SNR-RTO-008", "SNR-RTO-009",
-    "SNR-RTO-012",
+    "SNR-RTO-012", sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW,
 )  # fmt: skip
-def test_silence_timeouts_in_a_row(peer: Peer) -> None:
+def test_silence_timeouts_in_a_row(connection: Connection) -> None:
     """The link fails for four timeouts: each sends one segment, each waits twice as long.
 
     Without SACK no other timer can interfere. Ten round trips before, measured with timestamps
     where supported, let the timeout settle.
     """
-    connection = peer.connect(
-        sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
-    )
     connection.receive(30)
     lost = connection.expect().start
     connection.discard(0)
@@ -37,12 +35,12 @@ def test_silence_timeouts_in_a_row(peer: Peer) -> None:
     connection.receive(outstanding // connection.segment + 6)
 
 
-@case(
-    "SNR-RTO-001", "SNR-RTO-002", "SNR-RTO-006", "SNR-RTO-007", "SNR-RTO-008", needs=("sack",)
+@connected(
+    "SNR-RTO-001", "SNR-RTO-002", "SNR-RTO-006", "SNR-RTO-007", "SNR-RTO-008", needs=("sack",),
+    timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW,
 )  # fmt: skip
-def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
+def test_silence_timeouts_in_a_row_with_sack(connection: Connection) -> None:
     """The same with SACK and timestamps, where tail loss probes may come first."""
-    connection = peer.connect(timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
     connection.receive(30)
     lost = connection.expect().start
     connection.discard(0)
@@ -52,15 +50,12 @@ def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
     connection.receive(outstanding // connection.segment + 6)
 
 
-@case("SNR-RTO-010")
-def test_late_acknowledgment_then_silence(peer: Peer) -> None:
+@connected("SNR-RTO-010", sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_late_acknowledgment_then_silence(connection: Connection) -> None:
     """An acknowledgment that comes just before the timer would expire restarts it."""
-    connection = peer.connect(
-        sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
-    )
     connection.receive(30)
     first = connection.expect()
-    peer.wait(0.15)
+    connection.wait(0.15)
     connection.take(first)
     connection.discard(0)
     await_retransmissions(connection, connection.delivered, 1)
@@ -83,14 +78,13 @@ def test_tail_lost(peer: Peer) -> None:
     connection.take(again)
 
 
-@case("SNR-RTO-013")
-def test_repeated_timeouts_ambiguous_acknowledgment(peer: Peer) -> None:
+@connected("SNR-RTO-013", sack=False)
+def test_repeated_timeouts_ambiguous_acknowledgment(connection: Connection) -> None:
     """The acknowledgment of a retransmitted segment does not end the back-off.
 
     Without SACK and timestamps it cannot tell which copy it answers. After it the link fails
     once more, and the next timeout shows which value was in force.
     """
-    connection = peer.connect(sack=False)
     connection.grow(5)
     outstanding = connection.highest
     lost = connection.delivered
@@ -102,17 +96,16 @@ def test_repeated_timeouts_ambiguous_acknowledgment(peer: Peer) -> None:
     connection.receive(outstanding // connection.segment + 4)
 
 
-@case("SNR-RTO-014", "SNR-RTO-006")
-def test_silence_of_two_minutes(peer: Peer) -> None:
+@connected("SNR-RTO-014", "SNR-RTO-006", sack=False)
+def test_silence_of_two_minutes(connection: Connection) -> None:
     """The link fails for longer than a satellite's hand-over; then the connection goes on."""
-    connection = peer.connect(sack=False)
     connection.grow(3)
     lost = connection.delivered
     connection.discard(0)
-    began = peer.now()
+    began = connection.peer.now()
     while True:
         segment = await_retransmissions(connection, lost, 1, within=250.0)
-        if peer.now() - began > 101:
+        if connection.peer.now() - began > 101:
             break
     connection.take(segment)
     connection.receive(lost // connection.segment + 6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -18,22 +19,24 @@ PATIENCE_S = 65.0
 """Longer than the probe interval may grow at first."""
 
 
-@case("SNR-WIN-001")
-def test_established_small_window(peer: Peer) -> None:
+@connected("SNR-WIN-001", window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_established_small_window(connection: Connection) -> None:
     """The window, scaled, is smaller than the congestion window would be."""
-    peer.connect(window=SMALL_WINDOW, syn_window=SMALL_WINDOW).receive(24)
+    connection.receive(24)
 
 
-@case("SNR-WIN-001")
-def test_established_small_window_unscaled(peer: Peer) -> None:
+@connected("SNR-WIN-001", window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_established_small_window_unscaled(connection: Connection) -> None:
     """The same without the Window Scale option."""
-    peer.connect(window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW).receive(24)
+    connection.receive(24)
 
 
-@case("SNR-WIN-002", "SNR-WIN-001", needs=("window_scale",))
-def test_established_window_field_of_a_few(peer: Peer) -> None:
+@connected(
+    "SNR-WIN-002", "SNR-WIN-001", needs=("window_scale",),
+    window_scale=10, window=20 << 10, syn_window=20 << 10,
+)  # fmt: skip
+def test_established_window_field_of_a_few(connection: Connection) -> None:
     """With a shift of 10 the window field reads 20: too few octets for a segment, unless scaled."""
-    connection = peer.connect(window_scale=10, window=20 << 10, syn_window=20 << 10)
     connection.receive(24)
 
 
@@ -62,13 +65,12 @@ def test_window_closed_for_minutes(peer: Peer) -> None:
     connection.receive(connection.delivered // SEGMENT + 6)
 
 
-@case("SNR-WIN-008", "SNR-WIN-009")
-def test_window_shrinks_below_what_was_sent(peer: Peer) -> None:
+@connected("SNR-WIN-008", "SNR-WIN-009", window_scale=2, window=1 << 17)
+def test_window_shrinks_below_what_was_sent(connection: Connection) -> None:
     """The right edge moves left, below what is in flight; data beyond it is lost.
 
     The receiver then makes do with two segments at a time, and opens the window at the end.
     """
-    connection = peer.connect(window_scale=2, window=1 << 17)
     connection.grow(8)
     sent = connection.highest
     narrow = 2 * connection.segment

@@ -7,7 +7,9 @@ used, the IUT can only retransmit and poll, so that a script knows what its repo
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
+from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
@@ -20,6 +22,10 @@ CREDIT = 8
 
 WARM_UP = 20
 """SDs after which the window of the sender permits that many."""
+
+
+connected = partial(scripts.connected, to="discard", aborted=True)
+"""Register a case on a connection that is opened to a service and aborted at the end."""
 
 
 def open_stream(peer: Peer) -> tuple[Connection, int]:
