@@ -85,40 +85,26 @@ def test_ready_held_sds_take_room(connection: Connection) -> None:
 @connected("STP-DT-024")
 def test_ready_window_filled_above_a_gap(connection: Connection) -> None:
     """The missing SD of a full window arrives: the receiver says at once that it is open again."""
-    connection.sds(2, octets=8)
-    connection.ask()
     _fill_above_a_gap(connection)
-    stat = connection.ask()
-    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
-        raise NotReached("the window is not full")
-    connection.sd(number=2)
-    connection.discard(2 * connection.rtt + 2.0)
-    connection.ask()
-    connection.deliver()
+    _fill_the_gap(connection)
 
 
 @connected("STP-DT-024")
 def test_ready_window_full_forged_poll(connection: Connection) -> None:
     """Before the window opens again, POLLs come that nobody can have sent."""
-    connection.sds(2, octets=8)
-    connection.ask()
     _fill_above_a_gap(connection)
-    stat = connection.ask()
-    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
-        raise NotReached("the window is not full")
     for beyond in (3, 1 << 22, -(1 << 22)):
         number = connection.ours(connection.vt_ms + beyond)
         connection.poll(repeat=True, seq=number, n_ps=connection.vt_ps + 1000 + beyond % 7)
         connection.wait(PAUSE_S)
     connection.inbox.clear()
-    connection.sd(number=2)
-    connection.discard(2 * connection.rtt + 2.0)
-    connection.ask()
-    connection.deliver()
+    _fill_the_gap(connection)
 
 
 def _fill_above_a_gap(connection: Connection) -> None:
     """Lose SD 2 and send everything that the credit permits above it."""
+    connection.sds(2, octets=8)
+    connection.ask()
     if connection.vt_ms > MOST_SDS:
         raise NotReached(f"a credit of {connection.vt_ms} SDs is more than a script can use up")
     while connection.vt_s < connection.vt_ms:
@@ -127,3 +113,14 @@ def _fill_above_a_gap(connection: Connection) -> None:
         connection.peer.wait(BETWEEN_S)
     connection.peer.wait(PAUSE_S)
     connection.inbox.clear()
+    stat = connection.ask()
+    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
+        raise NotReached("the window is not full")
+
+
+def _fill_the_gap(connection: Connection) -> None:
+    """Send SD 2, and everything that is then missing."""
+    connection.sd(number=2)
+    connection.discard(2 * connection.rtt + 2.0)
+    connection.ask()
+    connection.deliver()
