@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.cases.steps import take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection
 
 # Scripts lose the 17th segment (index 16) where they want its followers to be of the same flight:
@@ -96,10 +97,8 @@ def test_established_window_updates(connection: Connection) -> None:
     connection.ack(first.end)
     for step in range(1, 7):
         connection.ack(first.end, window=30_000 + step * 1_460)
-    connection.collect(1.2 * connection.rtt)
-    connection.ack()
-    connection.collect(1.2 * connection.rtt)
-    connection.ack()
+    take_round(connection)
+    take_round(connection)
 
 
 @connected("SNR-FR-005", sack=False)
@@ -113,10 +112,8 @@ def test_established_segments_with_data(connection: Connection) -> None:
     connection.ack(first.end)
     for _ in range(6):
         connection.send(b"bentpipe", ack=first.end)
-    connection.collect(1.2 * connection.rtt)
-    connection.ack()
-    connection.collect(1.2 * connection.rtt)
-    connection.ack()
+    take_round(connection)
+    take_round(connection)
 
 
 @connected("SNR-FR-006", sack=False)
@@ -144,7 +141,5 @@ def test_established_bare_repetitions_with_sack(connection: Connection) -> None:
     first, *_ = connection.collect(0)
     for _ in range(7):
         connection.ack(first.end, sack=[])
-    connection.collect(1.2 * connection.rtt)
-    connection.ack(sack=[])
-    connection.collect(1.2 * connection.rtt)
-    connection.ack()
+    take_round(connection, bare=True)
+    take_round(connection)

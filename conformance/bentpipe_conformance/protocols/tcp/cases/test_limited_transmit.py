@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import fill_window, take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -29,16 +30,11 @@ def test_established_duplicates_with_a_full_window(peer: Peer) -> None:
 
     Without SACK, the tester offers eight segments; the first is lost when all are outstanding.
     """
-    size = 8
-    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
-    connection.grow(size)
-    lost, *rest = connection.collect(0)
+    connection, (lost, *rest) = fill_window(peer, 8)
     for _ in rest[:2]:
         connection.ack(lost.start)
-    connection.collect(0.5 * peer.rtt)
-    connection.ack()
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection, 0.5)
+    take_round(connection)
 
 
 @connected("SNR-LT-004", profiles=("rfc",))
@@ -48,7 +44,5 @@ def test_established_duplicates_without_sack_information(connection: Connection)
     first, *_ = connection.collect(0)
     for _ in range(3):
         connection.ack(first.end, sack=[])
-    connection.collect(1.2 * connection.rtt)
-    connection.ack(sack=[])
-    connection.collect(1.2 * connection.rtt)
-    connection.ack()
+    take_round(connection, bare=True)
+    take_round(connection)

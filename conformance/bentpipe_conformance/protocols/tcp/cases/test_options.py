@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import build
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -13,15 +14,12 @@ from bentpipe_conformance.protocols.tcp.peer import Peer
 UNKNOWN = bytes((200, 6, 1, 2, 3, 4)) + bytes((99, 2))
 """Two well-formed options of kinds the IANA has not assigned."""
 
-PAUSE_S = 0.8
-"""Longer than any delayed acknowledgment."""
-
 
 def _talk(connection: Connection, times: int = 3) -> None:
     """Send ordinary data now and then, so that a live IUT has something to answer."""
     for _ in range(times):
         connection.send_data(100)
-        connection.peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
 
 
 @connected(

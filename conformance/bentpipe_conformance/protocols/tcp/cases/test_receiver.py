@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -15,9 +16,6 @@ UNIT = 100
 APART_S = 0.1
 """Seconds between segments that are to be answered one by one."""
 
-PAUSE_S = 0.8
-"""Longer than any delayed acknowledgment."""
-
 LONGEST_S = 30.0
 """Longer than the slowest link takes for all that a script sends."""
 
@@ -27,20 +25,18 @@ def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> 
     for unit in units:
         connection.send_data(UNIT, at=unit * UNIT)
         connection.next_offset = max(connection.next_offset, (unit + 1) * UNIT)
-        connection.peer.wait(apart)
+        connection.wait(apart)
 
 
 def _await_acknowledgment(connection: Connection) -> None:
     """Wait until everything sent is acknowledged, however slow the link, and a little more."""
-    deadline = connection.peer.now() + LONGEST_S
-    while connection.acked < connection.next_offset and connection.peer.pump(deadline):
-        pass
-    connection.peer.wait(PAUSE_S)
+    connection.peer.pump_until(lambda: connection.acked >= connection.next_offset, LONGEST_S)
+    connection.wait(PAUSE_S)
 
 
 def _conclude(connection: Connection, after: int) -> None:
     """Send one more segment at unit ``after`` when every delayed answer must have come."""
-    connection.peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     _send_units(connection, after, apart=PAUSE_S)
     connection.ack()
 
