@@ -152,6 +152,11 @@ class BaseConnection(ABC, Generic[Packet, Arriving]):
         if self.closed:
             raise NotReached(f"port {self.port}: {self.closed}")
 
+    @property
+    def rtt(self) -> float:
+        """See :class:`BasePeer`."""
+        return self.peer.rtt
+
     def wait(self, seconds: float) -> None:
         """Let time pass; what arrives waits in the inbox."""
         self.peer.wait(seconds)
@@ -267,6 +272,14 @@ class BasePeer(ABC, Generic[Packet, Conn]):
 
         Raises:
             MalformedPacket: there is none.
+        """
+
+    @abstractmethod
+    def connect(self, service: str | int = "chargen", **offer: Any) -> Conn:
+        """Open a connection to a service of the IUT, by name or port.
+
+        Raises:
+            NotReached: it did not open.
         """
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.peer import NotReached, rule_to_lose
+from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import (
     Answer,
     Arrival,
@@ -17,23 +18,7 @@ from bentpipe_conformance.protocols.stp.arrival import (
     at_once,
     lose_nothing,
 )
-from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
-    BGAK,
-    BGREJ,
-    END,
-    ENDAK,
-    FIN,
-    NAMES,
-    POLL,
-    SD,
-    SDP,
-    STAT,
-    USTAT,
-    C,
-    R,
-    Stp,
-)
+from bentpipe_conformance.protocols.stp.codec import FIN, NAMES, C, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.speaking import Speaker
 
@@ -81,28 +66,28 @@ class Connection(Speaker):
             return
         arrival = self._learn(time, packet)
         self.inbox.append(arrival)
-        if packet.type == BGREJ and packet.peer_csn == self.csn:
+        if packet.type == codec.BGREJ and packet.peer_csn == self.csn:
             self.closed = f"the IUT refused it, reason {packet.reason}"
-        elif packet.type == END:
+        elif packet.type == codec.END:
             if packet.flags & R:
                 self.closed = "the IUT knows no such connection"
             elif packet.csn == self.peer_csn and packet.peer_csn in (self.csn, 0):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
-                    self.send(ENDAK)
+                    self.send(codec.ENDAK)
         elif self.polite and self.confirmed and _asks(packet, self.csn):
             self.confirm()
 
     def _learn(self, time: float, packet: Stp) -> Arrival:
         """What a well-formed packet says about the IUT."""
         kind = packet.type
-        if kind == BGAK and packet.peer_csn != self.csn:
+        if kind == codec.BGAK and packet.peer_csn != self.csn:
             return Arrival(time, packet)
-        if kind in (BGAK, BEGIN) and self.opening is None:
+        if kind in (codec.BGAK, codec.BEGIN) and self.opening is None:
             self.peer_csn, self.peer_iss = packet.csn, packet.seq
             self.peer_max_sd = packet.max_sd
             assert packet.n_mr is not None
-            if kind == BEGIN:
+            if kind == codec.BEGIN:
                 self.vt_ms = packet.n_mr
                 self.opening = Arrival(time, packet)
                 if packet.data or packet.flags & FIN:
@@ -112,19 +97,19 @@ class Connection(Speaker):
             self.opening = Arrival(time, packet, near(packet.n_r or 0, self.iss, self.vt_a))
         if self.peer_iss is None:
             return Arrival(time, packet)
-        self.questions += kind == BGAK and bool(packet.flags & C)
-        if kind in (BGAK, STAT, USTAT, END):
-            n_r = near((packet.n_r if kind == BGAK else packet.seq) or 0, self.iss, self.vt_a)
-            if kind != END:
+        self.questions += kind == codec.BGAK and bool(packet.flags & C)
+        if kind in (codec.BGAK, codec.STAT, codec.USTAT, codec.END):
+            n_r = near((packet.n_r if kind == codec.BGAK else packet.seq) or 0, self.iss, self.vt_a)
+            if kind != codec.END:
                 self.vt_a = max(self.vt_a, n_r)
                 self.vt_ms = max(self.vt_ms, near(packet.n_mr or 0, self.iss, self.vt_ms))
             listed = tuple(near(element, self.iss, n_r) for element in packet.elements)
             return Arrival(time, packet, n_r, listed)
-        if kind in (SD, SDP, POLL):
+        if kind in (codec.SD, codec.SDP, codec.POLL):
             number = near(packet.seq, self.peer_iss, self.highest)
-            if kind != POLL:
+            if kind != codec.POLL:
                 self.highest = max(self.highest, number + 1)
-            if kind != SD:
+            if kind != codec.SD:
                 self.polls += 1
             return Arrival(time, packet, number)
         return Arrival(time, packet)
@@ -214,7 +199,10 @@ class Connection(Speaker):
         """
         n_ps = self.poll(**fields).n_ps
         return self.expect(
-            STAT, lambda stat: stat.packet.n_ps == n_ps, within=within, what="a STAT in answer"
+            codec.STAT,
+            lambda stat: stat.packet.n_ps == n_ps,
+            within=within,
+            what="a STAT in answer",
         )
 
     def deliver(self, within: float | None = None) -> None:
@@ -246,13 +234,13 @@ class Connection(Speaker):
             self.deliver(within)
         if not self.closed:
             self.end()
-            self.expect((ENDAK, END), within=within, what="an ENDAK")
+            self.expect((codec.ENDAK, codec.END), within=within, what="an ENDAK")
             self.closed = self.closed or "it was released"
 
 
 def _asks(packet: Stp, csn: int) -> bool:
     """Whether it asks the tester's connection with a CSN for a BGAK."""
-    return packet.type == BGAK and bool(packet.flags & C) and packet.peer_csn == csn
+    return packet.type == codec.BGAK and bool(packet.flags & C) and packet.peer_csn == csn
 
 
 def _names(kinds: Iterable[int]) -> str:

@@ -11,22 +11,7 @@ from typing import Any
 from bentpipe_conformance.engine.peer import BaseConnection, BasePeer, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import Arrival
-from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
-    BGAK,
-    END,
-    FIN,
-    POLL,
-    SD,
-    SDP,
-    STAT,
-    USTAT,
-    A,
-    C,
-    R,
-    Stp,
-    build,
-)
+from bentpipe_conformance.protocols.stp.codec import FIN, A, C, R, Stp, build
 from bentpipe_conformance.protocols.stp.numbers import on_wire, tag_of
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 
@@ -177,12 +162,12 @@ class Speaker(BaseConnection[Stp, Arrival]):
             self.sent[0] = data, fin
             self.vt_s = 1
             self._offset = len(data)
-        self.send(BEGIN, **{"data": data, "flags": FIN if fin else 0, **fields})
+        self.send(codec.BEGIN, **{"data": data, "flags": FIN if fin else 0, **fields})
 
     def confirm(self, *, challenge: bool = False, **fields: Any) -> None:
         """Send a BGAK with both CSNs, with the C flag when it is a ``challenge``."""
         self.confirmed = self.confirmed or not challenge
-        self.send(BGAK, **{"flags": C if challenge else 0, **fields})
+        self.send(codec.BGAK, **{"flags": C if challenge else 0, **fields})
 
     def sd(
         self,
@@ -217,7 +202,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         if poll:
             self.vt_ps += 1
             fields = {"n_ps": self.vt_ps, "timestamp": self.timestamp(), **fields}
-        return self.send(SDP if poll else SD, after=after, **fields)
+        return self.send(codec.SDP if poll else codec.SD, after=after, **fields)
 
     def sds(self, count: int, octets: int = 100, *, skip: Iterable[int] = ()) -> None:
         """Send new SDs; those of ``skip``, by count, are not put on the link: they are lost."""
@@ -235,7 +220,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """Send a POLL with the next poll number; with ``repeat``, the last number again."""
         if not repeat:
             self.vt_ps += 1
-        return self.send(POLL, after=after, **{"n_ps": self.vt_ps, **fields})
+        return self.send(codec.POLL, after=after, **{"n_ps": self.vt_ps, **fields})
 
     def stat(
         self, *, n_r: int | None = None, n_mr: int | None = None,
@@ -259,16 +244,16 @@ class Speaker(BaseConnection[Stp, Arrival]):
             fields = {"seq": self.theirs(n_r), **fields}
         whole = self.reception.elements() if elements is None else tuple(elements)
         for part in cut(whole, most):
-            self.send(STAT, after=after, **{"elements": self.their_list(part), **fields})
+            self.send(codec.STAT, after=after, **{"elements": self.their_list(part), **fields})
 
     def ustat(self, first: int, second: int, *, after: float = 0.0, **fields: Any) -> None:
         """Send a USTAT that reports the IUT's SDs [first, second) missing."""
         elements = self.their_list((first, second))
-        self.send(USTAT, after=after, **{"elements": elements, **fields})
+        self.send(codec.USTAT, after=after, **{"elements": elements, **fields})
 
     def end(self, *, flags: int = 0, **fields: Any) -> None:
         """Send an END; without flags a normal release."""
-        self.send(END, flags=flags, **fields)
+        self.send(codec.END, flags=flags, **fields)
 
     def hint(self) -> None:
         """Send the END of a peer that knows the IUT's tag and nothing else (section 5.6)."""

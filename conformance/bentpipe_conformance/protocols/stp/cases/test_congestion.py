@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.stp.cases.steps import connected
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -20,50 +21,39 @@ MUCH, LITTLE = 60, 24
 """SDs to echo at once, and how few of them a window that had grown could still swallow."""
 
 
-@case("STP-CG-001", "STP-CG-002", "STP-CG-003", "STP-CG-008")
-def test_ready_stream_begins(peer: Peer) -> None:
+@connected("STP-CG-001", "STP-CG-002", "STP-CG-003", "STP-CG-008", to="chargen", credit=AMPLE)
+def test_ready_stream_begins(connection: Connection) -> None:
     """A stream begins with a small window, and grows by what arrives, spread over time."""
-    connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(120, credit=AMPLE)
-    connection.abort()
 
 
-@case("STP-CG-002", "STP-CG-005", "STP-CG-006")
-def test_ready_one_loss_in_a_large_window(peer: Peer) -> None:
+@connected("STP-CG-002", "STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE)
+def test_ready_one_loss_in_a_large_window(connection: Connection) -> None:
     """One loss halves the window; the lost SD is sent at once all the same."""
-    connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(280, lose=[70], credit=AMPLE)
-    connection.abort()
 
 
-@case("STP-CG-005")
-def test_ready_several_losses_in_a_window(peer: Peer) -> None:
+@connected("STP-CG-005", to="chargen", credit=AMPLE)
+def test_ready_several_losses_in_a_window(connection: Connection) -> None:
     """Losses of one round trip halve the window once, losses of the next once more."""
-    connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(220, lose=[60, 64, 70, 110, 111], credit=AMPLE)
-    connection.abort()
 
 
-@case("STP-CG-004")
-def test_ready_long_after_a_loss(peer: Peer) -> None:
+@connected("STP-CG-004", to="chargen", credit=AMPLE)
+def test_ready_long_after_a_loss(connection: Connection) -> None:
     """After a loss the window grows by an SMSS in a round trip."""
-    connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(260, lose=[24], credit=AMPLE)
-    connection.abort()
 
 
-@case("STP-CG-009")
-def test_ready_stream_at_a_maximum_rate(peer: Peer) -> None:
+@connected("STP-CG-009", to="chargen", credit=AMPLE)
+def test_ready_stream_at_a_maximum_rate(connection: Connection) -> None:
     """A stream that its window would let go faster, with losses on the way."""
-    connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(240, lose=[150, 190, 191], credit=AMPLE)
-    connection.abort()
 
 
-@case("STP-CG-010")
-def test_ready_much_to_send_after_a_long_dialogue(peer: Peer) -> None:
+@connected("STP-CG-010", to="echo", credit=2)
+def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> None:
     """What went one SD at a time has not widened the window when there is much to send."""
-    connection = peer.connect("echo", credit=2)
     reception = connection.reception
     for turn in range(1, DIALOGUE + 1):
         connection.sd(bytes(TURN_OCTETS), poll=True)
@@ -74,12 +64,11 @@ def test_ready_much_to_send_after_a_long_dialogue(peer: Peer) -> None:
         raise NotReached(f"a credit of {last - connection.vt_s} SDs is too little to show a window")
     while connection.vt_s < last:
         connection.sds(min(4, last - connection.vt_s), octets=TURN_OCTETS)
-        peer.wait(0.05)
+        connection.wait(0.05)
     connection.deliver()
     reception.vr_mr += AMPLE
     connection.stat()
-    connection.discard(2 * peer.rtt + 1.0)
-    connection.abort()
+    connection.discard(2 * connection.rtt + 1.0)
 
 
 def _take_in(connection: Connection, octets: int) -> None:

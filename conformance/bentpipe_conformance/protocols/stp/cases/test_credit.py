@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on
 from bentpipe_conformance.protocols.stp.codec import SD
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, go_on
 
 BURST, BETWEEN_S = 40, 0.03
 """SDs of a few octets that are sent at once, and the time the link needs for them."""
@@ -22,70 +20,59 @@ PROBED_LONG_S = 70.0
 """Seconds in which it is probed at the longest interval, twice at least."""
 
 
-@case("STP-DT-011")
-def test_ready_credit_rises_by_few(peer: Peer) -> None:
+@connected("STP-DT-011", to="chargen", credit=6)
+def test_ready_credit_rises_by_few(connection: Connection) -> None:
     """A sender with more to send stops where its credit ends."""
-    connection = peer.connect("chargen", credit=6)
     connection.receive(6, credit=None)
     for more in (1, 5, 2):
         edge = connection.reception.vr_mr + more
         connection.stat(n_mr=edge)
         connection.receive(edge, credit=None)
-    go_on(connection, peer.rtt + PAUSE_S)
-    connection.abort()
+    go_on(connection, connection.rtt + PAUSE_S)
 
 
-@case("STP-DT-011")
-def test_ready_begin_gives_the_least_credit(peer: Peer) -> None:
+@connected("STP-DT-011", to="chargen", credit=4)
+def test_ready_begin_gives_the_least_credit(connection: Connection) -> None:
     """The credit of the BEGIN holds until a report gives more."""
-    connection = peer.connect("chargen", credit=4)
-    go_on(connection, 2 * peer.rtt + PAUSE_S, answering=False)
+    go_on(connection, 2 * connection.rtt + PAUSE_S, answering=False)
     connection.receive(8, credit=4)
-    connection.abort()
 
 
-@case("STP-DT-025")
-def test_ready_window_stays_closed(peer: Peer) -> None:
+@connected("STP-DT-025", to="chargen", credit=4)
+def test_ready_window_stays_closed(connection: Connection) -> None:
     """Everything is acknowledged and there is no credit: the sender asks, ever more rarely."""
-    connection = peer.connect("chargen", credit=4)
     connection.receive(4, credit=None)
-    go_on(connection, PROBED_S + 2 * peer.rtt)
+    go_on(connection, PROBED_S + 2 * connection.rtt)
     connection.receive(8, credit=4)
-    connection.abort()
 
 
-@case("STP-DT-025")
-def test_ready_window_stays_closed_for_long(peer: Peer) -> None:
+@connected("STP-DT-025", to="chargen", credit=4)
+def test_ready_window_stays_closed_for_long(connection: Connection) -> None:
     """The time between the POLLs stops growing well before the peer would be given up."""
-    connection = peer.connect("chargen", credit=4)
     connection.receive(4, credit=None)
-    go_on(connection, PROBED_LONG_S + 2 * peer.rtt)
+    go_on(connection, PROBED_LONG_S + 2 * connection.rtt)
     connection.receive(8, credit=4)
-    connection.abort()
 
 
-@case("STP-DT-008", "STP-DT-020")
-def test_ready_sds_and_polls_beyond_the_credit(peer: Peer) -> None:
+@connected("STP-DT-008", "STP-DT-020")
+def test_ready_sds_and_polls_beyond_the_credit(connection: Connection) -> None:
     """What the credit does not permit leaves no trace; the POLL is answered all the same."""
-    connection = peer.connect("discard")
     connection.sds(3)
     connection.ask()
     for beyond in (0, 7):
         number = connection.ours(connection.vt_ms + beyond)
         connection.send(SD, seq=number, data=b"never to be taken in")
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
         connection.ask()
     for beyond in (1, 40, 1 << 22):
         connection.ask(seq=connection.ours(connection.vt_ms + beyond))
     connection.sds(2)
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-021", "STP-DT-022")
-def test_ready_held_sds_take_room(peer: Peer) -> None:
+@connected("STP-DT-021", "STP-DT-022")
+def test_ready_held_sds_take_room(connection: Connection) -> None:
     """While a gap is open, SDs above it fill the buffer, and no credit is taken back."""
-    connection = peer.connect("discard")
     connection.sds(3)
     connection.ask()
     for _ in range(3):
@@ -93,50 +80,31 @@ def test_ready_held_sds_take_room(peer: Peer) -> None:
         connection.sds(12, octets=1000, skip=[first, first + 5])
         connection.ask()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-024")
-def test_ready_window_filled_above_a_gap(peer: Peer) -> None:
+@connected("STP-DT-024")
+def test_ready_window_filled_above_a_gap(connection: Connection) -> None:
     """The missing SD of a full window arrives: the receiver says at once that it is open again."""
-    connection = peer.connect("discard")
-    connection.sds(2, octets=8)
-    connection.ask()
     _fill_above_a_gap(connection)
-    stat = connection.ask()
-    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
-        raise NotReached("the window is not full")
-    connection.sd(number=2)
-    connection.discard(2 * peer.rtt + 2.0)
-    connection.ask()
-    connection.deliver()
-    connection.abort()
+    _fill_the_gap(connection)
 
 
-@case("STP-DT-024")
-def test_ready_window_full_forged_poll(peer: Peer) -> None:
+@connected("STP-DT-024")
+def test_ready_window_full_forged_poll(connection: Connection) -> None:
     """Before the window opens again, POLLs come that nobody can have sent."""
-    connection = peer.connect("discard")
-    connection.sds(2, octets=8)
-    connection.ask()
     _fill_above_a_gap(connection)
-    stat = connection.ask()
-    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
-        raise NotReached("the window is not full")
     for beyond in (3, 1 << 22, -(1 << 22)):
         number = connection.ours(connection.vt_ms + beyond)
         connection.poll(repeat=True, seq=number, n_ps=connection.vt_ps + 1000 + beyond % 7)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.inbox.clear()
-    connection.sd(number=2)
-    connection.discard(2 * peer.rtt + 2.0)
-    connection.ask()
-    connection.deliver()
-    connection.abort()
+    _fill_the_gap(connection)
 
 
 def _fill_above_a_gap(connection: Connection) -> None:
     """Lose SD 2 and send everything that the credit permits above it."""
+    connection.sds(2, octets=8)
+    connection.ask()
     if connection.vt_ms > MOST_SDS:
         raise NotReached(f"a credit of {connection.vt_ms} SDs is more than a script can use up")
     while connection.vt_s < connection.vt_ms:
@@ -145,3 +113,14 @@ def _fill_above_a_gap(connection: Connection) -> None:
         connection.peer.wait(BETWEEN_S)
     connection.peer.wait(PAUSE_S)
     connection.inbox.clear()
+    stat = connection.ask()
+    if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
+        raise NotReached("the window is not full")
+
+
+def _fill_the_gap(connection: Connection) -> None:
+    """Send SD 2, and everything that is then missing."""
+    connection.sd(number=2)
+    connection.discard(2 * connection.rtt + 2.0)
+    connection.ask()
+    connection.deliver()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
 from bentpipe_conformance.protocols.stp.codec import (
     POLL,
     SD,
@@ -10,51 +11,45 @@ from bentpipe_conformance.protocols.stp.codec import (
     build_datagram,
     octets_of,
 )
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
 
 UNKNOWN_THEN_MAX_SD = bytes((0xAA, 4, 1, 2, 1, 4, 0x03, 0x20))
 """An option of a kind nobody knows, then MaxSD = 800."""
 
 
-@case(
+@connected(
     "STP-PF-001", "STP-PF-002", "STP-PF-005", "STP-PF-006", "STP-PF-009", "STP-PF-010",
+    to="chargen", max_sd=800,
 )  # fmt: skip
-def test_ready_chargen_transfer_with_loss(peer: Peer) -> None:
+def test_ready_chargen_transfer_with_loss(connection: Connection) -> None:
     """Every packet of a transfer with losses has the form the specification gives it."""
-    connection = peer.connect("chargen", max_sd=800)
     connection.receive(60, lose=[7, 20, 21])
-    connection.abort()
 
 
-@case("STP-PF-001", "STP-PF-002", "STP-PF-011", "STP-PF-013")
-def test_ready_sds_arrive_with_gaps(peer: Peer) -> None:
+@connected("STP-PF-001", "STP-PF-002", "STP-PF-011", "STP-PF-013")
+def test_ready_sds_arrive_with_gaps(connection: Connection) -> None:
     """The USTAT names the run that was skipped, and the STAT's list every run."""
-    connection = peer.connect("discard")
     connection.sds(9, skip=[2, 3, 6])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-PF-012")
-def test_ready_every_other_sd_missing(peer: Peer) -> None:
+@connected("STP-PF-012")
+def test_ready_every_other_sd_missing(connection: Connection) -> None:
     """A list longer than MaxSTAT is sent in several STATs, none longer than the path carries."""
-    connection = peer.connect("discard")
     count = min(connection.vt_ms, 160)
     for first in range(0, count, 40):
         connection.sds(min(40, count - first), octets=8, skip=range(1, count, 2))
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.poll()
-    connection.discard(2 * peer.rtt + 1.0)
-    connection.abort()
+    connection.discard(2 * connection.rtt + 1.0)
 
 
-@case("STP-PF-003")
-def test_ready_malformed_packets_arrive(peer: Peer) -> None:
+@connected("STP-PF-003")
+def test_ready_malformed_packets_arrive(connection: Connection) -> None:
     """Truncated, overlong and unused packets are discarded, and the connection goes on."""
-    connection = peer.connect("discard")
     connection.sd(poll=True)
     connection.expect(STAT)
     poll = connection.compose(POLL, n_ps=connection.vt_ps + 1)
@@ -68,11 +63,10 @@ def test_ready_malformed_packets_arrive(peer: Peer) -> None:
         bytes((*octets_of(poll)[:4], 15, *octets_of(poll)[5:])),
         octets_of(poll)[:12],
     ):
-        peer.send(build_datagram(poll, octets, rechecked=True))
-        peer.wait(PAUSE_S)
+        connection.peer.send(build_datagram(poll, octets, rechecked=True))
+        connection.wait(PAUSE_S)
     connection.sd()
     connection.ask()
-    connection.abort()
 
 
 @case("STP-PF-003", "STP-PF-008")
@@ -86,17 +80,15 @@ def test_idle_begin_with_options(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-PF-004")
-def test_ready_reserved_bits_set(peer: Peer) -> None:
+@connected("STP-PF-004")
+def test_ready_reserved_bits_set(connection: Connection) -> None:
     """Reserved flags and fields of SDs, SDPs and POLLs change nothing."""
-    connection = peer.connect("discard")
     connection.sd(flags=0b1110)
     connection.sd(poll=True, flags=0b0100, reserved=(0xFF,))
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.poll(flags=0b1111, reserved=(0xA5,))
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-PF-004")
@@ -111,10 +103,9 @@ def test_idle_begin_with_reserved_flags(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-PF-007")
-def test_ready_wrong_checksums_arrive(peer: Peer) -> None:
+@connected("STP-PF-007")
+def test_ready_wrong_checksums_arrive(connection: Connection) -> None:
     """SDs and POLLs with a wrong checksum leave no trace."""
-    connection = peer.connect("discard")
     connection.sd(poll=True)
     connection.expect(STAT)
     for packet in (
@@ -123,20 +114,17 @@ def test_ready_wrong_checksums_arrive(peer: Peer) -> None:
     ):
         octets = bytearray(octets_of(packet))
         octets[8] ^= 0x40
-        peer.send(build_datagram(packet, bytes(octets)))
-        peer.wait(PAUSE_S)
+        connection.peer.send(build_datagram(packet, bytes(octets)))
+        connection.wait(PAUSE_S)
     connection.ask()
     connection.sd()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-PF-009", "STP-PF-010")
-def test_idle_begin_without_max_sd(peer: Peer) -> None:
+@connected("STP-PF-009", "STP-PF-010", to="chargen", max_sd=None)
+def test_idle_begin_without_max_sd(connection: Connection) -> None:
     """Without MaxSD from the tester no SD carries more than 512 octets."""
-    connection = peer.connect("chargen", max_sd=None)
     connection.receive(10)
-    connection.abort()
 
 
 @case("STP-PF-009", "STP-PF-010", needs=("active_open",))

@@ -2,71 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT
-from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
-    BGAK,
-    END,
-    POLL,
-    SD,
-    SDP,
-    A,
-    C,
-    R,
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    PAUSE_S,
+    call_again,
+    confirmed,
+    connected,
+    go_on,
+    send_foreign_begin,
 )
+from bentpipe_conformance.protocols.stp.codec import A, C, R
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, go_on
 
 NEARLY_HALF = CSN_MODULUS // 2 - 100
 """What is known of an address cannot be newer than both of two CSNs so far apart."""
 
 
-def confirmed(peer: Peer, csn: int | None = None) -> Connection:
-    """A connection that has been confirmed and aborted, so that the IUT knows its CSN."""
-    connection = peer.connect("discard", csn=csn)
-    connection.confirm()
-    connection.ask()
-    connection.abort()
+def _known(peer: Peer, csn: int | None = None) -> Connection:
+    """A connection that is over, whose CSN the IUT knows."""
+    connection = confirmed(peer, csn)
     peer.wait(PAUSE_S)
     return connection
 
 
-@case("STP-CC-001")
-def test_ready_packets_with_a_wrong_tag(peer: Peer) -> None:
+def _send_with_tag(connection: Connection, tag: int, data: bytes) -> None:
+    """Send an SD and a POLL with a tag of another connection."""
+    connection.send(codec.SD, data=data, tag=tag)
+    connection.wait(PAUSE_S)
+    connection.send(codec.POLL, n_ps=connection.vt_ps + 1, tag=tag)
+    connection.wait(PAUSE_S)
+
+
+@connected("STP-CC-001")
+def test_ready_packets_with_a_wrong_tag(connection: Connection) -> None:
     """SDs and POLLs with any tag but the present one leave no trace."""
-    connection = peer.connect("discard")
     connection.sd(b"before")
     connection.ask()
     for wrong in (connection.csn + 1, connection.csn ^ 0x8000, 0):
-        tag = wrong & 0xFFFF
-        connection.send(SD, data=b"never to be taken in", tag=tag)
-        peer.wait(PAUSE_S)
-        connection.send(POLL, n_ps=connection.vt_ps + 1, tag=tag)
-        peer.wait(PAUSE_S)
+        _send_with_tag(connection, tag_of(wrong), b"never to be taken in")
     connection.sd(b"after", number=connection.vt_s + 1)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-001")
 def test_ready_packets_of_the_connection_before(peer: Peer) -> None:
     """An SD and a POLL that were under way when their connection ended meet the next one."""
-    old = confirmed(peer)
-    connection = peer.prepare("discard", source_port=old.source_port)
-    connection.begin()
-    connection.expect(BGAK)
-    connection.confirm()
-    connection.ask()
-    tag = old.csn & 0xFFFF
-    connection.send(SD, data=b"old", tag=tag)
-    peer.wait(PAUSE_S)
-    connection.send(POLL, n_ps=connection.vt_ps + 1, tag=tag)
-    peer.wait(PAUSE_S)
+    old = _known(peer)
+    connection = call_again(peer, old)
+    _send_with_tag(connection, tag_of(old.csn), b"old")
     connection.ask()
     connection.abort()
 
@@ -87,35 +74,33 @@ def test_pending_data_of_a_stranger_waits(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-003")
-def test_pending_confirmation_of_what_was_not_sent(peer: Peer) -> None:
+@connected("STP-CC-003", to="echo", data=b"held", confirm=False)
+def test_pending_confirmation_of_what_was_not_sent(connection: Connection) -> None:
     """A BGAK with both CSNs whose N(R) is not ISS confirms nothing."""
-    connection = peer.connect("echo", data=b"held", confirm=False)
     for by in (1, -1):
-        connection.send(BGAK, n_r=((connection.peer_iss or 0) + by) % MODULUS)
-        peer.wait(PAUSE_S)
+        connection.send(codec.BGAK, n_r=((connection.peer_iss or 0) + by) % MODULUS)
+        connection.wait(PAUSE_S)
     connection.confirm()
     connection.serve(lambda: len(connection.reception.stream) >= 4)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-003", "STP-CC-012")
 def test_idle_begin_older_than_a_confirmed_one(peer: Peer) -> None:
     """The BEGIN of an earlier call comes late: its data must wait for a confirmation."""
-    first = confirmed(peer)
+    first = _known(peer)
     late = peer.begin("echo", data=b"late", csn=(first.csn - 5) % CSN_MODULUS)
-    late.expect(BGAK)
+    late.expect(codec.BGAK)
     peer.wait(PAUSE_S)
 
 
 @case("STP-CC-010", "STP-CC-012", "STP-CC-013", "STP-CC-003")
 def test_idle_begin_of_a_known_peer(peer: Peer) -> None:
     """After two calls that leave no other CSN to be remembered, a newer one is taken at once."""
-    first = confirmed(peer)
-    second = confirmed(peer, (first.csn + NEARLY_HALF) % CSN_MODULUS)
+    first = _known(peer)
+    second = _known(peer, (first.csn + NEARLY_HALF) % CSN_MODULUS)
     known = peer.begin("echo", data=b"at once", csn=(second.csn + 1) % CSN_MODULUS)
-    if known.expect(BGAK).packet.flags & C:
+    if known.expect(codec.BGAK).packet.flags & C:
         known.confirm()
     known.serve(lambda: len(known.reception.stream) >= 7)
     known.abort()
@@ -138,38 +123,29 @@ def test_idle_many_calls(peer: Peer) -> None:
 def test_pending_newer_begin_on_the_same_ports(peer: Peer) -> None:
     """A caller that gave up and calls again from the same port is answered at once."""
     first = peer.connect("discard", confirm=False)
-    again = peer.prepare("discard", source_port=first.source_port)
-    again.begin()
-    again.expect(BGAK)
-    again.confirm()
-    again.ask()
-    again.abort()
+    call_again(peer, first).abort()
 
 
-@case("STP-CC-033", "STP-CC-003", "STP-CC-012")
-def test_pending_forged_begins_on_the_same_ports(peer: Peer) -> None:
+@connected("STP-CC-033", "STP-CC-003", "STP-CC-012", to="echo", data=b"held ", confirm=False)
+def test_pending_forged_begins_on_the_same_ports(connection: Connection) -> None:
     """Three BEGINs with other CSNs, one of them with the same tag, end no call that waits."""
-    connection = peer.connect("echo", data=b"held ", confirm=False)
     for by in (5, -3, 1 << 16):
         csn = (connection.csn + by) % CSN_MODULUS
-        connection.send(BEGIN, csn=csn, seq=peer.random.getrandbits(24), data=b"forged")
-        peer.wait(PAUSE_S)
+        connection.send(
+            codec.BEGIN, csn=csn, seq=connection.peer.random.getrandbits(24), data=b"forged"
+        )
+        connection.wait(PAUSE_S)
     connection.confirm()
     connection.sd(b"back", poll=True)
     connection.serve(lambda: len(connection.reception.stream) >= 9)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-033")
 def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
     """It opens; the call that waited longer is forgotten, and its confirmation comes too late."""
     first = peer.connect("discard", data=b"forgotten", confirm=False)
-    again = peer.prepare("discard", source_port=first.source_port)
-    again.begin()
-    again.expect(BGAK)
-    again.confirm()
-    again.ask()
+    again = call_again(peer, first)
     first.confirm()
     peer.wait(PAUSE_S)
     first.poll()
@@ -185,10 +161,10 @@ def test_pending_second_call_is_confirmed_first(peer: Peer) -> None:
 @case("STP-CC-033", "STP-CC-012")
 def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
     """A BEGIN that would be accepted at once elsewhere is asked beside a call that waits."""
-    known = confirmed(peer)
+    known = _known(peer)
     older = (known.csn - 5) % CSN_MODULUS
     connection = peer.connect("echo", data=b"held", csn=older, confirm=False)
-    connection.send(BEGIN, csn=(known.csn + 5) % CSN_MODULUS, data=b"forged")
+    connection.send(codec.BEGIN, csn=(known.csn + 5) % CSN_MODULUS, data=b"forged")
     peer.wait(PAUSE_S)
     connection.confirm()
     connection.poll()
@@ -197,29 +173,25 @@ def test_pending_begin_of_a_known_peer(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-015", "STP-CC-029")
-def test_ready_begin_repeated(peer: Peer) -> None:
+@connected("STP-CC-015", "STP-CC-029", data=b"only once")
+def test_ready_begin_repeated(connection: Connection) -> None:
     """A late repetition of the BEGIN is answered, and changes nothing."""
-    connection = peer.connect("discard", data=b"only once")
     connection.sds(3)
     connection.deliver()
     for _ in range(2):
         connection.begin(b"only once")
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.sd()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-CC-017")
-def test_ready_question_arrives(peer: Peer) -> None:
+@connected("STP-CC-017")
+def test_ready_question_arrives(connection: Connection) -> None:
     """A BGAK with C flag draws one without, as often as it comes."""
-    connection = peer.connect("discard")
     for _ in range(2):
         connection.confirm(challenge=True)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.ask()
-    connection.abort()
 
 
 @case("STP-CC-018")
@@ -229,9 +201,9 @@ def test_ready_begin_of_another_connection(peer: Peer) -> None:
     connection.ask()
     peer.wait(PAUSE_S)
     for after in (1.5, PAUSE_S, PAUSE_S, 1.5):
-        connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+        send_foreign_begin(peer, connection)
         peer.wait(after)
-    connection.send(BEGIN, csn=(connection.csn - 9) % CSN_MODULUS)
+    connection.send(codec.BEGIN, csn=(connection.csn - 9) % CSN_MODULUS)
     peer.wait(PAUSE_S)
     connection.ask()
     connection.abort()
@@ -242,14 +214,13 @@ def test_ready_begin_and_hint_within_a_second(peer: Peer) -> None:
     """What calls for a challenge in two ways draws one in a second."""
     connection = peer.connect("discard")
     connection.ask()
-    tag = tag_of(connection.peer_csn or 0)
-    for first, second in ((BEGIN, END), (END, BEGIN)):
+    for begin_first in (True, False):
         peer.wait(1.5)
-        for kind in (first, second):
-            if kind == BEGIN:
-                connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+        for is_begin in (begin_first, not begin_first):
+            if is_begin:
+                send_foreign_begin(peer, connection)
             else:
-                connection.send(END, flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag)
+                connection.hint()
             peer.wait(PAUSE_S)
     connection.ask()
     connection.abort()
@@ -262,20 +233,14 @@ def test_ready_peer_that_restarted_calls_again(peer: Peer) -> None:
     old.ask()
     old.polite = False
     peer.wait(PAUSE_S)
-    new = peer.prepare("discard", source_port=old.source_port)
-    new.begin()
-    question = new.expect(BGAK)
+    new = peer.begin("discard", source_port=old.source_port)
+    question = new.expect(codec.BGAK)
     new.send(
-        END, flags=A | R, reason=2, seq=0, csn=question.packet.peer_csn or 0,
+        codec.END, flags=A | R, reason=2, seq=0, csn=question.packet.peer_csn or 0,
         peer_csn=question.packet.csn or 0, tag=(question.packet.peer_csn or 0) & 0xFFFF,
     )  # fmt: skip
     peer.wait(2 * peer.rtt)
-    again = peer.prepare("discard", source_port=old.source_port, csn=new.csn, iss=new.iss)
-    again.begin()
-    again.expect(BGAK)
-    again.confirm()
-    again.ask()
-    again.abort()
+    call_again(peer, old, csn=new.csn, iss=new.iss).abort()
 
 
 @case("STP-CC-007")
@@ -284,7 +249,7 @@ def test_ready_bgak_with_a_newer_number(peer: Peer) -> None:
     connection = peer.connect("discard")
     connection.ask()
     connection.polite = False
-    connection.send(BGAK, csn=(connection.csn + 7) % CSN_MODULUS)
+    connection.send(codec.BGAK, csn=(connection.csn + 7) % CSN_MODULUS)
     peer.wait(1.5)
     connection.poll()
     peer.wait(2 * peer.rtt + PAUSE_S)
@@ -329,7 +294,7 @@ def test_calling_asked_for_confirmation(peer: Peer) -> None:
     """A caller that was asked polls until it is heard, though it has nothing to send."""
     connection = peer.summon("receive")
     connection.confirm(challenge=True)
-    seen = [connection.expect((POLL, SDP), within=10.0) for _ in range(2)]
+    seen = [connection.expect((codec.POLL, codec.SDP), within=10.0) for _ in range(2)]
     connection.answer(seen[-1])
     connection.discard(1.0)
     connection.abort()
@@ -344,49 +309,48 @@ def test_calling_answered(peer: Peer) -> None:
     connection.abort()
 
 
-def _answer_polls(connection: Connection, until: Callable[[], bool], within: float) -> None:
-    """Answer POLLs, and nothing else, until then or for so many seconds."""
-    deadline = connection.peer.now() + within
-    while not until() and not connection.closed:
-        arrival = connection.next(deadline - connection.peer.now())
-        if arrival is None:
-            return
-        if arrival.polls:
-            connection.answer(arrival)
+def _accepted(peer: Peer) -> Connection:
+    """A connection of the IUT that was accepted at once and whose questions are not answered."""
+    connection = peer.summon("receive")
+    connection.polite = False
+    connection.confirm()
+    return connection
 
 
 def _hear_questions(connection: Connection, wanted: int) -> None:
     """Answer POLLs until so many more BGAKs with C flag have come."""
-    until = connection.questions + wanted
-    _answer_polls(connection, lambda: connection.questions >= until, 15.0 * wanted)
+    enough = connection.questions + wanted
+    go_on(
+        connection, 15.0 * wanted,
+        until=lambda: connection.questions >= enough or bool(connection.closed),
+    )  # fmt: skip
+
+
+def _conclude(connection: Connection) -> None:
+    """Answer the question, and POLLs for a while."""
+    connection.confirm()
+    go_on(connection, 2 * connection.rtt + 12.0, until=lambda: bool(connection.closed))
+    connection.abort()
 
 
 @case("STP-CC-032", needs=("active_open",))
 def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
     """A caller that was not asked for confirmation asks itself, until it is answered."""
-    connection = peer.summon("receive")
-    connection.polite = False
-    connection.confirm()
+    connection = _accepted(peer)
     _hear_questions(connection, 2)
     connection.stat()
     _hear_questions(connection, 1)
-    connection.confirm()
-    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
-    connection.abort()
+    _conclude(connection)
 
 
 @case("STP-CC-032", needs=("active_open",))
 def test_calling_answer_comes_twice(peer: Peer) -> None:
     """A copy of the BGAK that opened the connection answers no question that comes later."""
-    connection = peer.summon("receive")
-    connection.polite = False
-    connection.confirm()
+    connection = _accepted(peer)
     peer.wait(PAUSE_S)
     connection.confirm()
     _hear_questions(connection, 1)
-    connection.confirm()
-    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
-    connection.abort()
+    _conclude(connection)
 
 
 @case("STP-CC-032", needs=("active_open",))
@@ -394,20 +358,16 @@ def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
     """The BGAK for the second BEGIN comes late: it answers no question."""
     connection = peer.summon("receive")
     connection.polite = False
-    connection.expect(BEGIN)
+    connection.expect(codec.BEGIN)
     connection.confirm()
     _hear_questions(connection, 1)
     connection.confirm()
     _hear_questions(connection, 1)
-    connection.confirm()
-    _answer_polls(connection, lambda: False, 2 * peer.rtt + 12.0)
-    connection.abort()
+    _conclude(connection)
 
 
 @case("STP-PL-008", "STP-CC-032", needs=("active_open",))
 def test_calling_accepted_at_once_peer_falls_silent(peer: Peer) -> None:
     """A caller with nothing to send, whose questions nobody answers, gives up after a minute."""
-    connection = peer.summon("receive")
-    connection.polite = False
-    connection.confirm()
-    _answer_polls(connection, lambda: False, 75.0 + 4 * peer.rtt)
+    connection = _accepted(peer)
+    go_on(connection, 75.0 + 4 * peer.rtt, until=lambda: bool(connection.closed))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.arrival import withholding
+from bentpipe_conformance.protocols.stp.cases.steps import connected
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 LARGE = 320
@@ -16,36 +18,28 @@ GIVEN_UP_S = 75.0
 """Seconds after which a silent peer must have been given up."""
 
 
-@case("STP-PL-001", "STP-PL-002", "STP-PL-005", "STP-PL-006")
-def test_ready_long_stream(peer: Peer) -> None:
+@connected("STP-PL-001", "STP-PL-002", "STP-PL-005", "STP-PL-006", to="chargen", credit=1024)
+def test_ready_long_stream(connection: Connection) -> None:
     """In a large window POLLs leave three times in a round trip, and ride on SDs."""
-    connection = peer.connect("chargen", credit=1024)
     connection.receive(LARGE, credit=1024)
-    connection.abort()
 
 
-@case("STP-PL-003", "STP-PL-006")
-def test_ready_first_bursts_of_a_stream(peer: Peer) -> None:
+@connected("STP-PL-003", "STP-PL-006", to="chargen", credit=256)
+def test_ready_first_bursts_of_a_stream(connection: Connection) -> None:
     """In a small window the last SD of every burst asks for a STAT."""
-    connection = peer.connect("chargen", credit=256)
     connection.receive(10)
-    connection.abort()
 
 
-@case("STP-PL-003")
-def test_ready_losses_have_made_the_window_small(peer: Peer) -> None:
+@connected("STP-PL-003", to="chargen", credit=256)
+def test_ready_losses_have_made_the_window_small(connection: Connection) -> None:
     """Once losses have halved the window several times, each burst ends with a POLL again."""
-    connection = peer.connect("chargen", credit=256)
     connection.receive(84, lose=[14, 46, 60])
-    connection.abort()
 
 
-@case("STP-PL-003", "STP-PL-006")
-def test_ready_small_credit(peer: Peer) -> None:
+@connected("STP-PL-003", "STP-PL-006", to="chargen", credit=6)
+def test_ready_small_credit(connection: Connection) -> None:
     """Where the credit ends a burst, its last SD asks for a STAT."""
-    connection = peer.connect("chargen", credit=6)
     connection.receive(18, credit=6)
-    connection.abort()
 
 
 @case("STP-PL-004")
@@ -56,12 +50,10 @@ def test_ready_echo_ends(peer: Peer) -> None:
     connection.release()
 
 
-@case("STP-PL-006")
-def test_ready_polls_among_retransmissions(peer: Peer) -> None:
+@connected("STP-PL-006", to="chargen", credit=64)
+def test_ready_polls_among_retransmissions(connection: Connection) -> None:
     """Retransmissions are no SDPs, and POLLs beside them still name VT(S)."""
-    connection = peer.connect("chargen", credit=64)
     connection.receive(60, lose={8: 2, 20: 1, 21: 1}, credit=64)
-    connection.abort()
 
 
 @case("STP-PL-007", "STP-PL-008")
@@ -75,13 +67,11 @@ def test_ready_peer_falls_silent(peer: Peer) -> None:
     )  # fmt: skip
 
 
-@case("STP-PL-010")
-def test_ready_nothing_to_do(peer: Peer) -> None:
+@connected("STP-PL-010", to="echo")
+def test_ready_nothing_to_do(connection: Connection) -> None:
     """Once everything is acknowledged, no POLL leaves."""
-    connection = peer.connect("echo")
     connection.sds(3, octets=200)
     connection.deliver()
     connection.serve(lambda: len(connection.reception.stream) >= 600)
     connection.stat()
-    connection.discard(2 * peer.rtt + 12.0)
-    connection.abort()
+    connection.discard(2 * connection.rtt + 12.0)

@@ -3,82 +3,75 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
 from bentpipe_conformance.protocols.stp.codec import STAT
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
 
 MISSING_S = 1.5
 """Seconds after which a USTAT is missing for sure."""
 
 
-@case("STP-DT-001", "STP-DT-006", "STP-DT-018", "STP-DT-022")
-def test_ready_sds_arrive_with_gaps(peer: Peer) -> None:
+@connected("STP-DT-001", "STP-DT-006", "STP-DT-018", "STP-DT-022")
+def test_ready_sds_arrive_with_gaps(connection: Connection) -> None:
     """Each gap is reported once when it shows, and all of them by every STAT."""
-    connection = peer.connect("discard")
     connection.sds(12, skip=[2, 5, 6, 9])
-    peer.wait(MISSING_S)
+    connection.wait(MISSING_S)
     connection.ask()
     connection.sd(number=5)
     connection.ask()
     connection.sds(4, skip=[13])
-    peer.wait(MISSING_S)
+    connection.wait(MISSING_S)
     connection.ask()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-001", "STP-DT-002")
-def test_ready_poll_tells_of_a_lost_sd(peer: Peer) -> None:
+@connected("STP-DT-001", "STP-DT-002")
+def test_ready_poll_tells_of_a_lost_sd(connection: Connection) -> None:
     """What a STAT has reported because of a POLL is not reported again by a USTAT."""
-    connection = peer.connect("discard")
     connection.sds(5, skip=[1, 4])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
     connection.sd()
-    peer.wait(MISSING_S)
+    connection.wait(MISSING_S)
     connection.ask()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-017", "STP-DT-018")
-def test_ready_polls_of_all_kinds(peer: Peer) -> None:
+@connected("STP-DT-017", "STP-DT-018")
+def test_ready_polls_of_all_kinds(connection: Connection) -> None:
     """POLLs old and new, repeated, of SDPs, and far ahead: each has its STAT at once."""
-    connection = peer.connect("discard")
     connection.sds(6, skip=[3])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
     for n_s in (0, 2, connection.vt_s, connection.vt_ms + 100):
         connection.poll(seq=connection.ours(n_s))
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     for n_ps in (1, connection.vt_ps + 50, 0):
         connection.poll(n_ps=n_ps)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.sd(poll=True)
     connection.expect(STAT, lambda stat: stat.packet.n_ps == connection.vt_ps)
     for number in (2, 6):
         connection.sd(number=number, poll=True)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-019")
-def test_ready_duplicates_arrive(peer: Peer) -> None:
+@connected("STP-DT-019")
+def test_ready_duplicates_arrive(connection: Connection) -> None:
     """SDs that were delivered, and SDs that are held, arrive again."""
-    connection = peer.connect("discard")
     connection.sds(7, skip=[2, 5])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
     for number in (0, 1, 3, 6):
         connection.sd(number=number)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
         connection.ask()
     connection.sd(number=4, poll=True)
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.sds(1)
     connection.deliver()
-    connection.abort()
 
 
 @case("STP-DT-012")
@@ -93,16 +86,14 @@ def test_ready_echo_of_a_disturbed_stream(peer: Peer) -> None:
     connection.release()
 
 
-@case("STP-DT-022", "STP-DT-018")
-def test_ready_gap_stays_open_for_long(peer: Peer) -> None:
+@connected("STP-DT-022", "STP-DT-018")
+def test_ready_gap_stays_open_for_long(connection: Connection) -> None:
     """However often the receiver is asked, it still has what it said it had."""
-    connection = peer.connect("discard")
     connection.sds(20, octets=500, skip=[3, 8, 9])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     for number in (9, 9, 8):
         connection.ask()
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
         connection.sd(number=number)
         connection.ask()
     connection.deliver()
-    connection.abort()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    PAUSE_S,
+    half_released,
+    send_each,
+    send_foreign_begin,
+)
 from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
     BGAK,
     BGREJ,
     END,
@@ -22,19 +25,16 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
 
 OCTETS = 2000
 """In the stream of a caller."""
 
 
-def half_released(peer: Peer) -> Connection:
-    """A connection that the IUT has ended, and whose END nobody answers."""
-    connection = peer.connect("discard")
-    connection.polite = False
-    connection.sd(b"the end", fin=True, poll=True)
-    connection.serve(lambda: bool(connection.closed))
-    return connection
+def _end(connection: Connection) -> None:
+    """Send an END that does not abort, and wait for its ENDAK."""
+    connection.end()
+    connection.closed = "the tester ended it"
+    connection.expect(ENDAK)
 
 
 @case("STP-CC-004", "STP-CC-023", "STP-CC-024")
@@ -73,10 +73,7 @@ def test_releasing_nobody_answers(peer: Peer) -> None:
 def test_releasing_packets_arrive(peer: Peer) -> None:
     """While ENDAK is awaited, data, POLLs and reports are discarded; an END is acknowledged."""
     connection = half_released(peer)
-    for kind in (SD, SDP, POLL, STAT, USTAT, BGAK, BGREJ):
-        raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
-        connection.send(kind, **raw)
-        peer.wait(0.37)
+    send_each(connection, (SD, SDP, POLL, STAT, USTAT, BGAK, BGREJ), 0.37)
     connection.end()
     peer.wait(2 * peer.rtt + PAUSE_S)
 
@@ -86,9 +83,7 @@ def test_ready_end_before_everything_is_acknowledged(peer: Peer) -> None:
     """An END without A flag in the midst of a transfer is acknowledged, and all is over."""
     connection = peer.connect("chargen")
     connection.receive(6)
-    connection.end()
-    connection.closed = "the tester ended it"
-    connection.expect(ENDAK)
+    _end(connection)
     peer.wait(3.0)
 
 
@@ -97,9 +92,7 @@ def test_ready_end_before_any_fin(peer: Peer) -> None:
     """An END on an idle connection that neither side has closed is an abort."""
     connection = peer.connect("discard")
     connection.ask()
-    connection.end()
-    connection.closed = "the tester ended it"
-    connection.expect(ENDAK)
+    _end(connection)
     connection.end()
     peer.wait(2 * peer.rtt + PAUSE_S)
 
@@ -122,7 +115,7 @@ def test_ready_ends_that_do_not_know_the_connection(peer: Peer) -> None:
         connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0)
         peer.wait(PAUSE_S)
     for after in (PAUSE_S, PAUSE_S, 1.2, PAUSE_S):
-        connection.end(flags=A | R, reason=2, csn=0, peer_csn=other & 0xFFFF, seq=0, tag=0)
+        connection.hint()
         peer.wait(after)
     connection.ask()
     connection.abort()
@@ -134,10 +127,7 @@ def test_idle_packets_out_of_the_blue(peer: Peer) -> None:
     """Packets of no connection draw an END, an END an ENDAK, and the others nothing."""
     connection = peer.prepare("discard")
     connection.peer_csn = peer.random.getrandbits(32)
-    for kind in (BGAK, SD, SDP, POLL, END, ENDAK, BGREJ, STAT, USTAT):
-        raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
-        connection.send(kind, **raw)
-        peer.wait(PAUSE_S)
+    send_each(connection, (BGAK, SD, SDP, POLL, END, ENDAK, BGREJ, STAT, USTAT))
     connection.end(flags=A | R, reason=2)
     peer.wait(2 * peer.rtt + 1.0)
 
@@ -150,9 +140,7 @@ def test_idle_packets_after_the_end(peer: Peer) -> None:
     connection.deliver()
     connection.release()
     peer.wait(PAUSE_S)
-    for kind in (SD, POLL, BGAK, STAT):
-        connection.send(kind)
-        peer.wait(PAUSE_S)
+    send_each(connection, (SD, POLL, BGAK, STAT))
     peer.wait(2 * peer.rtt + 1.0)
 
 
@@ -168,7 +156,7 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     connection.discard(0.25)
     connection.poll()
     connection.discard(0.25)
-    connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+    send_foreign_begin(peer, connection)
     connection.discard(0.25)
     connection.end()
     connection.discard(2 * peer.rtt + 4.0)

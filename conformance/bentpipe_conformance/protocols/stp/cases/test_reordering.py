@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    PAUSE_S,
+    connected,
+    fill,
+    go_on,
+    open_stream,
+)
 from bentpipe_conformance.protocols.stp.codec import POLL, STAT
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, fill, go_on, open_stream
 
 BY_TIMER_S = 6.0
 """Seconds within which POLLs without answer are repeated."""
 
 
-@case("STP-DT-007", "STP-DT-017")
-def test_ready_polls_arrive_late(peer: Peer) -> None:
+@connected("STP-DT-007", "STP-DT-017")
+def test_ready_polls_arrive_late(connection: Connection) -> None:
     """POLLs that SDs have overtaken are answered, and move nothing back."""
-    connection = peer.connect("discard")
     connection.sds(9, skip=[4])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
     for n_s in (3, 0, 8):
         connection.poll(seq=connection.ours(n_s))
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.sd(number=1)
     connection.ask()
     connection.deliver()
-    connection.abort()
 
 
 @case("STP-DT-012")
@@ -71,9 +76,7 @@ def test_ready_old_stat_reports_a_gap(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-DT-003")
-def test_ready_stats_arrive_twice(peer: Peer) -> None:
+@connected("STP-DT-003", to="chargen", credit=16)
+def test_ready_stats_arrive_twice(connection: Connection) -> None:
     """Every STAT arrives twice, the second time late: the stream goes on unharmed."""
-    connection = peer.connect("chargen", credit=16)
     connection.receive(60, lose=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))
-    connection.abort()

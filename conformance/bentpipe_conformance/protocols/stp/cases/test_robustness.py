@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
 from bentpipe_conformance.protocols.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.protocols.stp.codec import (
     BGAK,
@@ -21,7 +22,6 @@ from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.replay.flow import CONFIRMATION_S
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
 
 
 @case("STP-SEC-001")
@@ -69,26 +69,24 @@ def test_pending_confirmation_too_late(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + PAUSE_S)
 
 
-@case("STP-SEC-003")
-def test_ready_random_octets_arrive(peer: Peer) -> None:
+@connected("STP-SEC-003")
+def test_ready_random_octets_arrive(connection: Connection) -> None:
     """Octets without sense, with right checksums and without, leave the connection as it was."""
-    connection = peer.connect("discard")
     connection.sd(b"before")
     connection.ask()
     for length in (0, 1, 4, 5, 11, 12, 13, 19, 24, 60, 400, 1400):
-        octets = peer.random.randbytes(length)
+        octets = connection.peer.random.randbytes(length)
         like = connection.compose(SD)
-        peer.send(build_datagram(like, octets))
-        peer.send(build_datagram(like, octets, rechecked=True))
-        peer.wait(0.05)
+        connection.peer.send(build_datagram(like, octets))
+        connection.peer.send(build_datagram(like, octets, rechecked=True))
+        connection.wait(0.05)
     _random_fields(connection)
     for _ in range(2):
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
         connection.poll()
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.sd(b"after")
     connection.ask()
-    connection.abort()
 
 
 def _random_fields(connection: Connection) -> None:
@@ -106,27 +104,24 @@ def _random_fields(connection: Connection) -> None:
             connection.peer.wait(0.02)
 
 
-@case("STP-SEC-003", "STP-SEC-005")
-def test_ready_reports_that_name_half_of_all_numbers(peer: Peer) -> None:
+@connected("STP-SEC-003", "STP-SEC-005", to="chargen", credit=64)
+def test_ready_reports_that_name_half_of_all_numbers(connection: Connection) -> None:
     """STATs and USTATs with runs of millions of numbers are discarded, and data goes on."""
-    connection = peer.connect("chargen", credit=64)
     connection.ask()
     connection.receive(12)
     connection.stat(elements=(connection.highest + 5, connection.highest + (1 << 22)))
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ustat(connection.highest + 1, connection.highest + (1 << 22))
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.stat(n_r=connection.highest + 1000)
     connection.receive(40)
     connection.poll()
-    connection.discard(2 * peer.rtt + PAUSE_S)
-    connection.abort()
+    connection.discard(2 * connection.rtt + PAUSE_S)
 
 
-@case("STP-SEC-005")
-def test_ready_forged_packets_arrive(peer: Peer) -> None:
+@connected("STP-SEC-005")
+def test_ready_forged_packets_arrive(connection: Connection) -> None:
     """Packets with a wrong tag or wrong CSNs neither end nor change a connection."""
-    connection = peer.connect("discard")
     connection.sd(b"x" * 100)
     connection.ask()
     wrong = (connection.csn + 1) % CSN_MODULUS
@@ -143,18 +138,15 @@ def test_ready_forged_packets_arrive(peer: Peer) -> None:
         (STAT, {"tag": wrong & 0xFFFF}),
     ):
         connection.send(kind, **raw)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.sd(b"y" * 100)
     connection.ask()
-    connection.abort()
 
 
-@case("STP-SEC-005")
-def test_ready_stat_ahead_of_everything_sent(peer: Peer) -> None:
+@connected("STP-SEC-005", to="chargen", credit=64)
+def test_ready_stat_ahead_of_everything_sent(connection: Connection) -> None:
     """A STAT that acknowledges what was never sent is discarded; the sender goes on."""
-    connection = peer.connect("chargen", credit=64)
     connection.receive(8)
     connection.stat(n_r=connection.highest + 200, n_mr=connection.highest + 400)
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.receive(40)
-    connection.abort()

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    PAUSE_S,
+    connected,
+    fill,
+    go_on,
+    open_stream,
+)
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, USTAT
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S, fill, go_on, open_stream
 
 NEGLECT_S = 6.0
 """Seconds after which a sender with nothing in flight has surely neglected what is missing."""
 
 
-@case("STP-DT-003", "STP-DT-009", "STP-DT-014", "STP-DT-015", "STP-DT-016", "STP-DT-027")
-def test_ready_stream_with_losses(peer: Peer) -> None:
+@connected(
+    "STP-DT-003", "STP-DT-009", "STP-DT-014", "STP-DT-015", "STP-DT-016", "STP-DT-027",
+    to="chargen", credit=48,
+)  # fmt: skip
+def test_ready_stream_with_losses(connection: Connection) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
-    connection = peer.connect("chargen", credit=48)
     connection.receive(64, lose=[5, 14, 15, 16, 30, 47], credit=48)
-    connection.abort()
 
 
-@case("STP-DT-010", "STP-DT-003", "STP-DT-015")
-def test_ready_same_sd_lost_three_times(peer: Peer) -> None:
+@connected("STP-DT-010", "STP-DT-003", "STP-DT-015", to="chargen", credit=12)
+def test_ready_same_sd_lost_three_times(connection: Connection) -> None:
     """An SD that is lost again and again is sent again and again."""
-    connection = peer.connect("chargen", credit=12)
-    connection.receive(24, lose={6: 3, 11: 3}, credit=12, within=8 * peer.rtt + 2 * NEGLECT_S)
-    connection.abort()
+    connection.receive(24, lose={6: 3, 11: 3}, credit=12, within=8 * connection.rtt + 2 * NEGLECT_S)
 
 
 @case("STP-DT-003", "STP-DT-014")

@@ -8,9 +8,10 @@ it, and then every checker judges it like any other.
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.streaming import PAUSE_S
 
 
 @case("STP-DT-005")
@@ -23,40 +24,34 @@ def test_ready_stream_crosses_the_wrap(peer: Peer) -> None:
     connection.release()
 
 
-@case("STP-DT-005")
-def test_ready_gaps_across_the_wrap(peer: Peer) -> None:
+@connected("STP-DT-005", iss=MODULUS - 5)
+def test_ready_gaps_across_the_wrap(connection: Connection) -> None:
     """A run that is missing begins below the wrap and ends above it."""
-    connection = peer.connect("discard", iss=MODULUS - 5)
     connection.sds(12, skip=[1, 4, 5, 6, 9])
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ask()
     for number in (5, 4, 9, 5):
         connection.sd(number=number)
         connection.ask()
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-005")
-def test_idle_begin_with_the_last_number(peer: Peer) -> None:
+@connected("STP-DT-005", iss=MODULUS - 1, data=b"the last number")
+def test_idle_begin_with_the_last_number(connection: Connection) -> None:
     """The data of the BEGIN has the number 2^24 - 1, and the first SD the number 0."""
-    connection = peer.connect("discard", iss=MODULUS - 1, data=b"the last number")
     connection.sds(3)
     connection.deliver()
-    connection.abort()
 
 
-@case("STP-DT-005")
-def test_ready_credit_ends_beyond_the_wrap(peer: Peer) -> None:
+@connected("STP-DT-005", iss=MODULUS - 40)
+def test_ready_credit_ends_beyond_the_wrap(connection: Connection) -> None:
     """What is beyond a credit that ends above the wrap is not taken for something old."""
-    connection = peer.connect("discard", iss=MODULUS - 40)
     connection.sds(4)
     connection.ask()
     connection.poll(seq=connection.ours(connection.vt_ms + 10))
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     for first in range(4, 60, 14):
         connection.sds(14, skip=[first + 2])
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.ask()
     connection.deliver()
-    connection.abort()

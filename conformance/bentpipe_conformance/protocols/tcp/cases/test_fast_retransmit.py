@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.cases.steps import take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.peer import Peer
 
 # Scripts lose the 17th segment (index 16) where they want its followers to be of the same flight:
 # with initial windows of 1, 2, 3, 4 or 10 segments slow start sends it with the four that follow.
@@ -31,132 +31,115 @@ def receive_reordered(connection: Connection, segments: int, late: Mapping[int, 
         waiting = [countdown for countdown in waiting if countdown]
 
 
-@case("SNR-FR-001", "SNR-FR-002")
-def test_established_third_duplicate_acknowledgment(peer: Peer) -> None:
+@connected("SNR-FR-001", "SNR-FR-002", sack=False)
+def test_established_third_duplicate_acknowledgment(connection: Connection) -> None:
     """Fast retransmit starts at the third duplicate, not before.
 
     Without SACK, one segment of a window is lost; the three that follow it each cause a
     duplicate acknowledgment.
     """
-    connection = peer.connect(sack=False)
     connection.receive(40, losing=[16])
 
 
-@case("SNR-FR-002", "SNR-FR-003")
-def test_established_third_duplicate_with_sack(peer: Peer) -> None:
+@connected("SNR-FR-002", "SNR-FR-003")
+def test_established_third_duplicate_with_sack(connection: Connection) -> None:
     """With SACK, recovery starts when the evidence suffices, not before.
 
     One segment of a window is lost; each that follows it is reported in a SACK block.
     """
-    connection = peer.connect()
     connection.receive(40, losing=[16])
 
 
-@case("SNR-FR-001", "SNR-FR-007")
-def test_established_reordering_below_threshold(peer: Peer) -> None:
+@connected("SNR-FR-001", "SNR-FR-007", sack=False)
+def test_established_reordering_below_threshold(connection: Connection) -> None:
     """Segments that arrive one or two places late cause no retransmission.
 
     Without SACK, five segments of a transfer are late, so that far more than three duplicates
     come in all, but never three in a row.
     """
-    connection = peer.connect(sack=False)
     receive_reordered(connection, 48, {16: 2, 20: 1, 24: 2, 28: 2, 32: 1, 36: 2})
 
 
-@case("SNR-FR-003")
-def test_established_reordering_below_threshold_with_sack(peer: Peer) -> None:
+@connected("SNR-FR-003")
+def test_established_reordering_below_threshold_with_sack(connection: Connection) -> None:
     """With SACK, segments that arrive one or two places late start no recovery."""
-    connection = peer.connect()
     receive_reordered(connection, 48, {16: 2, 22: 2, 27: 1})
 
 
-@case("SNR-FR-002", "SNR-FR-006")
-def test_established_reordering_above_threshold(peer: Peer) -> None:
+@connected("SNR-FR-002", "SNR-FR-006", sack=False)
+def test_established_reordering_above_threshold(connection: Connection) -> None:
     """A segment that arrives five places late is retransmitted once, and the transfer goes on."""
-    connection = peer.connect(sack=False)
     receive_reordered(connection, 60, {24: 5})
 
 
-@case("SNR-FR-007")
-def test_established_acknowledgments_duplicated_by_the_network(peer: Peer) -> None:
+@connected("SNR-FR-007", sack=False)
+def test_established_acknowledgments_duplicated_by_the_network(connection: Connection) -> None:
     """Acknowledgments that each arrive twice or three times cause no retransmission.
 
     Without SACK, nothing is lost; the network repeats every acknowledgment.
     """
-    connection = peer.connect(sack=False)
     connection.grow(8)
     for index, segment in enumerate(connection.collect(0)):
         for _ in range(2 + index % 2):
             connection.ack(segment.end)
-    for segment in connection.collect(1.5 * peer.rtt):
+    for segment in connection.collect(1.5 * connection.rtt):
         connection.ack(segment.end)
 
 
-@case("SNR-FR-004")
-def test_established_window_updates(peer: Peer) -> None:
+@connected("SNR-FR-004", sack=False, window=30_000)
+def test_established_window_updates(connection: Connection) -> None:
     """Acknowledgments that repeat a number but raise the window are no duplicates.
 
     Without SACK, six such acknowledgments arrive while a window is outstanding.
     """
-    connection = peer.connect(sack=False, window=30_000)
     connection.grow(8)
     first, *_ = connection.collect(0)
     connection.ack(first.end)
     for step in range(1, 7):
         connection.ack(first.end, window=30_000 + step * 1_460)
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection)
+    take_round(connection)
 
 
-@case("SNR-FR-005")
-def test_established_segments_with_data(peer: Peer) -> None:
+@connected("SNR-FR-005", sack=False)
+def test_established_segments_with_data(connection: Connection) -> None:
     """Segments with data that repeat an acknowledgment number are no duplicates.
 
     Without SACK, six of them arrive while a window is outstanding.
     """
-    connection = peer.connect(sack=False)
     connection.grow(8)
     first, *_ = connection.collect(0)
     connection.ack(first.end)
     for _ in range(6):
         connection.send(b"bentpipe", ack=first.end)
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection)
+    take_round(connection)
 
 
-@case("SNR-FR-006")
-def test_recovery_many_duplicates(peer: Peer) -> None:
+@connected("SNR-FR-006", sack=False)
+def test_recovery_many_duplicates(connection: Connection) -> None:
     """A window full of duplicates brings one retransmission of the missing segment.
 
     Without SACK, one segment is lost and some thirty arrive after it.
     """
-    connection = peer.connect(sack=False)
     connection.receive(64, losing=[24])
 
 
-@case("SNR-FR-006")
-def test_recovery_many_duplicates_with_sack(peer: Peer) -> None:
+@connected("SNR-FR-006")
+def test_recovery_many_duplicates_with_sack(connection: Connection) -> None:
     """With SACK too, one retransmission of the missing segment suffices."""
-    connection = peer.connect()
     connection.receive(64, losing=[24])
 
 
-@case("SNR-FR-008", profiles=("rfc",))
-def test_established_bare_repetitions_with_sack(peer: Peer) -> None:
+@connected("SNR-FR-008", profiles=("rfc",))
+def test_established_bare_repetitions_with_sack(connection: Connection) -> None:
     """With SACK, repeated acknowledgments that report nothing held start no recovery.
 
     Six copies of one acknowledgment arrive, as from a network that duplicates packets.
     """
-    connection = peer.connect()
     connection.grow(8)
     first, *_ = connection.collect(0)
     for _ in range(7):
         connection.ack(first.end, sack=[])
-    connection.collect(1.2 * peer.rtt)
-    connection.ack(sack=[])
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection, bare=True)
+    take_round(connection)

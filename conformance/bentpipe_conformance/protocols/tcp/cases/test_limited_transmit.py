@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import fill_window, take_round
+from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 
-@case("SNR-LT-001", "SNR-LT-002")
-def test_established_first_two_duplicates(peer: Peer) -> None:
+@connected("SNR-LT-001", "SNR-LT-002", sack=False)
+def test_established_first_two_duplicates(connection: Connection) -> None:
     """The first two duplicates send one new segment each, or none, as the profile says.
 
     Without SACK, one segment of a window is lost.
     """
-    connection = peer.connect(sack=False)
     connection.receive(40, losing=[16])
 
 
-@case("SNR-LT-001", "SNR-LT-002")
-def test_established_first_two_duplicates_with_sack(peer: Peer) -> None:
+@connected("SNR-LT-001", "SNR-LT-002")
+def test_established_first_two_duplicates_with_sack(connection: Connection) -> None:
     """The same with SACK, where each duplicate reports a newly held segment."""
-    connection = peer.connect()
     connection.receive(40, losing=[16])
 
 
@@ -29,27 +30,19 @@ def test_established_duplicates_with_a_full_window(peer: Peer) -> None:
 
     Without SACK, the tester offers eight segments; the first is lost when all are outstanding.
     """
-    size = 8
-    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
-    connection.grow(size)
-    lost, *rest = connection.collect(0)
+    connection, (lost, *rest) = fill_window(peer, 8)
     for _ in rest[:2]:
         connection.ack(lost.start)
-    connection.collect(0.5 * peer.rtt)
-    connection.ack()
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection, 0.5)
+    take_round(connection)
 
 
-@case("SNR-LT-004", profiles=("rfc",))
-def test_established_duplicates_without_sack_information(peer: Peer) -> None:
+@connected("SNR-LT-004", profiles=("rfc",))
+def test_established_duplicates_without_sack_information(connection: Connection) -> None:
     """With SACK, the first duplicates send nothing unless they report newly held data."""
-    connection = peer.connect()
     connection.grow(8)
     first, *_ = connection.collect(0)
     for _ in range(3):
         connection.ack(first.end, sack=[])
-    connection.collect(1.2 * peer.rtt)
-    connection.ack(sack=[])
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection, bare=True)
+    take_round(connection)

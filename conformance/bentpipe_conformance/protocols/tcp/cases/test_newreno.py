@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import (
+    SEGMENT,
+    await_again,
+    fill_window,
+    show_silence,
+    take_round,
+)
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -14,70 +19,65 @@ TIMEOUT_S = 15.0
 """Longer than a first retransmission timeout, even over a satellite."""
 
 
-def receive_or_show_silence(
-    connection: Connection, segments: int, losing: Mapping[int, int]
-) -> None:
+def _receive_or_show_silence(connection: Connection) -> None:
     """Receive; when the sender falls silent for good, leave a late packet in the trace."""
     try:
-        connection.receive(segments, losing=losing)
-    except NotReached:
-        connection.ack()
-        connection.peer.wait(connection.peer.rtt)
-        raise
+        connection.receive(50, losing={16: 2})
+    except NotReached as error:
+        raise show_silence(connection, str(error)) from error
 
 
-@case("SNR-REC-001", "SNR-REC-010")
-def test_recovery_partial_acknowledgments(peer: Peer) -> None:
+def _repeat(connection: Connection, ack: int, times: int) -> None:
+    for _ in range(times):
+        connection.ack(ack)
+
+
+@connected("SNR-REC-001", "SNR-REC-010", sack=False)
+def test_recovery_partial_acknowledgments(connection: Connection) -> None:
     """Three losses in a window are repaired one per round trip, without a timeout.
 
     Without SACK, each retransmission brings a partial acknowledgment.
     """
-    connection = peer.connect(sack=False)
     connection.receive(80, losing=[22, 25, 28])
 
 
-@case("SNR-REC-002")
-def test_recovery_burst_of_losses(peer: Peer) -> None:
+@connected("SNR-REC-002", sack=False)
+def test_recovery_burst_of_losses(connection: Connection) -> None:
     """Three losses in a window reduce the window once.
 
     Without SACK; the transfer goes on until the window shows how it grows again.
     """
-    connection = peer.connect(sack=False)
     connection.receive(110, losing=[16, 18, 20])
 
 
-@case("SNR-REC-002")
-def test_recovery_burst_of_losses_with_sack(peer: Peer) -> None:
+@connected("SNR-REC-002")
+def test_recovery_burst_of_losses_with_sack(connection: Connection) -> None:
     """With SACK, five losses in a window reduce the window once."""
-    connection = peer.connect()
     connection.receive(110, losing=[16, 18, 19, 21, 23])
 
 
-@case("SNR-REC-007", profiles=("hk99",))
-def test_recovery_one_transmission_per_acknowledgment(peer: Peer) -> None:
+@connected("SNR-REC-007", profiles=("hk99",))
+def test_recovery_one_transmission_per_acknowledgment(connection: Connection) -> None:
     """With SACK, each acknowledgment during recovery brings one retransmission or new data.
 
     Five segments of a window are lost. The rfc profile lets the pipe decide instead.
     """
-    connection = peer.connect()
     connection.receive(60, losing=[16, 18, 19, 21, 23])
 
 
-@case("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007")
-def test_recovery_window(peer: Peer) -> None:
+@connected("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007", sack=False)
+def test_recovery_window(connection: Connection) -> None:
     """One loss in a large window: what leaves during recovery and at its end.
 
     Without SACK, duplicates inflate the window and clock out new data; the acknowledgment that
     ends the recovery deflates it.
     """
-    connection = peer.connect(sack=False)
     connection.receive(90, losing=[24])
 
 
-@case("SNR-REC-005", "SNR-FR-009")
-def test_recovery_window_with_sack(peer: Peer) -> None:
+@connected("SNR-REC-005", "SNR-FR-009")
+def test_recovery_window_with_sack(connection: Connection) -> None:
     """With SACK, one loss in a large window: what leaves at the end of recovery."""
-    connection = peer.connect()
     connection.receive(90, losing=[24])
 
 
@@ -88,58 +88,48 @@ def test_recovery_ends_with_nothing_outstanding(peer: Peer) -> None:
     Without SACK, the tester offers sixteen segments, so that the recovery cannot send new data,
     and loses the first when all are outstanding. RFC 6582 leaves the burst to the implementer.
     """
-    size = 16
-    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
-    connection.grow(size)
-    lost, *rest = connection.collect(0)
-    for _ in rest:
-        connection.ack(lost.start)
-    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    connection, (lost, *rest) = fill_window(peer, 16)
+    _repeat(connection, lost.start, len(rest))
+    await_again(connection, lost.start, "a fast retransmit")
     connection.ack()
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection)
 
 
-@case("SNR-REC-003")
-def test_timeout_during_recovery_then_duplicates(peer: Peer) -> None:
+@connected("SNR-REC-003", sack=False)
+def test_timeout_during_recovery_then_duplicates(connection: Connection) -> None:
     """After a timeout during recovery, duplicates below recover start no fast retransmit.
 
     Without SACK, the retransmission of a lost segment is lost too. When the timeout has repaired
     it, the acknowledgment jumps, and the next segment is acknowledged three times over.
     """
-    connection = peer.connect(sack=False)
     connection.grow(16)
     lost, *rest = connection.collect(0)
     connection.reception.delivered = lost.start
-    for _ in range(4):
-        connection.ack(lost.start)
-    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    _repeat(connection, lost.start, 4)
+    await_again(connection, lost.start, "a fast retransmit")
     connection.discard(0)
-    await_timeout(connection, lost)
+    await_again(connection, lost.start, "a timeout", TIMEOUT_S)
     reached = rest[6].start
     connection.ack(reached)
-    connection.expect(lambda segment: segment.start == reached, what="the next segment")
-    for _ in range(3):
-        connection.ack(reached)
-    connection.collect(1.2 * peer.rtt)
+    await_again(connection, reached, "the next segment")
+    _repeat(connection, reached, 3)
+    connection.collect(1.2 * connection.rtt)
     connection.reception.delivered = rest[-1].end
     connection.ack()
     connection.receive(rest[-1].end // connection.segment + 4)
 
 
-@case("SNR-REC-003", profiles=("rfc",))
-def test_timeout_then_duplicates(peer: Peer) -> None:
+@connected("SNR-REC-003", profiles=("rfc",), sack=False)
+def test_timeout_then_duplicates(connection: Connection) -> None:
     """After a timeout, duplicates below recover start no fast retransmit.
 
     Without SACK, a whole window is lost. Slow start repeats it until an acknowledgment jumps by
     several segments; the segment after the jump is acknowledged three times over.
     """
-    connection = peer.connect(sack=False)
     connection.grow(20)
     outstanding = connection.highest
     first, *_ = connection.discard(0)
-    connection.hold(await_timeout(connection, first))
-    connection.ack()
+    connection.take(await_again(connection, first.start, "a timeout", TIMEOUT_S))
     while True:
         connection.await_round()
         batch = connection.collect(0)
@@ -152,61 +142,49 @@ def test_timeout_then_duplicates(peer: Peer) -> None:
             connection.ack(min(segment.end, connection.delivered))
     connection.ack()
     reached = connection.delivered
-    connection.expect(lambda segment: segment.start == reached, what="the next segment")
+    await_again(connection, reached, "the next segment")
     for _ in range(3):
         connection.ack()
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    take_round(connection)
     connection.receive(outstanding // connection.segment + 2)
 
 
-def await_timeout(connection: Connection, lost: Segment) -> Segment:
-    """The retransmission of a segment after a timeout; whatever else arrives is lost."""
-    return connection.expect(
-        lambda segment: segment.start == lost.start, within=TIMEOUT_S, what="a timeout"
-    )
-
-
-@case("SNR-REC-004")
-def test_recovered_duplicates_exactly_at_recover(peer: Peer) -> None:
+@connected("SNR-REC-004", sack=False)
+def test_recovered_duplicates_exactly_at_recover(connection: Connection) -> None:
     """Three duplicates of the acknowledgment that ended recovery exactly at recover.
 
     Without SACK, what was sent during the recovery is lost, so that nothing lies between. The
     paper starts a new fast retransmit, RFC 6582 does not.
     """
-    connection = peer.connect(sack=False)
     connection.grow(16)
     lost, *rest = connection.collect(0)
     connection.reception.delivered = lost.start
-    for _ in range(3):
-        connection.ack(lost.start)
-    connection.expect(lambda segment: segment.start == lost.start, what="a fast retransmit")
+    _repeat(connection, lost.start, 3)
+    await_again(connection, lost.start, "a fast retransmit")
     recover = connection.highest
-    for _ in rest[3:]:
-        connection.ack(lost.start)
+    _repeat(connection, lost.start, len(rest[3:]))
     connection.ack(recover)
     connection.expect(lambda segment: segment.start >= recover, what="new data")
-    for _ in range(3):
-        connection.ack(recover)
-    connection.discard(1.2 * peer.rtt)
+    _repeat(connection, recover, 3)
+    connection.discard(1.2 * connection.rtt)
     connection.reception.delivered = recover
     connection.ack()
     connection.receive(recover // connection.segment + 4)
 
 
-@case("SNR-REC-008")
-def test_recovery_lost_retransmission(peer: Peer) -> None:
+@connected("SNR-REC-008", sack=False)
+def test_recovery_lost_retransmission(connection: Connection) -> None:
     """A segment whose retransmission is lost too is retransmitted again.
 
     Without SACK, only a timeout can tell.
     """
-    receive_or_show_silence(peer.connect(sack=False), 50, {16: 2})
+    _receive_or_show_silence(connection)
 
 
-@case("SNR-REC-008")
-def test_recovery_lost_retransmission_with_sack(peer: Peer) -> None:
+@connected("SNR-REC-008")
+def test_recovery_lost_retransmission_with_sack(connection: Connection) -> None:
     """With SACK, a segment whose retransmission is lost too is retransmitted again."""
-    receive_or_show_silence(peer.connect(), 50, {16: 2})
+    _receive_or_show_silence(connection)
 
 
 @case("SNR-REC-009")
@@ -216,17 +194,13 @@ def test_recovery_with_a_full_window(peer: Peer) -> None:
     Without SACK, the tester offers sixteen segments and loses the first and the ninth when all are
     outstanding; as its buffer fills, the partial acknowledgment closes the window accordingly.
     """
-    size = 16
-    connection = peer.connect(sack=False, window_scale=None, window=size * 1460)
-    connection.grow(size)
-    window = connection.collect(0)
-    edge = window[0].start + size * 1460
-    for _ in window[1:8] + window[9:]:
-        connection.ack(window[0].start)
-    connection.expect(lambda segment: segment.start == window[0].start, what="a fast retransmit")
+    size = 16 * SEGMENT
+    connection, window = fill_window(peer, 16)
+    edge = window[0].start + size
+    _repeat(connection, window[0].start, len(window[1:8] + window[9:]))
+    await_again(connection, window[0].start, "a fast retransmit")
     partial = window[8].start
     connection.ack(partial, window=edge - partial)
-    connection.expect(lambda segment: segment.start == partial, what="the next retransmission")
-    connection.ack(window=size * 1460)
-    connection.collect(1.2 * peer.rtt)
-    connection.ack()
+    await_again(connection, partial, "the next retransmission")
+    connection.ack(window=size)
+    take_round(connection)

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import SACK, SEGMENT, take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.peer import Peer
-
-SACK = ("sack_sender",)
 
 
-def _steady(peer: Peer) -> Connection:
-    """A connection past its first flights, with data on the way."""
-    connection = peer.connect()
-    connection.grow(8)
-    return connection
-
-
-def _advance(connection: Connection, segments: int) -> None:
-    connection.receive(connection.delivered // connection.segment + segments)
-
-
-@case("SNR-SAK-012", needs=SACK)
-def test_acknowledgment_impossible_blocks(peer: Peer) -> None:
+@connected("SNR-SAK-012", needs=SACK)
+def test_acknowledgment_impossible_blocks(connection: Connection) -> None:
     """Empty, inverted and unsent blocks change nothing.
 
     Each comes alone, between ordinary acknowledgments, so that duplicates do not add up.
     """
-    connection = _steady(peer)
+    connection.grow(8)
     for block in ("empty", "inverted", "unsent", "far", "everything"):
         segment, una = connection.segment, connection.delivered
         left, right = {
@@ -37,40 +24,39 @@ def test_acknowledgment_impossible_blocks(peer: Peer) -> None:
             "everything": (una + (1 << 31) - 1, una + 1),
         }[block]
         connection.ack(sack=[(left, right)])
-        _advance(connection, 4)
+        connection.receive_more(4)
 
 
-@case("SNR-SAK-013")
-def test_acknowledgment_malformed_option(peer: Peer) -> None:
+@connected("SNR-SAK-013")
+def test_acknowledgment_malformed_option(connection: Connection) -> None:
     """A SACK option of impossible length changes nothing.
 
     It is too short or too long for whole blocks, empty, or points outside the header.
     """
-    connection = _steady(peer)
+    connection.grow(8)
     for length in (0, 1, 2, 6, 9, 11, 17, 255):
         blocks = bytes(range(1, 17))[: max(0, length - 2)]
         connection.send(sack=(), options=bytes((5, length)) + blocks)
-        _advance(connection, 4)
+        connection.receive_more(4)
 
 
-@case("SNR-SAK-014", needs=SACK)
-def test_acknowledgment_duplicate_report(peer: Peer) -> None:
+@connected("SNR-SAK-014", needs=SACK)
+def test_acknowledgment_duplicate_report(connection: Connection) -> None:
     """A D-SACK block tells of a duplicate, not of a loss."""
-    connection = _steady(peer)
+    connection.grow(8)
     for _ in range(3):
         segment, una = connection.segment, connection.delivered
         connection.ack(sack=[(una - 2 * segment, una - segment)])
         connection.ack(sack=[(una - segment, una)])
-        _advance(connection, 6)
+        connection.receive_more(6)
 
 
-@case("SNR-SAK-016")
-def test_sack_not_negotiated_two_reports(peer: Peer) -> None:
+@connected("SNR-SAK-016", sack=False, window=8 * SEGMENT, syn_window=8 * SEGMENT)
+def test_sack_not_negotiated_two_reports(connection: Connection) -> None:
     """SACK blocks on a connection without SACK are ignored.
 
     One segment is lost and two duplicates carry a block for five segments above it.
     """
-    connection = peer.connect(sack=False, window=8 * 1460, syn_window=8 * 1460)
     connection.receive(24)
     segment, hole = connection.segment, connection.delivered
     blocks = [(hole + segment, hole + 6 * segment)]
@@ -79,6 +65,5 @@ def test_sack_not_negotiated_two_reports(peer: Peer) -> None:
         if item.start != hole:
             connection.hold(item)
             connection.ack(sack=blocks)
-    connection.collect(1.1 * peer.rtt)
-    connection.ack()
+    take_round(connection, 1.1)
     connection.receive(38)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import build
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -12,55 +14,54 @@ from bentpipe_conformance.protocols.tcp.peer import Peer
 UNKNOWN = bytes((200, 6, 1, 2, 3, 4)) + bytes((99, 2))
 """Two well-formed options of kinds the IANA has not assigned."""
 
-PAUSE_S = 0.8
-"""Longer than any delayed acknowledgment."""
-
 
 def _talk(connection: Connection, times: int = 3) -> None:
     """Send ordinary data now and then, so that a live IUT has something to answer."""
     for _ in range(times):
         connection.send_data(100)
-        connection.peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
 
 
-@case("SNR-OPT-001", "SNR-OPT-002", "SNR-OPT-003", "SNR-OPT-006", "SNR-OPT-010")
-def test_syn_without_options_is_answered_without_options(peer: Peer) -> None:
+@connected(
+    "SNR-OPT-001", "SNR-OPT-002", "SNR-OPT-003", "SNR-OPT-006", "SNR-OPT-010",
+    mss=None, sack=False, window_scale=None, window=60000,
+)  # fmt: skip
+def test_syn_without_options_is_answered_without_options(connection: Connection) -> None:
     """What the SYN does not offer, the answer does not carry.
 
     The SYN has no option at all, not even the MSS, so data segments carry at most 536 octets.
     """
-    connection = peer.connect(mss=None, sack=False, window_scale=None, window=60000)
     connection.receive(6)
 
 
-@case("SNR-OPT-005", "SNR-RCV-001")
-def test_no_sack_offered_out_of_order_data(peer: Peer) -> None:
+@connected("SNR-OPT-005", "SNR-RCV-001", to="discard", sack=False)
+def test_no_sack_offered_out_of_order_data(connection: Connection) -> None:
     """Without SACK-permitted from the tester, duplicate acknowledgments carry no SACK blocks."""
-    connection = peer.connect("discard", sack=False)
     for at in (0, 200, 400, 100):
         connection.send_data(100, at=at)
-        peer.wait(0.1)
-    peer.wait(PAUSE_S)
+        connection.wait(0.1)
+    connection.wait(PAUSE_S)
 
 
-@case("SNR-OPT-004", "SNR-OPT-006", "SNR-OPT-007", "SNR-OPT-009", "SNR-TS-001", "SNR-TS-002")
-def test_timestamps_negotiated_transfer_with_losses(peer: Peer) -> None:
+@connected(
+    "SNR-OPT-004", "SNR-OPT-006", "SNR-OPT-007", "SNR-OPT-009", "SNR-TS-001", "SNR-TS-002",
+    timestamps=True,
+)  # fmt: skip
+def test_timestamps_negotiated_transfer_with_losses(connection: Connection) -> None:
     """Timestamps are in every segment, retransmissions included, and leave room for themselves.
 
     The tester offers every option; two segments of one window are lost.
     """
-    connection = peer.connect(timestamps=True)
     connection.receive(16, losing=[7, 9])
 
 
-@case("SNR-OPT-009", "SNR-OPT-004")
-def test_small_mss_data_with_sack_blocks(peer: Peer) -> None:
+@connected("SNR-OPT-009", "SNR-OPT-004", to="echo", mss=500, timestamps=True)
+def test_small_mss_data_with_sack_blocks(connection: Connection) -> None:
     """Data that carries SACK blocks and timestamps stays within the peer's MSS.
 
     The tester names an MSS of 500 and leaves a hole in what it sends to the echo service; the
     echo of what lies below the hole carries the block above it.
     """
-    connection = peer.connect("echo", mss=500, timestamps=True)
     connection.send_data(300, at=3000)
     for at in (0, 500, 1000):
         connection.send_data(500, at=at)
@@ -68,22 +69,20 @@ def test_small_mss_data_with_sack_blocks(peer: Peer) -> None:
     connection.serve(lambda: connection.delivered >= 1500)
 
 
-@case("SNR-OPT-008", needs=("window_scale",))
-def test_shift_of_fifteen_fills_the_window(peer: Peer) -> None:
+@connected("SNR-OPT-008", needs=("window_scale",), window_scale=15, window=1 << 15, syn_window=1500)
+def test_shift_of_fifteen_fills_the_window(connection: Connection) -> None:
     """A shift of 15 counts as 14: the window field 1 offers 16384 octets.
 
     The tester keeps acknowledging, so the sender's own window grows beyond the offered one.
     """
-    connection = peer.connect(window_scale=15, window=1 << 15, syn_window=1500)
     connection.receive(60)
 
 
-@case("SNR-OPT-015")
-def test_established_window_scale_option_later(peer: Peer) -> None:
+@connected("SNR-OPT-015", mss=1000, window_scale=0, window=8000, syn_window=1000)
+def test_established_window_scale_option_later(connection: Connection) -> None:
     """A Window Scale option in a later segment changes nothing: the window stays 8000 octets."""
-    connection = peer.connect(mss=1000, window_scale=0, window=8000, syn_window=1000)
     connection.receive(2)
-    peer.send(build(replace(connection.compose(at=0), window_scale=14)))
+    connection.peer.send(build(replace(connection.compose(at=0), window_scale=14)))
     connection.receive(40)
 
 
@@ -111,12 +110,11 @@ def test_syn_with_unknown_options(peer: Peer) -> None:
     peer.connect("discard")
 
 
-@case("SNR-OPT-013")
-def test_established_data_with_unknown_options(peer: Peer) -> None:
+@connected("SNR-OPT-013", to="discard")
+def test_established_data_with_unknown_options(connection: Connection) -> None:
     """Data in a segment with options nobody knows is taken like any other."""
-    connection = peer.connect("discard")
     connection.send(b"x" * 100, options=UNKNOWN)
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     _talk(connection, 2)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -14,9 +16,6 @@ UNIT = 100
 APART_S = 0.1
 """Seconds between segments that are to be answered one by one."""
 
-PAUSE_S = 0.8
-"""Longer than any delayed acknowledgment."""
-
 LONGEST_S = 30.0
 """Longer than the slowest link takes for all that a script sends."""
 
@@ -26,121 +25,113 @@ def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> 
     for unit in units:
         connection.send_data(UNIT, at=unit * UNIT)
         connection.next_offset = max(connection.next_offset, (unit + 1) * UNIT)
-        connection.peer.wait(apart)
+        connection.wait(apart)
 
 
 def _await_acknowledgment(connection: Connection) -> None:
     """Wait until everything sent is acknowledged, however slow the link, and a little more."""
-    deadline = connection.peer.now() + LONGEST_S
-    while connection.acked < connection.next_offset and connection.peer.pump(deadline):
-        pass
-    connection.peer.wait(PAUSE_S)
+    connection.peer.pump_until(lambda: connection.acked >= connection.next_offset, LONGEST_S)
+    connection.wait(PAUSE_S)
 
 
 def _conclude(connection: Connection, after: int) -> None:
     """Send one more segment at unit ``after`` when every delayed answer must have come."""
-    connection.peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     _send_units(connection, after, apart=PAUSE_S)
     connection.ack()
 
 
-@case(
+@connected(
     "SNR-RCV-001", "SNR-RCV-002", "SNR-RCV-005", "SNR-RCV-006", "SNR-RCV-007", "SNR-RCV-008",
-    "SNR-RCV-009", "SNR-RCV-010", "SNR-RCV-019",
+    "SNR-RCV-009", "SNR-RCV-010", "SNR-RCV-019", to="discard",
 )  # fmt: skip
-def test_established_one_gap_opened_and_filled(peer: Peer) -> None:
+def test_established_one_gap_opened_and_filled(connection: Connection) -> None:
     """One segment comes late: each one beyond the gap and the late one are answered at once."""
-    connection = peer.connect("discard")
     _send_units(connection, 0, 2, 3, 4, 5, 1)
     _conclude(connection, 6)
 
 
-@case("SNR-RCV-001", "SNR-RCV-002")
-def test_without_sack_one_gap_opened_and_filled(peer: Peer) -> None:
+@connected("SNR-RCV-001", "SNR-RCV-002", to="discard", sack=False)
+def test_without_sack_one_gap_opened_and_filled(connection: Connection) -> None:
     """Without SACK, too, out-of-order data and data that fills a gap are answered at once."""
-    connection = peer.connect("discard", sack=False)
     _send_units(connection, 0, 2, 3, 4, 1)
     _conclude(connection, 5)
 
 
-@case(
+@connected(
     "SNR-RCV-007", "SNR-RCV-008", "SNR-RCV-009", "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012",
-    needs=("sack_receiver",),
+    needs=("sack_receiver",), to="discard",
 )  # fmt: skip
-def test_established_several_gaps(peer: Peer) -> None:
+def test_established_several_gaps(connection: Connection) -> None:
     """Several gaps at once: which blocks are reported, in which order, and how they merge.
 
     The gaps are filled in an order that joins old blocks, so that the latest block is not always
     the highest.
     """
-    connection = peer.connect("discard")
     _send_units(connection, 0, 2, 4, 6, 8, 3, 10, 12, 7, 1, 11, 5, 9)
     _conclude(connection, 13)
 
 
-@case("SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012", "SNR-TS-001", needs=("sack_receiver",))
-def test_timestamps_negotiated_several_gaps(peer: Peer) -> None:
+@connected(
+    "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012", "SNR-TS-001", needs=("sack_receiver",),
+    to="discard", timestamps=True,
+)  # fmt: skip
+def test_timestamps_negotiated_several_gaps(connection: Connection) -> None:
     """With timestamps only three blocks fit: the latest three are reported."""
-    connection = peer.connect("discard", timestamps=True)
     _send_units(connection, 0, 2, 4, 6, 3, 8, 1, 5, 7)
     _conclude(connection, 9)
 
 
-@case("SNR-RCV-003", "SNR-RCV-005", "SNR-RCV-017")
-def test_established_single_small_segments(peer: Peer) -> None:
+@connected("SNR-RCV-003", "SNR-RCV-005", "SNR-RCV-017", to="discard")
+def test_established_single_small_segments(connection: Connection) -> None:
     """A small segment that nothing follows is acknowledged within half a second."""
-    connection = peer.connect("discard")
     _send_units(connection, 0, 1, 2, apart=PAUSE_S)
     _conclude(connection, 3)
 
 
-@case("SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017")
-def test_established_stream_of_full_segments(peer: Peer) -> None:
+@connected("SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017", to="discard")
+def test_established_stream_of_full_segments(connection: Connection) -> None:
     """Of a stream of full-sized segments at least every second is acknowledged at its arrival.
 
     First with pauses shorter than a delayed acknowledgment between them, then as the link goes.
     """
-    connection = peer.connect("discard")
     assert connection.syn_ack is not None
     size = min(connection.syn_ack.mss or 536, 1460)
     for apart in (0.05, 0.0):
         for _ in range(8):
             connection.send_data(size)
-            peer.wait(apart)
+            connection.wait(apart)
         _await_acknowledgment(connection)
     connection.ack()
 
 
-@case("SNR-RCV-013", "SNR-RCV-014", "SNR-RCV-005")
-def test_established_duplicate_segments(peer: Peer) -> None:
+@connected("SNR-RCV-013", "SNR-RCV-014", "SNR-RCV-005", to="discard")
+def test_established_duplicate_segments(connection: Connection) -> None:
     """Segments that came before, in sequence or held above a gap, are acknowledged again."""
-    connection = peer.connect("discard")
     _send_units(connection, 0, 1, apart=PAUSE_S)
     _send_units(connection, 0, 1, 3, apart=PAUSE_S)
     _send_units(connection, 3, 0, 2, apart=PAUSE_S)
     _conclude(connection, 4)
 
 
-@case("SNR-RCV-015", "SNR-RCV-016")
-def test_established_data_beyond_the_window(peer: Peer) -> None:
+@connected("SNR-RCV-015", "SNR-RCV-016", to="discard")
+def test_established_data_beyond_the_window(connection: Connection) -> None:
     """A segment far beyond the offered window is answered and not kept."""
-    connection = peer.connect("discard")
     _send_units(connection, 0, apart=PAUSE_S)
     assert connection.syn_ack is not None
     beyond = 3 * max(connection.iut_window, connection.syn_ack.window) + 10000
     connection.send_data(UNIT, at=beyond)
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     _send_units(connection, 1, 3, 2, apart=PAUSE_S)
     _conclude(connection, 4)
 
 
-@case("SNR-RCV-017")
-def test_established_window_while_data_is_held(peer: Peer) -> None:
+@connected("SNR-RCV-017", to="discard")
+def test_established_window_while_data_is_held(connection: Connection) -> None:
     """Data held above a gap takes nothing away from the window that was offered."""
-    connection = peer.connect("discard")
     for unit in (0, 1, *range(3, 13), 2):
         connection.send_data(500, at=unit * 500)
-        peer.wait(0.02)
+        connection.wait(0.02)
     connection.next_offset = 13 * 500
     _await_acknowledgment(connection)
     connection.ack()
@@ -167,12 +158,11 @@ ECHOED = (
 """(offset, octets) of the segments the echo service gets; together they cover 0 to 1950."""
 
 
-@case("SNR-RCV-018", "SNR-RCV-005", "SNR-RCV-006")
-def test_echo_after_reordering_duplication_and_overlap(peer: Peer) -> None:
+@connected("SNR-RCV-018", "SNR-RCV-005", "SNR-RCV-006", to="echo")
+def test_echo_after_reordering_duplication_and_overlap(connection: Connection) -> None:
     """The echo service returns exactly the octets sent, however their segments were cut."""
-    connection = peer.connect("echo")
     for at, octets in ECHOED:
         connection.send_data(octets, at=at)
-        peer.wait(0.03)
+        connection.wait(0.03)
     connection.next_offset = total = max(at + octets for at, octets in ECHOED)
-    connection.serve(lambda: connection.delivered >= total, within=60 + 20 * peer.rtt)
+    connection.serve(lambda: connection.delivered >= total, within=60 + 20 * connection.rtt)

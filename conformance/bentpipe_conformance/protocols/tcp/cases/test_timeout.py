@@ -3,116 +3,101 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import (
+    TIMEOUT_S,
+    await_retransmissions,
+    show_silence,
+)
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 35 << 7
 """Octets for three segments, so that ten round trips take few packets."""
 
-TIMEOUT_S = 30.0
-"""Patience for a first retransmission timeout."""
+
+def _fail_for_four_timeouts(connection: Connection) -> None:
+    """After ten round trips lose everything for four timeouts, then receive on."""
+    connection.receive(30)
+    lost = connection.expect().start
+    connection.discard(0)
+    outstanding = connection.highest
+    connection.take(await_retransmissions(connection, lost, 4))
+    connection.receive(outstanding // connection.segment + 6)
 
 
-@case(
+@connected(
     "SNR-RTO-001", "SNR-RTO-002", "SNR-RTO-006", "SNR-RTO-007", "SNR-RTO-008", "SNR-RTO-009",
-    "SNR-RTO-012",
+    "SNR-RTO-012", sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW,
 )  # fmt: skip
-def test_silence_timeouts_in_a_row(peer: Peer) -> None:
+def test_silence_timeouts_in_a_row(connection: Connection) -> None:
     """The link fails for four timeouts: each sends one segment, each waits twice as long.
 
     Without SACK no other timer can interfere. Ten round trips before, measured with timestamps
     where supported, let the timeout settle.
     """
-    connection = peer.connect(
-        sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
-    )
-    connection.receive(30)
-    lost = connection.expect().start
-    connection.discard(0)
-    outstanding = connection.highest
-    segment = await_retransmissions(connection, lost, 4)
-    connection.take(segment)
-    connection.receive(outstanding // connection.segment + 6)
+    _fail_for_four_timeouts(connection)
 
 
-@case(
-    "SNR-RTO-001", "SNR-RTO-002", "SNR-RTO-006", "SNR-RTO-007", "SNR-RTO-008", needs=("sack",)
+@connected(
+    "SNR-RTO-001", "SNR-RTO-002", "SNR-RTO-006", "SNR-RTO-007", "SNR-RTO-008", needs=("sack",),
+    timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW,
 )  # fmt: skip
-def test_silence_timeouts_in_a_row_with_sack(peer: Peer) -> None:
+def test_silence_timeouts_in_a_row_with_sack(connection: Connection) -> None:
     """The same with SACK and timestamps, where tail loss probes may come first."""
-    connection = peer.connect(timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
-    connection.receive(30)
-    lost = connection.expect().start
-    connection.discard(0)
-    outstanding = connection.highest
-    segment = await_retransmissions(connection, lost, 4)
-    connection.take(segment)
-    connection.receive(outstanding // connection.segment + 6)
+    _fail_for_four_timeouts(connection)
 
 
-@case("SNR-RTO-010")
-def test_late_acknowledgment_then_silence(peer: Peer) -> None:
+@connected("SNR-RTO-010", sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_late_acknowledgment_then_silence(connection: Connection) -> None:
     """An acknowledgment that comes just before the timer would expire restarts it."""
-    connection = peer.connect(
-        sack=False, timestamps=True, window=SMALL_WINDOW, syn_window=SMALL_WINDOW
-    )
     connection.receive(30)
     first = connection.expect()
-    peer.wait(0.15)
+    connection.wait(0.15)
     connection.take(first)
     connection.discard(0)
     await_retransmissions(connection, connection.delivered, 1)
 
 
-@case("SNR-RTO-001", "SNR-RTO-011")
-def test_tail_lost(peer: Peer) -> None:
+@connected("SNR-RTO-001", "SNR-RTO-011", to="echo")
+def test_tail_lost(connection: Connection) -> None:
     """The only segment in flight is lost; nothing after it could report that."""
-    connection = peer.connect("echo")
     connection.send_data(400)
     reply = connection.expect(what="the echo")
     again = connection.next(TIMEOUT_S)
     while again is not None and again.start != reply.start:
         again = connection.next(TIMEOUT_S)
     if again is None:
-        # Something must arrive, or the captures would not show how long the silence was.
-        connection.ack()
-        peer.wait(peer.rtt)
-        raise NotReached(f"{TIMEOUT_S:.0f} s passed without a retransmission")
+        raise show_silence(connection, f"{TIMEOUT_S:.0f} s passed without a retransmission")
     connection.take(again)
 
 
-@case("SNR-RTO-013")
-def test_repeated_timeouts_ambiguous_acknowledgment(peer: Peer) -> None:
+@connected("SNR-RTO-013", sack=False)
+def test_repeated_timeouts_ambiguous_acknowledgment(connection: Connection) -> None:
     """The acknowledgment of a retransmitted segment does not end the back-off.
 
     Without SACK and timestamps it cannot tell which copy it answers. After it the link fails
     once more, and the next timeout shows which value was in force.
     """
-    connection = peer.connect(sack=False)
     connection.grow(5)
     outstanding = connection.highest
     lost = connection.delivered
     connection.discard(0)
-    segment = await_retransmissions(connection, lost, 2)
-    connection.take(segment)
-    segment = await_retransmissions(connection, connection.delivered, 1, seen=True)
-    connection.take(segment)
+    connection.take(await_retransmissions(connection, lost, 2))
+    connection.take(await_retransmissions(connection, connection.delivered, 1, seen=True))
     connection.receive(outstanding // connection.segment + 4)
 
 
-@case("SNR-RTO-014", "SNR-RTO-006")
-def test_silence_of_two_minutes(peer: Peer) -> None:
+@connected("SNR-RTO-014", "SNR-RTO-006", sack=False)
+def test_silence_of_two_minutes(connection: Connection) -> None:
     """The link fails for longer than a satellite's hand-over; then the connection goes on."""
-    connection = peer.connect(sack=False)
     connection.grow(3)
     lost = connection.delivered
     connection.discard(0)
-    began = peer.now()
+    began = connection.peer.now()
     while True:
         segment = await_retransmissions(connection, lost, 1, within=250.0)
-        if peer.now() - began > 101:
+        if connection.peer.now() - began > 101:
             break
     connection.take(segment)
     connection.receive(lost // connection.segment + 6)
@@ -135,23 +120,4 @@ def test_handshake_lost_then_data_lost(peer: Peer) -> None:
     connection.establish()
     lost = connection.expect()
     connection.discard(0.1)
-    segment = await_retransmissions(connection, lost.start, 1)
-    connection.take(segment)
-
-
-def await_retransmissions(
-    connection: Connection, lost: int, times: int, *, within: float = TIMEOUT_S, seen: bool = False
-) -> Segment:
-    """Lose everything until offset ``lost`` has arrived again so many times; return the last.
-
-    With ``seen`` a copy that the last acknowledgment clocked out is not counted.
-    """
-    if seen:
-        connection.discard(1.5 * connection.peer.rtt)
-    for count in range(times):
-        segment = connection.expect(
-            lambda segment: segment.start == lost,
-            within=within * 2**count,
-            what=f"retransmission {count + 1} of offset {lost}",
-        )
-    return segment
+    connection.take(await_retransmissions(connection, lost.start, 1))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import SEGMENT
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 64 * 128
 """Octets; a multiple of what a shift of 7 can express, not of a segment."""
 
-SEGMENT = 1460
 CLOSING_WINDOW = 4 * SEGMENT
 """Octets; full segments fill it, so that it can be closed without moving its edge left."""
 
@@ -18,57 +19,72 @@ PATIENCE_S = 65.0
 """Longer than the probe interval may grow at first."""
 
 
-@case("SNR-WIN-001")
-def test_established_small_window(peer: Peer) -> None:
+@connected("SNR-WIN-001", window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_established_small_window(connection: Connection) -> None:
     """The window, scaled, is smaller than the congestion window would be."""
-    peer.connect(window=SMALL_WINDOW, syn_window=SMALL_WINDOW).receive(24)
-
-
-@case("SNR-WIN-001")
-def test_established_small_window_unscaled(peer: Peer) -> None:
-    """The same without the Window Scale option."""
-    peer.connect(window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW).receive(24)
-
-
-@case("SNR-WIN-002", "SNR-WIN-001", needs=("window_scale",))
-def test_established_window_field_of_a_few(peer: Peer) -> None:
-    """With a shift of 10 the window field reads 20: too few octets for a segment, unless scaled."""
-    connection = peer.connect(window_scale=10, window=20 << 10, syn_window=20 << 10)
     connection.receive(24)
+
+
+@connected("SNR-WIN-001", window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_established_small_window_unscaled(connection: Connection) -> None:
+    """The same without the Window Scale option."""
+    connection.receive(24)
+
+
+@connected(
+    "SNR-WIN-002", "SNR-WIN-001", needs=("window_scale",),
+    window_scale=10, window=20 << 10, syn_window=20 << 10,
+)  # fmt: skip
+def test_established_window_field_of_a_few(connection: Connection) -> None:
+    """With a shift of 10 the window field reads 20: too few octets for a segment, unless scaled."""
+    connection.receive(24)
+
+
+def _close_window(peer: Peer) -> Connection:
+    """A connection whose window was filled and then closed, everything being acknowledged."""
+    connection = peer.connect(
+        mss=SEGMENT, window_scale=0, window=CLOSING_WINDOW, syn_window=CLOSING_WINDOW
+    )
+    connection.grow(4)
+    connection.collect(0)
+    connection.ack(window=0)
+    return connection
+
+
+def _reopen(connection: Connection) -> None:
+    connection.ack(window=CLOSING_WINDOW)
+    connection.receive(connection.delivered // SEGMENT + 6)
 
 
 @case("SNR-WIN-003", "SNR-WIN-004", "SNR-WIN-005", "SNR-WIN-007")
 def test_window_closed_then_opened(peer: Peer) -> None:
     """The window closes, four probes are answered, then it opens."""
-    connection = close_window(peer)
+    connection = _close_window(peer)
     for _ in range(4):
         if connection.next(PATIENCE_S) is None:
             break
         connection.ack(window=0)
-    connection.ack(window=CLOSING_WINDOW)
-    connection.receive(connection.delivered // SEGMENT + 6)
+    _reopen(connection)
 
 
 @case("SNR-WIN-006", "SNR-WIN-007")
 def test_window_closed_for_minutes(peer: Peer) -> None:
     """The window stays closed for minutes, every probe being answered."""
-    connection = close_window(peer)
+    connection = _close_window(peer)
     began = peer.now()
     while peer.now() - began < 105:
         if connection.next(250.0) is None:
             raise NotReached("the probes ended")
         connection.ack(window=0)
-    connection.ack(window=CLOSING_WINDOW)
-    connection.receive(connection.delivered // SEGMENT + 6)
+    _reopen(connection)
 
 
-@case("SNR-WIN-008", "SNR-WIN-009")
-def test_window_shrinks_below_what_was_sent(peer: Peer) -> None:
+@connected("SNR-WIN-008", "SNR-WIN-009", window_scale=2, window=1 << 17)
+def test_window_shrinks_below_what_was_sent(connection: Connection) -> None:
     """The right edge moves left, below what is in flight; data beyond it is lost.
 
     The receiver then makes do with two segments at a time, and opens the window at the end.
     """
-    connection = peer.connect(window_scale=2, window=1 << 17)
     connection.grow(8)
     sent = connection.highest
     narrow = 2 * connection.segment
@@ -85,21 +101,10 @@ def test_window_shrinks_below_what_was_sent(peer: Peer) -> None:
 @case("SNR-WIN-010")
 def test_window_opens_a_little_at_a_time(peer: Peer) -> None:
     """A closed window opens by less than a segment, several times before any timer expires."""
-    connection = close_window(peer)
+    connection = _close_window(peer)
     edge = connection.delivered
     for octets in (100, 250, 400):
         connection.ack(window=edge + octets - connection.delivered)
         connection.collect(0.2)
     connection.ack(window=CLOSING_WINDOW)
     connection.receive(edge // SEGMENT + 8)
-
-
-def close_window(peer: Peer) -> Connection:
-    """A connection whose window was filled and then closed, everything being acknowledged."""
-    connection = peer.connect(
-        mss=SEGMENT, window_scale=0, window=CLOSING_WINDOW, syn_window=CLOSING_WINDOW
-    )
-    connection.grow(4)
-    connection.collect(0)
-    connection.ack(window=0)
-    return connection

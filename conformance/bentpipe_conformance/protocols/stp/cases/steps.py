@@ -1,14 +1,19 @@
-"""Bringing an STP stream of the IUT to a point where nothing more may leave, and holding it there.
+"""Steps that the cases share.
 
-A stream of chargen first gets a window that is large enough, then a small credit. Once that is
-used, the IUT can only retransmit and poll, so that a script knows what its reports bring about.
+Some hold a stream of the IUT at a point where nothing more may leave: a stream of chargen first
+gets a window that is large enough, then a small credit. Once that is used, the IUT can only
+retransmit and poll, so that a script knows what its reports bring about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any
 
+from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -20,6 +25,10 @@ CREDIT = 8
 
 WARM_UP = 20
 """SDs after which the window of the sender permits that many."""
+
+
+connected = partial(scripts.connected, to="discard", aborted=True)
+"""Register a case on a connection that is opened to a service and aborted at the end."""
 
 
 def open_stream(peer: Peer) -> tuple[Connection, int]:
@@ -73,11 +82,58 @@ def fill(connection: Connection, lose: Collection[int] = ()) -> None:
     reception.polled(asked)
 
 
-def go_on(connection: Connection, seconds: float, *, answering: bool = True) -> None:
-    """For a while take POLLs, and answer them or not; SDs that come again are lost."""
-    deadline = connection.peer.now() + seconds
-    while (arrival := connection.next(deadline - connection.peer.now())) is not None:
+def go_on(
+    connection: Connection,
+    seconds: float,
+    *,
+    answering: bool = True,
+    until: Callable[[], bool] = lambda: False,
+) -> None:
+    """For a while, or until ``until()``, answer POLLs or only take them; lose SDs."""
+    for arrival in connection.arrivals(seconds):
         if arrival.polls and answering:
             connection.answer(arrival)
         elif arrival.polls:
             connection.remember(arrival)
+        if until():
+            return
+
+
+def send_each(connection: Connection, kinds: Iterable[int], apart: float = PAUSE_S) -> None:
+    """Send a packet of each type, with the right values."""
+    for kind in kinds:
+        raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
+        connection.send(kind, **raw)
+        connection.wait(apart)
+
+
+def call_again(peer: Peer, earlier: Connection, **own: Any) -> Connection:
+    """Call from the ports of an earlier connection, and confirm the call."""
+    connection = peer.begin("discard", source_port=earlier.source_port, **own)
+    connection.expect(BGAK)
+    connection.confirm()
+    connection.ask()
+    return connection
+
+
+def send_foreign_begin(peer: Peer, connection: Connection) -> None:
+    """Send a BEGIN of another incarnation of the peer from the ports of a connection."""
+    connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+
+
+def confirmed(peer: Peer, csn: int | None = None) -> Connection:
+    """A connection that has been confirmed and aborted, so that the IUT knows its CSN."""
+    connection = peer.connect("discard", csn=csn)
+    connection.confirm()
+    connection.ask()
+    connection.abort()
+    return connection
+
+
+def half_released(peer: Peer) -> Connection:
+    """A connection that the IUT has ended, and whose END nobody answers."""
+    connection = peer.connect("discard")
+    connection.polite = False
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed))
+    return connection

@@ -1,0 +1,69 @@
+"""Steps that the cases share."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.tcp.arrival import Segment
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
+
+SEGMENT = 1460
+"""Octets of a full-sized segment on the links of the profiles, without TCP options."""
+
+PAUSE_S = 0.8
+"""Longer than any delayed acknowledgment."""
+
+TIMEOUT_S = 30.0
+"""Patience for a first retransmission timeout."""
+
+SACK = ("sack_sender",)
+"""What an implementation needs to use the tester's SACK blocks."""
+
+
+def take_round(connection: Connection, round_trips: float = 1.2, *, bare: bool = False) -> None:
+    """Take in what arrives for a while and acknowledge it; ``bare`` without SACK blocks."""
+    connection.collect(round_trips * connection.rtt)
+    connection.ack(sack=() if bare else None)
+
+
+def fill_window(peer: Peer, segments: int) -> tuple[Connection, list[Segment]]:
+    """A connection without SACK whose offered window has been used up, and what is in it."""
+    connection = peer.connect(sack=False, window_scale=None, window=segments * SEGMENT)
+    connection.grow(segments)
+    return connection, connection.collect(0)
+
+
+def await_again(
+    connection: Connection, start: int, what: str, within: float | None = None
+) -> Segment:
+    """The next segment at an offset; whatever else arrives is lost.
+
+    Raises:
+        NotReached: it did not come in time.
+    """
+    return connection.expect(lambda segment: segment.start == start, within=within, what=what)
+
+
+def await_retransmissions(
+    connection: Connection, lost: int, times: int, *, within: float = TIMEOUT_S, seen: bool = False
+) -> Segment:
+    """Lose everything until offset ``lost`` has arrived again so many times; return the last.
+
+    With ``seen`` a copy that the last acknowledgment clocked out is not counted.
+
+    Raises:
+        NotReached: the timeouts did not come in time.
+    """
+    if seen:
+        connection.discard(1.5 * connection.rtt)
+    for count in range(times):
+        what = f"retransmission {count + 1} of offset {lost}"
+        segment = await_again(connection, lost, what, within * 2**count)
+    return segment
+
+
+def show_silence(connection: Connection, reason: str) -> NotReached:
+    """Have something arrive, so that the captures show how long the silence was."""
+    connection.ack()
+    connection.wait(connection.rtt)
+    return NotReached(reason)
