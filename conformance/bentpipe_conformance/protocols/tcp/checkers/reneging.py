@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 
 @checker("SNR-SAK-011")
-def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised when the cumulative acknowledgment stops at data that had been reported held."""
+def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Data reported held is kept until acknowledged (RFC 2018 sections 5 and 8)."""
+    # Exercised when the cumulative acknowledgment stops at data that had been reported held.
     if not flow.handshake.sack:
         return
     patience = max(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -27,8 +24,9 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 
 
 @checker("SNR-SAK-001")
-def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission while something is held, timeouts aside."""
+def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Data reported held is not retransmitted (RFC 2018 section 5, RFC 6675 section 4)."""
+    # Exercised by every retransmission while something is held, timeouts aside.
     for repeat in _repeats(flow, context):
         if repeat.timer or repeat.going_back:
             continue
@@ -44,8 +42,9 @@ def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Fin
 
 
 @checker("SNR-SAK-002")
-def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission of a go-back while something newly reported is held."""
+def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Findings:
+    """Reports that follow a timeout are used (RFC 6675 section 5.1)."""
+    # Exercised by every retransmission of a go-back while something newly reported is held.
     for repeat in _repeats(flow, context):
         if repeat.timer or not repeat.going_back or not repeat.reported:
             continue
@@ -62,7 +61,7 @@ def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Iterat
     yield from _went_past_held_data(flow, context)
 
 
-def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
+def _went_past_held_data(flow: Flow, context: Context) -> Findings:
     """New data sent while going back, with held data between: the held data was passed over."""
     board = negotiated_scoreboard(flow, context)
     if board is None:
@@ -77,11 +76,10 @@ def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-SAK-003")
-def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission of a recovery but the first.
-
-    Once a retransmission turned out needless, the sender may take back what it had found lost.
-    """
+def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
+    """Holes are retransmitted in ascending order (RFC 6675 section 4, NextSeg)."""
+    # Exercised by every first retransmission of a recovery but the first. Once a retransmission
+    # turned out needless, the sender may take back what it had found lost.
     started: set[int] = set()
     for repeat in _repeats(flow, context):
         if repeat.timer or repeat.forgiven or repeat.repeats or repeat.tail:
@@ -112,8 +110,9 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Fi
 
 
 @checker("SNR-SAK-004")
-def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission that no timer explains."""
+def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
+    """A retransmission needs later data delivered (RFC 6675 section 4, RFC 8985 section 6.2)."""
+    # Exercised by every first retransmission that no timer explains.
     for repeat in _repeats(flow, context):
         sent = repeat.sent
         if repeat.timer or repeat.forgiven or repeat.repeats:
@@ -135,8 +134,9 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("SNR-SAK-005")
-def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission that no timer explains."""
+def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Only eligible segments are retransmitted (HK99 rule 5)."""
+    # Exercised by every first retransmission that no timer explains.
     for repeat in _repeats(flow, context):
         sent = repeat.sent
         if repeat.timer or repeat.forgiven or repeat.repeats:
@@ -155,8 +155,9 @@ def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> It
 
 
 @checker("SNR-SAK-006")
-def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first retransmission of every recovery that no timeout starts."""
+def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
+    """Recovery begins at the threshold (RFC 6675 section 5, RFC 8985 section 6.2)."""
+    # Exercised by the first retransmission of every recovery that no timeout starts.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
@@ -193,12 +194,11 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
 
 
 @checker("SNR-SAK-009")
-def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission in an acknowledgment-driven recovery.
-
-    A rescue retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule
-    1 or 3 may return the same octets once more.
-    """
+def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Findings:
+    """A segment is retransmitted once in an episode (HK99 rule 5, RFC 6675 section 4, HighRxt)."""
+    # Exercised by every retransmission in an acknowledgment-driven recovery. A rescue
+    # retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule 1 or 3
+    # may return the same octets once more.
     board = negotiated_scoreboard(flow, context)
     round_trips = context.permitted("repeat_after_rtts")
     if board is None or (round_trips and not board.rtt):
