@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import FIN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -110,20 +112,18 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
 def acknowledgment_never_goes_back(flow: Flow, context: Context) -> Findings:
     """The acknowledgment number never decreases (RFC 9293 section 3.4)."""
     # Exercised by every segment after an acknowledgment of data.
-    highest: Reply | None = None
-    for reply in flow.replies:
-        if highest is not None and reply.ack < highest.ack:
+    for before, reply in pairwise(flow.replies):
+        if reply.ack < before.ack:
             yield context.violated(
-                f"the acknowledgment number went back from {highest.ack} to {reply.ack}",
+                f"the acknowledgment number went back from {before.ack} to {reply.ack}",
                 reply,
-                highest,
-                expected=f"at least {highest.ack}",
+                before,
+                expected=f"at least {before.ack}",
                 actual=str(reply.ack),
             )
             return
-        if highest is not None and reply.ack > 0:
+        if reply.ack > 0:
             yield context.holds("the acknowledgment number did not go back", reply)
-        highest = reply
 
 
 @checker("SNR-RCV-006")
@@ -176,11 +176,11 @@ def beyond_window_is_refused(flow: Flow, context: Context) -> Findings:
     # Exercised by every segment far beyond the offered window that is answered.
     for refusal in refusals(flow, _beyond):
         arrival = refusal.arrival
-        if not refusal.accepted:
-            yield context.holds("data beyond the window was not accepted", refusal.reply, arrival)
-            continue
-        yield context.violated(
-            f"data from offset {arrival.start} was accepted beyond the window's end",
+        outcome = "accepted" if refusal.accepted else "refused"
+        yield judged(
+            context,
+            not refusal.accepted,
+            f"data from offset {arrival.start}, beyond the window, was {outcome}",
             refusal.reply,
             arrival,
             expected=f"nothing accepted beyond offset {arrival.window_edge}",

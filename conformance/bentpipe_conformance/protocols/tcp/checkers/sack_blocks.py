@@ -9,7 +9,7 @@ from itertools import pairwise
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
@@ -207,16 +207,16 @@ def blocks_are_isolated(flow: Flow, context: Context) -> Findings:
         if not reply.sack or moment.crowded:
             continue
         wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
-        if not wrong:
-            yield context.holds("the blocks are isolated and above the acknowledgment", reply)
-            continue
-        yield context.violated(
-            wrong,
+        yield judged(
+            context,
+            not wrong,
+            wrong or "the blocks are isolated and above the acknowledgment",
             reply,
             expected=f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}",
             actual=f"blocks {_blocks(reply.blocks)}",
         )
-        return
+        if wrong:
+            return
 
 
 def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
@@ -263,15 +263,14 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
         if not caused or wanted < 2:
             continue
         # The block of a segment held alone is the same, whether it reports a duplicate or not.
-        if len(reply.sack) + (reply.dsack in reply.held) >= wanted:
-            yield context.holds(f"{len(reply.sack)} of {len(reply.held)} blocks reported", reply)
-        else:
-            yield context.violated(
-                f"only {len(reply.sack)} SACK blocks, though {wanted} fit",
-                reply,
-                expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
-                actual=f"blocks {_blocks(reply.blocks)}",
-            )
+        yield judged(
+            context,
+            len(reply.sack) + (reply.dsack in reply.held) >= wanted,
+            f"{len(reply.sack)} of {len(reply.held)} blocks reported where {wanted} fit",
+            reply,
+            expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
 
 
 @checker("SNR-RCV-012")
@@ -344,11 +343,13 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
             continue
         # What was held already in several pieces may be reported piecewise, or not at all.
         partly = reply.dsack is None or _inside(reply.dsack, ((arrival.start, arrival.end),))
-        if reply.dsack == (arrival.start, arrival.end):
-            yield context.holds("the duplicate is in the D-SACK block", reply, arrival)
-        elif arrival.duplicate or not partly:
-            yield context.violated(
-                f"the duplicate {arrival.start}-{arrival.end} is not in a D-SACK block",
+        reported = reply.dsack == (arrival.start, arrival.end)
+        if reported or arrival.duplicate or not partly:
+            yield judged(
+                context,
+                reported,
+                f"the duplicate {arrival.start}-{arrival.end} is {'' if reported else 'not '}in a "
+                "D-SACK block",
                 reply,
                 arrival,
                 expected=f"a first block {arrival.start}-{arrival.end}",

@@ -109,16 +109,16 @@ def _unacceptable(
         return wrong and fits and (new or not stamped) and arrival.payload > 0
 
     for refusal in refusals(flow, refused):
-        if refusal.accepted:
-            yield context.violated(
-                f"data from offset {refusal.arrival.start} was accepted {described}",
-                refusal.reply,
-                refusal.arrival,
-                expected=expected,
-                actual=f"an acknowledgment up to offset {refusal.reply.ack}",
-            )
-        else:
-            yield context.holds(f"data {described} was dropped", refusal.reply, refusal.arrival)
+        yield judged(
+            context,
+            not refusal.accepted,
+            f"data from offset {refusal.arrival.start} was "
+            f"{'accepted' if refusal.accepted else 'dropped'} {described}",
+            refusal.reply,
+            refusal.arrival,
+            expected=expected,
+            actual=f"an acknowledgment up to offset {refusal.reply.ack}",
+        )
 
 
 @checker("SNR-TS-004")
