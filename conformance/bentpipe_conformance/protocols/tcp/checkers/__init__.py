@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bentpipe_conformance.engine import context
 from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import Moment, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
+from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 Context = context.Context[Prepared]
+Findings = Iterator[Finding]
 
 DUPLICATE_THRESHOLD = 3
 """RFC 5681 section 3.2 step 2, HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
@@ -37,6 +42,25 @@ def too_coarse(context: Context, seconds: float, *where: HasPacket) -> Finding |
 def lasted(context: Context, seconds: float, least: float) -> bool:
     """Whether an interval may have been as long as ``least``, a tick and the error conceded."""
     return seconds >= least - TICK_S - context.timing_error
+
+
+def within_window(flow: Flow, context: Context, m: Moment, what: str) -> Findings:
+    """Whether what an acknowledgment clocked out kept to the receiver's full window.
+
+    ``what`` names the acknowledgment.
+    """
+    beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
+    full = m.window_edge - m.ack.max < largest_segment(flow)
+    if beyond:
+        yield context.violated(
+            f"{what} sent new data up to offset {beyond[-1].end}",
+            beyond[-1],
+            m.ack,
+            expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
+            actual=f"{beyond[-1].end - m.window_edge} octets beyond",
+        )
+    elif full:
+        yield context.holds(f"{what} sent nothing beyond the full window", m.ack)
 
 
 def timer_expiries(context: Context) -> tuple[Expiry, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import Calm
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
 from bentpipe_conformance.protocols.tcp.codec import MODULUS
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -20,61 +20,49 @@ ANSWER_S = 0.2
 """An acknowledgment that answers an unacceptable segment is not delayed; this is ample."""
 
 
-def _beyond_window(ack: Ack, flow: Flow) -> Sent | None:
-    """A response to ``ack`` with most of a segment beyond every window validly offered."""
-    return next(
-        (
-            s
-            for s in ack.responses
-            if s.end - max(s.start, s.window_edge) > largest_segment(flow) // 2
-        ),
-        None,
-    )
-
-
-def _unaffected(flow: Flow, context: Context, calm: Calm, ack: Ack, what: str) -> Finding:
-    """The finding about an acknowledgment that must have no effect."""
-    outside = _beyond_window(ack, flow)
-    if outside is not None:
-        return context.violated(
-            f"{what} let the sender transmit [{outside.start}, {outside.end}) beyond the offered "
-            f"window, which ends at {outside.window_edge}",
-            outside,
-            ack,
-            expected="no effect",
-            actual=f"data up to {outside.end}",
-        )
-    return calm.judge(ack, what)
-
-
-def _without_blocks(ack: Ack) -> bool:
-    return ack.packet.content is not None and not ack.packet.content.sack
+def _without_effect(flow: Flow, context: Context, ack: Ack, what: str) -> Finding:
+    """The finding about an acknowledgment whose number and window must be ignored."""
+    for sent in ack.responses:
+        # Most of a segment beyond every window validly offered.
+        if sent.end - max(sent.start, sent.window_edge) > largest_segment(flow) // 2:
+            return context.violated(
+                f"{what} let the sender transmit {sent.span} beyond the offered window, which ends "
+                f"at {sent.window_edge}",
+                sent,
+                ack,
+                expected="no effect",
+                actual=f"data up to {sent.end}",
+            )
+    return harmless(flow, context, ack, what)
 
 
 @checker("SNR-ACK-001")
-def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments below una without SACK blocks, outside recovery."""
-    old = [ack for ack in flow.acks if ack.ancient and not ack.rejected and _without_blocks(ack)]
-    if not old:
-        return
-    calm = Calm(flow, context)
-    for ack in old:
-        if calm.at(ack):
-            yield _unaffected(flow, context, calm, ack, f"an old acknowledgment of {ack.ack}")
+def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Findings:
+    """An acknowledgment below snd_una has no effect (RFC 9293 section 3.10.7.4)."""
+    # Exercised by acknowledgments below una without SACK blocks, outside recovery.
+    old = (
+        (ack, f"an old acknowledgment of {ack.ack}")
+        for ack in flow.acks
+        if ack.ancient and not ack.rejected and not ack.tcp.sack
+    )
+    for ack, what in in_calm(context, old):
+        yield _without_effect(flow, context, ack, what)
 
 
 @checker("SNR-ACK-002")
-def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments above snd_max, outside recovery."""
-    beyond = [ack for ack in flow.acks if ack.beyond and not ack.rejected]
-    if not beyond:
-        return
-    calm = Calm(flow, context)
-    for ack in beyond:
-        if not calm.at(ack):
-            continue
+def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Findings:
+    """An acknowledgment of data never sent has no effect (RFC 9293 section 3.10.7.4)."""
+    # Exercised by acknowledgments above snd_max, outside recovery.
+    beyond = (
+        (ack, f"an acknowledgment of {ack.ack}, beyond what was sent,")
+        for ack in flow.acks
+        if ack.beyond and not ack.rejected
+    )
+    for ack, what in in_calm(context, beyond):
         jump = next((sent for sent in ack.responses if sent.start > sent.max), None)
-        if jump is not None:
+        if jump is None:
+            yield _without_effect(flow, context, ack, what)
+        else:
             yield context.violated(
                 f"after an acknowledgment of unsent data the sender went on at {jump.start}, "
                 f"leaving out what begins at {jump.max}",
@@ -83,22 +71,17 @@ def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> It
                 expected="no effect",
                 actual=f"data from {jump.start}",
             )
-        else:
-            what = f"an acknowledgment of {ack.ack}, beyond what was sent,"
-            yield _unaffected(flow, context, calm, ack, what)
 
 
 @checker("SNR-ACK-003")
-def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first acknowledgment above snd_max (later ones may be rate-limited)."""
+def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> Findings:
+    """An acknowledgment of data never sent is answered (RFC 9293 section 3.10.7.4)."""
+    # Exercised by the first acknowledgment above snd_max (later ones may be rate-limited).
     ack = next((ack for ack in flow.acks if ack.beyond and not ack.rejected), None)
     if ack is None:
         return
     # What leaves after another arrival may be the answer to that.
-    following = next(
-        (p.time for p in flow.packets if not p.outgoing and p.time > ack.time),
-        flow.last_time,
-    )
+    following = next((item.time for item in flow.arriving if item.time > ack.time), flow.last_time)
     limit = min(ack.time + ANSWER_S + context.timing_error, following)
     answer = next((r for r in flow.replies if ack.time <= r.time <= limit), None)
     if answer is not None:
@@ -114,7 +97,7 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> I
 
 def _judge_growth(
     flow: Flow, context: Context, exercising: list[Ack], least: int, what: str
-) -> Iterator[Finding]:
+) -> Findings:
     """Compare what is outstanding with the initial window and what has been acknowledged.
 
     Judged until something is held or retransmitted, for then other rules decide. A sender may
@@ -154,32 +137,37 @@ def _before_loss(flow: Flow) -> list[Ack]:
 
 
 @checker("SNR-ACK-004")
-def split_acknowledgments_gain_nothing(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by at least eight acknowledgments before a loss that end within a segment."""
+def split_acknowledgments_gain_nothing(flow: Flow, context: Context) -> Findings:
+    """Splitting acknowledgments opens the window no faster (RFC 3465 section 2.1)."""
+    # Exercised by at least eight acknowledgments before a loss that end within a segment.
     boundaries = {sent.end for sent in flow.sent}
     split = [ack for ack in _before_loss(flow) if ack.ack not in boundaries]
     yield from _judge_growth(flow, context, split, 8, "split acknowledgments")
 
 
 @checker("SNR-ACK-005")
-def stretch_acknowledgments_are_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments of three segments and more before a loss."""
+def stretch_acknowledgments_are_bounded(flow: Flow, context: Context) -> Findings:
+    """A stretch acknowledgment opens the window by what it covers (RFC 3465 section 2.2)."""
+    # Exercised by acknowledgments of three segments and more before a loss.
     stretch = [ack for ack in _before_loss(flow) if ack.advance >= 3 * largest_segment(flow)]
     yield from _judge_growth(flow, context, stretch, 1, "stretch acknowledgments")
 
 
 @checker("SNR-ACK-006")
-def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by runs of at least three stretch acknowledgments before a loss.
-
-    Too little counts against the sender only when each acknowledgment of the run released a full
-    segment at once and left more waiting: else it may have had nothing to send, or pace what it
-    sends.
-    """
+def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> Findings:
+    """A stretch acknowledgment releases about as much as it covers (RFC 5681 section 3.1)."""
+    # Exercised by runs of at least three stretch acknowledgments before a loss. Too little counts
+    # against the sender only when each acknowledgment of the run released a full segment at once
+    # and left more waiting: else it may have had nothing to send, or pace what it sends.
     share = context.permitted("least_share")
     may_shrink = context.ics.get("congestion_control") in context.permitted("exempt")
     rtt = minimum_rtt(flow)
-    for run in _stretch_runs(flow):
+    wide = 3 * largest_segment(flow)
+
+    def stretches(ack: Ack) -> bool:
+        return ack.advance >= wide and ack.window_edge - ack.max >= ack.advance
+
+    for run in _runs(_before_loss(flow), stretches, 3):
         acknowledged = sum(ack.advance for ack in run)
         at_once = sum(sent.length for ack in run for sent in ack.responses)
         eager = all(any(s.payload == largest_segment(flow) for s in ack.responses) for ack in run)
@@ -201,32 +189,22 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> It
             )
 
 
-def _stretch_runs(flow: Flow) -> Iterator[list[Ack]]:
-    run: list[Ack] = []
-    for ack in _before_loss(flow):
-        if ack.advance >= 3 * largest_segment(flow) and ack.window_edge - ack.max >= ack.advance:
-            run.append(ack)
-            continue
-        if len(run) >= 3:
-            yield run
-        run = []
-    if len(run) >= 3:
-        yield run
+def _runs(acks: Iterable[Ack], member: Callable[[Ack], bool], least: int) -> Iterator[list[Ack]]:
+    """Uninterrupted runs of at least ``least`` acknowledgments of a kind."""
+    for matches, run in groupby(acks, member):
+        found = list(run)
+        if matches and len(found) >= least:
+            yield found
 
 
 @checker("SNR-ACK-007")
-def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by runs of at least six duplicates that report nothing new."""
+def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
+    """Duplicates that report nothing new cause no flood (RFC 5681 section 3.2, RFC 9937)."""
+    # Exercised by runs of at least six duplicates that report nothing new.
     rtt = minimum_rtt(flow)
-    run: list[Ack] = []
-    for ack in flow.acks:
-        if ack.duplicate and not ack.newly_sacked and not ack.blocks:
-            run.append(ack)
-            continue
-        if len(run) >= 6:
-            yield _judge_storm(run, rtt, context)
-        run = []
-    if len(run) >= 6:
+    for run in _runs(
+        flow.acks, lambda ack: ack.duplicate and not ack.newly_sacked and not ack.blocks, 6
+    ):
         yield _judge_storm(run, rtt, context)
 
 
@@ -246,26 +224,35 @@ def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
             )
         if item.retransmission:
             last[item.start] = item
-    if len(sent) > 2 * len(run) + 2:
-        return context.violated(
-            f"{len(run)} duplicates released {len(sent)} segments",
-            run[-1],
-            *sent[-3:],
-            expected=f"at most {2 * len(run) + 2} segments",
-            actual=f"{len(sent)} segments",
-        )
-    return context.holds(f"{len(run)} duplicates released {len(sent)} segments", run[-1])
+    most = 2 * len(run) + 2
+    return judged(
+        context,
+        len(sent) <= most,
+        f"{len(run)} duplicates released {len(sent)} segments",
+        run[-1],
+        *(sent[-3:] if len(sent) > most else ()),
+        expected=f"at most {most} segments",
+        actual=f"{len(sent)} segments",
+    )
 
 
 @checker("SNR-ACK-008")
-def acknowledgment_of_unacceptable_segment_is_ignored(
-    flow: Flow, context: Context
-) -> Iterator[Finding]:
-    """Exercised by segments beyond the receive window that acknowledge or offer more."""
-    tester = flow.handshake.tester
-    if tester is None or tester.content is None or not any(ack.rejected for ack in flow.acks):
+def acknowledgment_of_unacceptable_segment_is_ignored(flow: Flow, context: Context) -> Findings:
+    """A segment beyond the receive window is dropped (RFC 9293 section 3.10.7.4)."""
+    # Exercised by segments beyond the receive window that acknowledge or offer more.
+    far = (
+        (ack, f"a segment {distance} octets beyond the receive window")
+        for ack, distance in _beyond_receive_window(flow)
+    )
+    for ack, what in in_calm(context, far):
+        yield _without_effect(flow, context, ack, what)
+
+
+def _beyond_receive_window(flow: Flow) -> Iterator[tuple[Ack, int]]:
+    """Rejected acknowledgments and how many octets beyond the receive window each begins."""
+    if flow.handshake.offer is None or not any(ack.rejected for ack in flow.acks):
         return
-    calm = Calm(flow, context)
+    first = flow.handshake.offer.seq + 1
     replies = iter(flow.replies)
     reply = next(replies, None)
     edge = reference = 0
@@ -273,10 +260,6 @@ def acknowledgment_of_unacceptable_segment_is_ignored(
         while reply is not None and reply.time <= ack.time:
             edge, reference = max(edge, reply.window_edge), reply.ack
             reply = next(replies, None)
-        if not ack.rejected or ack.packet.content is None or ack.beyond:
-            continue
-        near = tester.content.seq + 1 + reference
-        ahead = (ack.packet.content.seq - near + MODULUS // 2) % MODULUS - MODULUS // 2
-        if reference + ahead > edge and calm.at(ack):
-            what = f"a segment {reference + ahead - edge} octets beyond the receive window"
-            yield _unaffected(flow, context, calm, ack, what)
+        ahead = (ack.tcp.seq - first - reference + MODULUS // 2) % MODULUS - MODULUS // 2
+        if ack.rejected and not ack.beyond and reference + ahead > edge:
+            yield ack, reference + ahead - edge

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, timer_expiries
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -15,8 +12,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 
 @checker("SNR-RTO-007")
-def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every timeout."""
+def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
+    """A timeout sends one segment (RFC 5681 section 3.1)."""
+    # Exercised by every timeout.
     timeouts = {id(item.sent): item for item in timer_expiries(context) if item.certain}
     current: Expiry | None = None
     edge = 0
@@ -42,8 +40,9 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RTO-008")
-def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission after a silence too long for any other mechanism."""
+def earliest_segment_first(flow: Flow, context: Context) -> Findings:
+    """A timeout retransmits the earliest segment (RFC 6298 rule 5.4)."""
+    # Exercised by every retransmission after a silence too long for any other mechanism.
     for expiry in timer_expiries(context):
         sent = expiry.sent
         if expiry.certain:
@@ -51,7 +50,7 @@ def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
             continue
         silent = min(expiry.since_arrival, sent.since_sent)
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
-        probe = sent.end >= expiry.max and flow.handshake.sack and expiry.rank == 1
+        probe = expiry.tail and flow.handshake.sack and expiry.rank == 1
         if expiry.head or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
             continue
         yield context.violated(
@@ -63,8 +62,9 @@ def earliest_segment_first(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RTO-009")
-def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by whatever an acknowledgment clocks out after a timeout."""
+def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
+    """Slow start follows a timeout (RFC 5681 section 3.1)."""
+    # Exercised by whatever an acknowledgment clocks out after a timeout.
     segment = largest_segment(flow)
     by_octets = context.permitted("counts", "octets") == "octets"
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
@@ -91,8 +91,9 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RTO-012")
-def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by an acknowledgment below recover that empties the network."""
+def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
+    """One timeout repairs a window (HK99 rule 7, RFC 5681 section 3.1)."""
+    # Exercised by an acknowledgment below recover that empties the network.
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -43,10 +43,9 @@ def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str
 
 
 @checker("SNR-FR-001")
-def no_fast_retransmit_before_the_third_duplicate(
-    flow: Flow, context: Context
-) -> Iterator[Finding]:
-    """Exercised by every duplicate below the threshold outside recovery."""
+def no_fast_retransmit_before_the_third_duplicate(flow: Flow, context: Context) -> Findings:
+    """Fewer than three duplicates cause no retransmission (RFC 5681 section 3.2 step 2)."""
+    # Exercised by every duplicate below the threshold outside recovery.
     if flow.handshake.sack:
         return
     for m in context.prepared.moments:
@@ -60,8 +59,9 @@ def no_fast_retransmit_before_the_third_duplicate(
 
 
 @checker("SNR-FR-002")
-def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every third duplicate outside recovery and above recover."""
+def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Findings:
+    """The third duplicate causes a fast retransmit (RFC 5681 section 3.2 steps 2 and 3)."""
+    # Exercised by every third duplicate outside recovery and above recover.
     needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
     for m in context.prepared.moments:
         ack = m.ack
@@ -91,7 +91,7 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
     )
 
 
-def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
     repeats = [
         s for s in flow.between(ack.time, ack.time + answer_window(m.rtt)) if s.retransmission
@@ -134,8 +134,9 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Iterator[Findin
 
 
 @checker("SNR-FR-003")
-def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments outside recovery that newly report held data."""
+def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> Findings:
+    """With SACK, recovery needs the profile's evidence (RFC 6675 4, RFC 8985 6.2)."""
+    # Exercised by acknowledgments outside recovery that newly report held data.
     if not flow.handshake.sack:
         return
     kinds = context.permitted("evidence", [])
@@ -192,8 +193,9 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
 
 
 @checker("SNR-FR-004")
-def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by repeats of which at least one raises the window."""
+def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
+    """A window update is not counted as a duplicate (RFC 5681 section 2, condition e)."""
+    # Exercised by repeats of which at least one raises the window.
     windows: dict[int, bool] = {}
     last = -1
     for ack in flow.acks:
@@ -204,14 +206,13 @@ def window_update_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-FR-005")
-def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by repeats of which at least one carries data."""
+def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Findings:
+    """A segment with data is not counted as a duplicate (RFC 5681 section 2, condition b)."""
+    # Exercised by repeats of which at least one carries data.
     yield from _not_counted(flow, context, lambda ack: ack.tcp.length > 0, "segment with data")
 
 
-def _not_counted(
-    flow: Flow, context: Context, kind: Callable[[Ack], bool], name: str
-) -> Iterator[Finding]:
+def _not_counted(flow: Flow, context: Context, kind: Callable[[Ack], bool], name: str) -> Findings:
     """Repeats that only together with segments of a kind reach the threshold."""
     seen = 0
     for m in context.prepared.moments:
@@ -231,8 +232,9 @@ def _not_counted(
 
 
 @checker("SNR-FR-006")
-def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by duplicates during a recovery that acknowledgments started."""
+def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findings:
+    """Duplicates do not repeat a fast retransmission (RFC 5681 section 3.2 step 4)."""
+    # Exercised by duplicates during a recovery that acknowledgments started.
     repeated: dict[int, Sent] = {}
     current: Episode | None = None
     rescues = 0
@@ -277,8 +279,9 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Iterat
 
 
 @checker("SNR-FR-007")
-def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by duplicates of which three came in all, but not in a row."""
+def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Findings:
+    """New data acknowledged restarts the count of duplicates (RFC 5681 section 3.2 step 2)."""
+    # Exercised by duplicates of which three came in all, but not in a row.
     if flow.handshake.sack:
         return
     total = 0
@@ -300,8 +303,9 @@ def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Itera
 
 
 @checker("SNR-FR-008")
-def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by three repeats that report nothing, outside recovery."""
+def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> Findings:
+    """With SACK, repetitions that report nothing start no recovery (RFC 6675 section 2)."""
+    # Exercised by three repeats that report nothing, outside recovery.
     if not flow.handshake.sack:
         return
     for m in context.prepared.moments:

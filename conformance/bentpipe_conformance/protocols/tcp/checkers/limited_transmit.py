@@ -6,8 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -34,12 +33,12 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     """
     if m.last_advance is None:
         return False
-    ends = {id(episode.end) for episode in context.prepared.episodes}
+    ends = context.prepared.recovery_ends
     at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
     return (
-        not any(id(ack) in ends for ack in before)
+        not any(ack in ends for ack in before)
         and all(sent)
         and all(s.payload >= largest_segment(flow) for segments in sent for s in segments)
         and all(more_waited(flow, segments[-1]) for segments in sent)
@@ -47,12 +46,11 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
 
 
 @checker("SNR-LT-001")
-def limited_transmit_sends(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the second duplicate of a sender with data and room.
-
-    One that coalesces more than two segments may hold these two back with others, and Nagle's rule
-    holds back what does not fill a segment.
-    """
+def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
+    """The first two duplicates send new data (RFC 3042 section 2)."""
+    # Exercised by the second duplicate of a sender with data and room. One that coalesces more than
+    # two segments may hold these two back with others, and Nagle's rule holds back what does not
+    # fill a segment.
     if not acts_at_once(context.ics) or _held_back(flow, context) > 1:
         return
     fresh = [sent for sent in flow.sent if sent.new]
@@ -92,8 +90,9 @@ def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
 
 
 @checker("SNR-LT-002")
-def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first two duplicates of a sender that had filled its window."""
+def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings:
+    """The first two duplicates send no more than the profile allows (RFC 3042 section 2)."""
+    # Exercised by the first two duplicates of a sender that had filled its window.
     if not acts_at_once(context.ics):
         return
     segments = int(context.permitted("segments", 2))
@@ -107,19 +106,17 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Iterator
         sent_before += octets
         if not _window_limited_before(m, flow, context):
             continue
-        if sent_before > (segments + held_back) * largest_segment(flow) and octets:
-            yield context.violated(
-                f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
-                m.new_data[-1],
-                ack,
-                expected=f"at most {segments} segments of {largest_segment(flow)} octets, besides "
-                f"{held_back} held back before",
-                actual=f"{sent_before} octets",
-            )
-        else:
-            yield context.holds(
-                f"{sent_before} new octets were sent by duplicate {ack.duplicates}", ack
-            )
+        within = not octets or sent_before <= (segments + held_back) * largest_segment(flow)
+        yield judged(
+            context,
+            within,
+            f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
+            *(() if within else m.new_data[-1:]),
+            ack,
+            expected=f"at most {segments} segments of {largest_segment(flow)} octets, besides "
+            f"{held_back} held back before",
+            actual=f"{sent_before} octets",
+        )
 
 
 def _held_back(flow: Flow, context: Context) -> int:
@@ -128,54 +125,43 @@ def _held_back(flow: Flow, context: Context) -> int:
     A sender that hands several segments at once to the layer below waits until it may send them
     all; what it sends on ordinary acknowledgments shows how many those are.
     """
-    ends = {id(episode.end) for episode in context.prepared.episodes}
+    ends = context.prepared.recovery_ends
     bursts = [
         sum(sent.new for sent in ack.responses)
         for ack in flow.acks
-        if 0 < ack.advance <= 2 * largest_segment(flow) and id(ack) not in ends
+        if 0 < ack.advance <= 2 * largest_segment(flow) and ack not in ends
     ]
     return max(max(bursts, default=1) - 1, 0)
 
 
 @checker("SNR-LT-003")
-def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first two duplicates while the receiver's window is full."""
+def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Findings:
+    """Limited transmit keeps to the receiver's window (RFC 3042 section 2)."""
+    # Exercised by the first two duplicates while the receiver's window is full.
     for m in _early_duplicates(context):
-        if m.window_edge - m.ack.max >= largest_segment(flow) or not m.ack.flight:
-            continue
-        beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
-        if beyond:
-            yield context.violated(
-                f"duplicate {m.ack.duplicates} sent data up to offset {beyond[-1].end}",
-                beyond[-1],
-                m.ack,
-                expected=f"no data beyond offset {m.window_edge}",
-                actual=f"{beyond[-1].end - m.window_edge} octets beyond the window",
-            )
-        else:
-            yield context.holds(
-                f"duplicate {m.ack.duplicates} sent nothing beyond the full window", m.ack
-            )
+        if m.ack.flight and m.window_edge - m.ack.max < largest_segment(flow):
+            what = f"duplicate {m.ack.duplicates}"
+            yield from within_window(flow, context, m, what)
 
 
 @checker("SNR-LT-004")
-def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first two duplicates that report nothing although SACK was negotiated."""
+def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Findings:
+    """With SACK, a duplicate that reports nothing sends nothing (RFC 5681 section 3.2 step 1)."""
+    # Exercised by the first two duplicates that report nothing although SACK was negotiated.
     if not flow.handshake.sack or not acts_at_once(context.ics):
         return
     for m in _early_duplicates(context):
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
-        if new := m.new_data:
-            yield context.violated(
-                f"duplicate {m.ack.duplicates} reports nothing held, but sent new data",
-                new[0],
-                m.ack,
-                expected="no new data without new SACK information",
-                actual=f"{sum(sent.payload for sent in new)} new octets",
-            )
-        else:
-            yield context.holds(
-                f"duplicate {m.ack.duplicates}, which reports nothing held, sent no new data", m.ack
-            )
+        new = m.new_data
+        yield judged(
+            context,
+            not new,
+            f"duplicate {m.ack.duplicates}, which reports nothing held, sent "
+            f"{sum(sent.payload for sent in new)} octets of new data",
+            *new[:1],
+            m.ack,
+            expected="no new data without new SACK information",
+            actual=f"{sum(sent.payload for sent in new)} new octets",
+        )

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.checkers import (
+    DUPLICATE_THRESHOLD,
+    Context,
+    Findings,
+    within_window,
+)
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -38,26 +43,30 @@ def _in_fast_recovery(context: Context) -> Iterator[tuple[Moment, Episode]]:
 
 
 @checker("SNR-REC-001")
-def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by partial acknowledgments without SACK."""
+def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings:
+    """A partial acknowledgment is answered by a retransmission (RFC 6582 section 3.2 step 3)."""
+    # Exercised by partial acknowledgments without SACK.
     if flow.handshake.sack:
         return
     for m, episode in _in_fast_recovery(context):
         ack = m.ack
-        if not ack.advance or any(
-            sent.start == ack.ack and sent.packet.number < ack.packet.number
-            for sent in episode.retransmissions
-        ):
-            continue
-        if not context.permitted("every_partial") and not _earned(m, episode):
+        if not ack.advance or _repeated_before(ack, episode):
             continue
         if context.permitted("every_partial"):
             yield from _answer_at_once(flow, context, m)
-        else:
+        elif _earned(m, episode):
             yield from _answer_in_time(flow, context, m)
 
 
-def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+def _repeated_before(ack: Ack, episode: Episode) -> bool:
+    """Whether an episode has already retransmitted what an acknowledgment asks for."""
+    return any(
+        sent.start == ack.ack and sent.packet.number < ack.packet.number
+        for sent in episode.retransmissions
+    )
+
+
+def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
     answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
     took = reaction(m, answer, context.ics, context.timing_error)
@@ -72,15 +81,16 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Iterator[Finding
         yield _unanswered(context, ack, answer, "at once")
 
 
-def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Iterator[Finding]:
+def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     """Proportional rate reduction may leave the answer to the next acknowledgments."""
     ack = m.ack
-    third: Ack | None = None
     at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
-    for following in flow.acks[at : at + 50]:
-        if following.advance or following.duplicates >= DUPLICATE_THRESHOLD:
-            third = None if following.advance else following
-            break
+    third = next(
+        (a for a in flow.acks[at : at + 50] if a.advance or a.duplicates >= DUPLICATE_THRESHOLD),
+        None,
+    )
+    if third is not None and third.advance:
+        third = None
     answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
     if answer is not None and (third is None or answer.packet.number < third.packet.number):
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
@@ -90,14 +100,8 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Iterator[Finding
 
 def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
     """The retransmission of the segment that an acknowledgment asks for."""
-    return next(
-        (
-            sent
-            for sent in flow.between(ack.time, until)
-            if sent.retransmission and sent.start == ack.ack
-        ),
-        None,
-    )
+    between = flow.between(ack.time, until)
+    return next((s for s in between if s.retransmission and s.start == ack.ack), None)
 
 
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
@@ -120,8 +124,9 @@ def _earned(m: Moment, episode: Episode) -> bool:
 
 
 @checker("SNR-REC-003")
-def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by third duplicates after a timeout, for a segment retransmitted since."""
+def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
+    """Duplicates below recover start no fast retransmit (RFC 6582 section 3.2 steps 2 and 4)."""
+    # Exercised by third duplicates after a timeout, for a segment retransmitted since.
     every_timeout = context.permitted("timeout_records_recover")
     if not acts_at_once(context.ics):
         return
@@ -129,16 +134,18 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Iterator[F
         return
     for m in context.prepared.moments:
         ack, episode = m.ack, m.episode
-        if episode is None or episode.fast or not ack.duplicate or ack.duplicates != 3:
+        if (
+            episode is None
+            or episode.fast
+            or not ack.duplicate
+            or ack.duplicates != DUPLICATE_THRESHOLD
+        ):
             continue
         if ack.ack >= (m.recover if every_timeout else m.fast_recover):
             continue
         if _heuristic_permits(m, flow, context):
             continue
-        if not any(
-            sent.start == ack.ack and sent.packet.number < ack.packet.number
-            for sent in episode.retransmissions
-        ):
+        if not _repeated_before(ack, episode):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
         if again:
@@ -163,23 +170,22 @@ def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
 
 
 @checker("SNR-REC-004")
-def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by three duplicates of the acknowledgment that ended a recovery at recover."""
+def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
+    """Duplicates at recover start one in hk99 only (HK99 rule 2, RFC 6582 section 3.2 step 2)."""
+    # Exercised by three duplicates of the acknowledgment that ended a recovery at recover.
     enters = context.permitted("enter_at_recover")
     if enters and not acts_at_once(context.ics):
         return
     if not enters and (flow.handshake.sack or flow.handshake.timestamps):
         return
-    ended = {
-        id(e.end): e
-        for e in context.prepared.episodes
-        if e.fast and e.end is not None and disturbed_at(e) == math.inf
-    }
+    ended = {e.end: e for e in context.prepared.episodes if e.fast and disturbed_at(e) == math.inf}
     for m in context.prepared.moments:
         ack = m.ack
-        if m.episode is not None or not ack.duplicate or ack.duplicates != 3 or not m.pure:
+        if m.episode is not None or not m.pure or m.last_advance is None:
             continue
-        episode = ended.get(id(m.last_advance))
+        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD:
+            continue
+        episode = ended.get(m.last_advance)
         if episode is None or ack.ack != episode.recover or ack.ack < m.recover:
             continue
         if not enters and _heuristic_permits(m, flow, context):
@@ -188,13 +194,16 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
         if not again and any(s.retransmission and s.start == ack.ack for s in ack.responses):
             # That may be a timeout's doing.
             continue
-        entered = f"offset {ack.ack}, exactly recover, was fast retransmitted"
-        ignored = f"the third duplicate of offset {ack.ack}, exactly recover, started nothing"
+        sentence = (
+            f"offset {ack.ack}, exactly recover, was fast retransmitted"
+            if again
+            else f"the third duplicate of offset {ack.ack}, exactly recover, started nothing"
+        )
         if bool(again) == bool(enters):
-            yield context.holds(entered if again else ignored, ack, *again)
+            yield context.holds(sentence, ack, *again)
         else:
             yield context.violated(
-                entered if again else ignored,
+                sentence,
                 *again,
                 ack,
                 expected="a fast retransmit" if enters else "no fast retransmit",
@@ -203,8 +212,9 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-REC-007")
-def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments during recovery that cause something to be sent."""
+def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """One acknowledgment causes few transmissions (HK99 rules 4 and 6, RFC 5681 section 3.2)."""
+    # Exercised by acknowledgments during recovery that cause something to be sent.
     per_ack = context.permitted("retransmissions")
     per_duplicate = context.permitted("segments_per_duplicate")
     sack = flow.handshake.sack
@@ -257,8 +267,9 @@ def _answers_may_be_bunched(flow: Flow, ack: Ack, timing_error: float) -> bool:
 
 
 @checker("SNR-REC-008")
-def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by segments that stay unacknowledged a round trip after their retransmission."""
+def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
+    """A lost retransmission is repeated (RFC 6298 section 5, RFC 9293 section 3.8.1)."""
+    # Exercised by segments that stay unacknowledged a round trip after their retransmission.
     rtt = minimum_rtt(flow)
     repeated: dict[int, Sent] = {}
     timeouts = una = 0
@@ -293,25 +304,18 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Iterator[Fi
 
 
 @checker("SNR-REC-009")
-def window_holds_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments during recovery while the receiver's window is full."""
+def window_holds_during_recovery(flow: Flow, context: Context) -> Findings:
+    """Recovery keeps to the receiver's window (RFC 5681 section 3.2 step 5)."""
+    # Exercised by acknowledgments during recovery while the receiver's window is full.
     for m, _ in _in_fast_recovery(context):
-        beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
-        if beyond:
-            yield context.violated(
-                f"new data up to offset {beyond[-1].end} was sent during recovery",
-                beyond[-1],
-                m.ack,
-                expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
-                actual=f"{beyond[-1].end - m.window_edge} octets beyond",
-            )
-        elif m.window_edge - m.ack.max < largest_segment(flow):
-            yield context.holds("nothing was sent beyond the full window", m.ack)
+        what = f"the acknowledgment of {m.ack.ack} during recovery"
+        yield from within_window(flow, context, m, what)
 
 
 @checker("SNR-REC-010")
-def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first partial acknowledgment of a recovery without SACK."""
+def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> Findings:
+    """The first partial acknowledgment restarts the timer (RFC 6582 section 3.2 step 3)."""
+    # Exercised by the first partial acknowledgment of a recovery without SACK.
     if flow.handshake.sack or not acts_at_once(context.ics):
         return
     rtt = minimum_rtt(flow)

@@ -1,103 +1,105 @@
 """Checkers for acknowledgments that a sender has to survive (SNR-SAK-012 to -014 and -016).
 
-They share one question: while nothing is known to be missing, did a strange acknowledgment make the
+They share one question: while nothing is known to be missing, did an odd acknowledgment make the
 sender retransmit, reset or fall silent?
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
-from bentpipe_conformance.protocols.tcp.replay import Packet
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
-from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
-
-DUPLICATE_THRESHOLD = 3
-"""Below it no duplicate acknowledgment may start recovery (RFC 5681 section 3.2)."""
 
 SILENCE_S = 15.0
 """Silence with data outstanding that no first retransmission timeout explains (RFC 6298)."""
 
-_SACK = 5
+HARMLESS = "no retransmission, no reset, no stall"
 
 
-class Calm:
-    """Tells which acknowledgments arrive while nothing is known to be missing."""
+def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[Ack, str]]:
+    """Of described acknowledgments, those that arrived while nothing was known to be missing.
 
-    def __init__(self, flow: Flow, context: Context) -> None:
-        self.flow = flow
-        self.context = context
-        self.board = context.prepared.scoreboard
-        self._repeats: dict[int, Repeat] = {id(r.sent): r for r in self.board.repeats}
-        self._held = {id(r.ack): bool(r.holes) or r.forgiven for r in self.board.reports}
-        self._quiet_from = [(e.first.time, e.end.time if e.end else float("inf"))
-                            for e in context.prepared.episodes]  # fmt: skip
-
-    def at(self, ack: Ack) -> bool:
-        """Whether ``ack`` came outside recovery, with no hole known and few duplicates."""
-        if self._held[id(ack)] or ack.duplicates >= DUPLICATE_THRESHOLD:
-            return False
+    That is outside recovery, with no hole known and few duplicates.
+    """
+    described = list(odd)
+    if not described:
+        return
+    report_of = context.prepared.scoreboard.report_of
+    recoveries = [
+        (e.first.time, e.end.time if e.end else float("inf")) for e in context.prepared.episodes
+    ]
+    for ack, what in described:
         # An episode that began at the very time of this acknowledgment may be its doing.
-        return not any(begin < ack.time <= end for begin, end in self._quiet_from)
+        recovering = any(begin < ack.time <= end for begin, end in recoveries)
+        report = report_of[id(ack)]
+        if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        yield ack, what
 
-    def harm(self, ack: Ack) -> Sent | None:
-        """A retransmission that ``ack`` caused and no timer explains."""
-        for sent in ack.responses:
-            repeat = self._repeats.get(id(sent))
-            if repeat is not None and not repeat.timer and not repeat.forgiven:
-                return sent
-        return None
 
-    def reset(self, ack: Ack) -> Packet | None:
-        """A RST with which the implementation itself answered ``ack``."""
-        limit = ack.time + REACTION_S + self.context.timing_error
-        return next(
-            (
-                p for p in self.flow.resets
-                if p.outgoing and ack.time <= p.time <= limit and is_own_reset(self.flow, p)
-            ),
-            None,
-        )  # fmt: skip
+def _retransmission(context: Context, ack: Ack) -> Sent | None:
+    """A retransmission that ``ack`` caused and no timer explains."""
+    for sent in ack.responses:
+        repeat = context.prepared.scoreboard.repeat_of.get(id(sent))
+        if repeat is not None and not repeat.timer and not repeat.forgiven:
+            return sent
+    return None
 
-    def stall(self, ack: Ack) -> bool:
-        """Whether the sender said nothing more although data stayed outstanding for long."""
-        if self.flow.last_time - ack.time < SILENCE_S + 12 * self.board.rtt:
-            return False
-        if not ack.flight or any(a.advance and a.time > ack.time for a in self.flow.acks):
-            return False
-        return not any(sent.time > ack.time for sent in self.flow.sent)
 
-    def judge(self, ack: Ack, what: str) -> Finding:
-        """The finding about one strange acknowledgment."""
-        harmed, reset = self.harm(ack), self.reset(ack)
-        nothing = "no retransmission, no reset, no stall"
-        if harmed is not None:
-            return self.context.violated(
-                f"{what} made the sender retransmit [{harmed.start}, {harmed.end})",
-                harmed,
-                ack,
-                expected=nothing,
-                actual=f"a retransmission of offset {harmed.start}",
-            )
-        if reset is not None:
-            return self.context.violated(
-                f"{what} made the sender reset the connection", ack, expected=nothing, actual="RST"
-            )
-        if self.stall(ack):
-            return self.context.violated(
-                f"the sender fell silent after {what}",
-                ack,
-                expected=nothing,
-                actual=f"nothing was sent for {SILENCE_S:.0f} s with data outstanding",
-            )
-        return self.context.holds(f"{what} did no harm", ack)
+def _reset(flow: Flow, ack: Ack) -> bool:
+    """Whether the implementation itself answered ``ack`` with a RST."""
+    return any(
+        reset.outgoing and 0 <= reset.time - ack.time <= flow.reaction and is_own_reset(flow, reset)
+        for reset in flow.resets[:1]
+    )
+
+
+def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
+    """Whether the sender said nothing more although data stayed outstanding for long."""
+    patience = SILENCE_S + 12 * context.prepared.scoreboard.rtt
+    if not ack.flight or flow.last_time - ack.time < patience:
+        return False
+    if any(later.advance and later.time > ack.time for later in flow.acks):
+        return False
+    return not any(sent.time > ack.time for sent in flow.sent)
+
+
+def harmless(flow: Flow, context: Context, ack: Ack, what: str) -> Finding:
+    """The finding about an acknowledgment that must have no effect."""
+    repeat = _retransmission(context, ack)
+    if repeat is not None:
+        return context.violated(
+            f"{what} made the sender retransmit {repeat.span}",
+            repeat,
+            ack,
+            expected=HARMLESS,
+            actual=f"a retransmission of offset {repeat.start}",
+        )
+    if _reset(flow, ack):
+        return context.violated(
+            f"{what} made the sender reset the connection", ack, expected=HARMLESS, actual="RST"
+        )
+    if _stalled(flow, context, ack):
+        return context.violated(
+            f"the sender fell silent after {what}",
+            ack,
+            expected=HARMLESS,
+            actual=f"nothing was sent for {SILENCE_S:.0f} s with data outstanding",
+        )
+    return context.holds(f"{what} did no harm", ack)
+
+
+def _all_harmless(flow: Flow, context: Context, odd: Iterable[tuple[Ack, str]]) -> Findings:
+    for ack, what in in_calm(context, odd):
+        yield harmless(flow, context, ack, what)
 
 
 def _impossible(block: Range, ack: Ack) -> bool:
@@ -106,71 +108,54 @@ def _impossible(block: Range, ack: Ack) -> bool:
 
 
 @checker("SNR-SAK-012")
-def impossible_blocks_do_no_harm(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments all of whose blocks are empty, inverted or out of range."""
-    if not flow.handshake.sack or not any(ack.invalid_blocks for ack in flow.acks):
-        return
-    calm = Calm(flow, context)
-    for ack in flow.acks:
-        if not ack.invalid_blocks or ack.blocks or ack.dsack or not ack.acceptable:
-            continue
-        if all(_impossible(block, ack) for block in ack.invalid_blocks) and calm.at(ack):
-            left, right = ack.invalid_blocks[0]
-            yield calm.judge(ack, f"the impossible SACK block [{left}, {right})")
+def impossible_blocks_do_no_harm(flow: Flow, context: Context) -> Findings:
+    """Impossible SACK blocks are ignored (RFC 2018 section 4, RFC 6675 section 3)."""
+    # Exercised by acknowledgments all of whose blocks are empty, inverted or out of range.
+    if flow.handshake.sack:
+        odd = (
+            (ack, "the impossible SACK block [{}, {})".format(*ack.invalid_blocks[0]))
+            for ack in flow.acks
+            if ack.invalid_blocks and not (ack.blocks or ack.dsack) and ack.acceptable
+            if all(_impossible(block, ack) for block in ack.invalid_blocks)
+        )
+        yield from _all_harmless(flow, context, odd)
 
 
 @checker("SNR-SAK-013")
-def malformed_option_does_no_harm(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments with a SACK option of impossible length."""
-    strange = [ack for ack in flow.acks if _malformed_length(ack.packet.data) is not None]
-    if not strange:
-        return
-    calm = Calm(flow, context)
-    for ack in strange:
-        if calm.at(ack):
-            yield calm.judge(ack, f"a SACK option of length {_malformed_length(ack.packet.data)}")
+def malformed_option_does_no_harm(flow: Flow, context: Context) -> Findings:
+    """A malformed SACK option does no harm (RFC 9293 section 3.2, MUST-7)."""
+    # Exercised by acknowledgments with a SACK option of impossible length.
+    odd = ((ack, _malformed_length(ack)) for ack in flow.acks)
+    named = ((ack, f"a SACK option of length {size}") for ack, size in odd if size is not None)
+    yield from _all_harmless(flow, context, named)
 
 
-def _malformed_length(packet: bytes) -> int | None:
+def _malformed_length(ack: Ack) -> int | None:
     """The length field of the first SACK option that is impossible, None when there is none."""
-    header = (packet[0] & 0xF) * 4
-    end = header + (packet[header + 12] >> 4) * 4
-    at = header + 20
-    while at < end and packet[at] != 0:
-        if packet[at] == 1:
-            at += 1
-            continue
-        if at + 1 >= end:
-            return 0 if packet[at] == _SACK else None
-        size = packet[at + 1]
-        if packet[at] == _SACK and (size < 10 or (size - 2) % 8 or at + size > end):
+    for kind, size, fits in walk_options(ack.packet):
+        if kind == SACK and (size < 10 or (size - 2) % 8 or not fits):
             return size
-        if size < 2:
-            return None
-        at += size
     return None
 
 
 @checker("SNR-SAK-014")
-def duplicate_report_is_no_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments that carry a D-SACK block and report nothing else."""
-    if not flow.handshake.sack or not any(ack.dsack for ack in flow.acks):
-        return
-    calm = Calm(flow, context)
-    for ack in flow.acks:
-        if ack.dsack and not ack.blocks and ack.acceptable and calm.at(ack):
-            yield calm.judge(ack, f"the D-SACK block [{ack.dsack[0]}, {ack.dsack[1]})")
+def duplicate_report_is_no_evidence(flow: Flow, context: Context) -> Findings:
+    """A D-SACK block is not evidence of a loss (RFC 2883 section 4)."""
+    # Exercised by acknowledgments that carry a D-SACK block and report nothing else.
+    if flow.handshake.sack:
+        odd = (
+            (ack, f"the D-SACK block [{ack.dsack[0]}, {ack.dsack[1]})")
+            for ack in flow.acks
+            if ack.dsack and not ack.blocks and ack.acceptable
+        )
+        yield from _all_harmless(flow, context, odd)
 
 
 @checker("SNR-SAK-016")
-def blocks_not_negotiated_are_ignored(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by SACK blocks on a connection that did not negotiate SACK."""
-    if flow.handshake.sack or not any(
-        ack.packet.content and ack.packet.content.sack for ack in flow.acks
-    ):
-        return
-    calm = Calm(flow, context)
-    for ack in flow.acks:
-        tcp = ack.packet.content
-        if tcp is not None and tcp.sack and ack.acceptable and calm.at(ack):
-            yield calm.judge(ack, "a SACK block that was not negotiated")
+def blocks_not_negotiated_are_ignored(flow: Flow, context: Context) -> Findings:
+    """SACK blocks that were not negotiated are ignored (RFC 2018 section 2)."""
+    # Exercised by SACK blocks on a connection that did not negotiate SACK.
+    if not flow.handshake.sack:
+        odd = (ack for ack in flow.acks if ack.tcp.sack and ack.acceptable)
+        named = ((ack, "a SACK block that was not negotiated") for ack in odd)
+        yield from _all_harmless(flow, context, named)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
@@ -36,7 +35,7 @@ def _unknown_kinds(packet: Packet) -> list[int]:
 
 def _never(
     flow: Flow, context: Context, name: str, situation: str, wrong: Callable[[Tcp], bool]
-) -> Iterator[Finding]:
+) -> Findings:
     """One finding: no segment of the IUT is ``wrong``, or the first that is."""
     last = None
     for last in flow.leaving:
@@ -54,7 +53,7 @@ def _never(
 
 def _only_if_offered(
     flow: Flow, context: Context, attribute: str, name: str, them: str = "it"
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether an option that the answered SYN does not carry is left out in every segment."""
     handshake = flow.handshake
     if handshake.tester is None or handshake.iut is None or handshake.iut_opens:
@@ -65,26 +64,30 @@ def _only_if_offered(
 
 
 @checker("SNR-OPT-001")
-def sack_permitted_only_if_offered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every SYN without SACK-permitted that is answered."""
+def sack_permitted_only_if_offered(flow: Flow, context: Context) -> Findings:
+    """A SYN-ACK has SACK-permitted only if the SYN has it (RFC 2018 section 2)."""
+    # Exercised by every SYN without SACK-permitted that is answered.
     yield from _only_if_offered(flow, context, "sack_permitted", "SACK-permitted")
 
 
 @checker("SNR-OPT-002")
-def window_scale_only_if_offered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every SYN without Window Scale that is answered."""
+def window_scale_only_if_offered(flow: Flow, context: Context) -> Findings:
+    """A SYN-ACK has Window Scale only if the SYN has it (RFC 7323 section 2.2)."""
+    # Exercised by every SYN without Window Scale that is answered.
     yield from _only_if_offered(flow, context, "window_scale", "Window Scale")
 
 
 @checker("SNR-OPT-003")
-def timestamps_only_if_offered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every SYN without Timestamps that is answered."""
+def timestamps_only_if_offered(flow: Flow, context: Context) -> Findings:
+    """Timestamps are sent only if the SYN carries them (RFC 7323 section 3.2)."""
+    # Exercised by every SYN without Timestamps that is answered.
     yield from _only_if_offered(flow, context, "tsval", "Timestamps", "them")
 
 
 @checker("SNR-OPT-004")
-def timestamps_in_every_segment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment after a handshake that negotiated timestamps."""
+def timestamps_in_every_segment(flow: Flow, context: Context) -> Findings:
+    """Once negotiated, Timestamps are in every segment but a RST (RFC 7323 section 3.2)."""
+    # Exercised by every segment after a handshake that negotiated timestamps.
     if not flow.handshake.timestamps:
         return
     last = None
@@ -105,8 +108,9 @@ def timestamps_in_every_segment(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("SNR-OPT-005")
-def no_sack_without_negotiation(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised once data is held out of sequence on a connection without SACK."""
+def no_sack_without_negotiation(flow: Flow, context: Context) -> Findings:
+    """SACK options are not sent to a peer that has not permitted them (RFC 2018 section 4)."""
+    # Exercised once data is held out of sequence on a connection without SACK.
     handshake = flow.handshake
     if handshake.tester is None or handshake.offered("sack_permitted"):
         return
@@ -116,8 +120,9 @@ def no_sack_without_negotiation(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("SNR-OPT-006")
-def handshake_options_only_in_syn(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment without SYN."""
+def handshake_options_only_in_syn(flow: Flow, context: Context) -> Findings:
+    """Handshake options are sent with SYN only (RFC 9293 section 3.2, RFC 7323 section 2.2)."""
+    # Exercised by every segment without SYN.
     if not flow.replies:
         return
 
@@ -129,8 +134,9 @@ def handshake_options_only_in_syn(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-OPT-007")
-def shift_of_at_most_14(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every Window Scale option the IUT sends."""
+def shift_of_at_most_14(flow: Flow, context: Context) -> Findings:
+    """The window shift sent is at most 14 (RFC 7323 section 2.3)."""
+    # Exercised by every Window Scale option the IUT sends.
     for segment in flow.leaving:
         shift = segment.tcp.window_scale
         if shift is not None and segment.tcp.flags & SYN:
@@ -145,8 +151,9 @@ def shift_of_at_most_14(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-OPT-008")
-def received_shift_counts_as_14(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a sender that fills more than half of a window scaled by 14."""
+def received_shift_counts_as_14(flow: Flow, context: Context) -> Findings:
+    """A window shift received above 14 is used as 14 (RFC 7323 section 2.3)."""
+    # Exercised by a sender that fills more than half of a window scaled by 14.
     offer = flow.handshake.offer
     shift = offer.window_scale or 0 if offer is not None and flow.handshake.window_scale else 0
     if shift > MAX_WINDOW_SHIFT:
@@ -154,8 +161,9 @@ def received_shift_counts_as_14(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("SNR-OPT-015")
-def window_scale_outside_handshake(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a sender that fills more than half of the window after such an option."""
+def window_scale_outside_handshake(flow: Flow, context: Context) -> Findings:
+    """Window Scale without SYN is ignored (RFC 7323 section 2.2)."""
+    # Exercised by a sender that fills more than half of the window after such an option.
     for segment in flow.arriving:
         if segment.tcp.window_scale is not None and not segment.tcp.flags & SYN:
             known = "the Window Scale option of a segment without SYN ignored"
@@ -163,7 +171,7 @@ def window_scale_outside_handshake(flow: Flow, context: Context) -> Iterator[Fin
             return
 
 
-def _within_window(flow: Flow, context: Context, after: int, how: str) -> Iterator[Finding]:
+def _within_window(flow: Flow, context: Context, after: int, how: str) -> Findings:
     filled = None
     for sent in flow.sent:
         if sent.packet.number <= after:
@@ -183,7 +191,7 @@ def _within_window(flow: Flow, context: Context, after: int, how: str) -> Iterat
         yield context.holds(f"the window was used and kept, with {how}", filled)
 
 
-def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Iterator[Finding]:
+def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Findings:
     data = [sent for sent in flow.sent if sent.payload]
     # A capture of the sender's own may show segments before its network card cuts them.
     offloaded = any(
@@ -216,8 +224,9 @@ def _options(sent: Sent) -> int:
 
 
 @checker("SNR-OPT-009")
-def segments_within_mss(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every data segment to a peer that named its MSS."""
+def segments_within_mss(flow: Flow, context: Context) -> Findings:
+    """Data and options keep to the peer's MSS (RFC 9293 section 3.7.1, MUST-16)."""
+    # Exercised by every data segment to a peer that named its MSS.
     offer = flow.handshake.offer
     if offer is not None and offer.mss:
         limit = max(offer.mss, context.permitted("smallest_octets", 0))
@@ -225,16 +234,18 @@ def segments_within_mss(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-OPT-010")
-def default_mss(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every data segment to a peer that named no MSS."""
+def default_mss(flow: Flow, context: Context) -> Findings:
+    """Without an MSS option the limit is 536 octets (RFC 9293 section 3.7.1, MUST-15)."""
+    # Exercised by every data segment to a peer that named no MSS.
     offer = flow.handshake.offer
     if offer is not None and offer.mss is None:
         yield from _segment_sizes(flow, context, DEFAULT_MSS, "the peer having named no MSS")
 
 
 @checker("SNR-OPT-011")
-def tiny_mss(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by an accepted connection with an MSS option below 64 octets."""
+def tiny_mss(flow: Flow, context: Context) -> Findings:
+    """No MSS option crashes or hangs the implementation (RFC 9293 section 3.7.1)."""
+    # Exercised by an accepted connection with an MSS option below 64 octets.
     offer, answer = flow.handshake.offer, flow.handshake.iut
     if offer is None or offer.mss is None or answer is None:
         return
@@ -243,8 +254,9 @@ def tiny_mss(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-OPT-012")
-def unknown_options_in_syn(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a SYN with unassigned options to a port that accepts connections later."""
+def unknown_options_in_syn(flow: Flow, context: Context) -> Findings:
+    """Unknown options in a SYN are ignored (RFC 9293 section 3.1, MUST-6)."""
+    # Exercised by a SYN with unassigned options to a port that accepts connections later.
     syns = [item for item in flow.arriving if item.tcp.flags & SYN and item.tcp.options_ok]
     if not syns or not flow.listening or flow.handshake.iut_opens:
         return
@@ -273,8 +285,9 @@ def unknown_options_in_syn(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-OPT-013")
-def unknown_options_in_data(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acceptable in-order data with unassigned options."""
+def unknown_options_in_data(flow: Flow, context: Context) -> Findings:
+    """Unknown options in data are ignored (RFC 9293 section 3.1, MUST-5 and MUST-6)."""
+    # Exercised by acceptable in-order data with unassigned options.
     for arrival in flow.arrivals:
         if not arrival.in_order or arrival.end > arrival.window_edge:
             continue
@@ -305,14 +318,15 @@ def unknown_options_in_data(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-OPT-014")
-def illegal_option_length(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment whose option list cannot be walked to its end."""
+def illegal_option_length(flow: Flow, context: Context) -> Findings:
+    """An illegal option length crashes or hangs nothing (RFC 9293 section 3.1, MUST-7)."""
+    # Exercised by every segment whose option list cannot be walked to its end.
     for segment in flow.arriving:
         if not segment.tcp.options_ok:
             yield from _survives(flow, context, segment, "an illegal option length")
 
 
-def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Iterator[Finding]:
+def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the IUT still says anything on the connection after ``odd``."""
     number = odd.packet.number
     answer = next((item for item in flow.leaving if item.packet.number > number), None)

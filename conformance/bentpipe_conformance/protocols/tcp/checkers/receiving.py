@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import FIN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -29,7 +28,7 @@ _LONGEST_WINDOWS = 2
 """A receive window that was never offered cannot exceed the widest offered one by this factor."""
 
 
-def _timely(context: Context, answer: Answer, what: str) -> Iterator[Finding]:
+def _timely(context: Context, answer: Answer, what: str) -> Findings:
     """The finding about how soon ``what`` was answered; none where the trace ends too early."""
     arrival, reply = answer.arrival, answer.reply
     where = (arrival,) if reply is None else (reply, arrival)
@@ -48,16 +47,18 @@ def _timely(context: Context, answer: Answer, what: str) -> Iterator[Finding]:
 
 
 @checker("SNR-RCV-001")
-def out_of_order_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every acceptable segment that leaves a gap below itself."""
+def out_of_order_at_once(flow: Flow, context: Context) -> Findings:
+    """Data above a gap is acknowledged at once (RFC 5681 section 4.2)."""
+    # Exercised by every acceptable segment that leaves a gap below itself.
     for arrival in still_receiving(flow):
         if arrival.out_of_order and arrival.end <= arrival.window_edge:
             yield from _timely(context, answer_at_once(flow, arrival), "out-of-order data")
 
 
 @checker("SNR-RCV-002")
-def filled_gap_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by in-order data below data that the IUT turns out to have kept."""
+def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
+    """Data that fills a gap is acknowledged at once (RFC 5681 section 4.2)."""
+    # Exercised by in-order data below data that the IUT turns out to have kept.
     for arrival in still_receiving(flow):
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
             continue
@@ -68,8 +69,9 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RCV-003")
-def delay_at_most_half_a_second(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every in-order segment that fits the offered window."""
+def delay_at_most_half_a_second(flow: Flow, context: Context) -> Findings:
+    """In-order data is acknowledged within half a second (RFC 9293 section 3.8.6.3, MUST-40)."""
+    # Exercised by every in-order segment that fits the offered window.
     limit = float(context.permitted("longest_delay_s", LONGEST_DELAY_S))
     for arrival in still_receiving(flow):
         if not arrival.in_order or arrival.end > arrival.window_edge:
@@ -79,8 +81,9 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("SNR-RCV-004")
-def every_second_full_segment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every second of full-sized segments that arrive in sequence."""
+def every_second_full_segment(flow: Flow, context: Context) -> Findings:
+    """Every second full-sized segment is acknowledged (RFC 9293 section 3.8.6.3, SHLD-19)."""
+    # Exercised by every second of full-sized segments that arrive in sequence.
     if flow.handshake.answer is None:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
@@ -106,27 +109,27 @@ def every_second_full_segment(flow: Flow, context: Context) -> Iterator[Finding]
 
 
 @checker("SNR-RCV-005")
-def acknowledgment_never_goes_back(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment after an acknowledgment of data."""
-    highest: Reply | None = None
-    for reply in flow.replies:
-        if highest is not None and reply.ack < highest.ack:
+def acknowledgment_never_goes_back(flow: Flow, context: Context) -> Findings:
+    """The acknowledgment number never decreases (RFC 9293 section 3.4)."""
+    # Exercised by every segment after an acknowledgment of data.
+    for before, reply in pairwise(flow.replies):
+        if reply.ack < before.ack:
             yield context.violated(
-                f"the acknowledgment number went back from {highest.ack} to {reply.ack}",
+                f"the acknowledgment number went back from {before.ack} to {reply.ack}",
                 reply,
-                highest,
-                expected=f"at least {highest.ack}",
+                before,
+                expected=f"at least {before.ack}",
                 actual=str(reply.ack),
             )
             return
-        if highest is not None and reply.ack > 0:
+        if reply.ack > 0:
             yield context.holds("the acknowledgment number did not go back", reply)
-        highest = reply
 
 
 @checker("SNR-RCV-006")
-def nothing_acknowledged_unreceived(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every acknowledgment once data arrived."""
+def nothing_acknowledged_unreceived(flow: Flow, context: Context) -> Findings:
+    """Only received data is acknowledged (RFC 9293 section 3.4)."""
+    # Exercised by every acknowledgment once data arrived.
     for reply in flow.replies:
         if reply.ack > reply.limit:
             yield context.violated(
@@ -141,8 +144,9 @@ def nothing_acknowledged_unreceived(flow: Flow, context: Context) -> Iterator[Fi
 
 
 @checker("SNR-RCV-013")
-def duplicate_is_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment whose data had all been received in sequence."""
+def duplicate_is_acknowledged(flow: Flow, context: Context) -> Findings:
+    """A duplicate is acknowledged (RFC 9293 section 3.10.7.4)."""
+    # Exercised by every segment whose data had all been received in sequence.
     for arrival in still_receiving(flow):
         if arrival.duplicate and not arrival.may_be_stale and not arrival.lacks_timestamp:
             answer = answer_within(flow, arrival, LONGEST_DELAY_S)
@@ -157,8 +161,9 @@ def _beyond(arrival: Arrival) -> bool:
 
 
 @checker("SNR-RCV-015")
-def beyond_window_is_answered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment far beyond the offered window."""
+def beyond_window_is_answered(flow: Flow, context: Context) -> Findings:
+    """Data beyond the window is answered (RFC 9293 section 3.10.7.4)."""
+    # Exercised by every segment far beyond the offered window.
     for arrival in still_receiving(flow):
         if _beyond(arrival):
             answer = answer_within(flow, arrival, LONGEST_DELAY_S)
@@ -166,15 +171,16 @@ def beyond_window_is_answered(flow: Flow, context: Context) -> Iterator[Finding]
 
 
 @checker("SNR-RCV-016")
-def beyond_window_is_refused(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every segment far beyond the offered window that is answered."""
+def beyond_window_is_refused(flow: Flow, context: Context) -> Findings:
+    """Data beyond the window is not accepted (RFC 9293 section 3.10.7.4)."""
+    # Exercised by every segment far beyond the offered window that is answered.
     for refusal in refusals(flow, _beyond):
         arrival = refusal.arrival
-        if not refusal.accepted:
-            yield context.holds("data beyond the window was not accepted", refusal.reply, arrival)
-            continue
-        yield context.violated(
-            f"data from offset {arrival.start} was accepted beyond the window's end",
+        outcome = "accepted" if refusal.accepted else "refused"
+        yield judged(
+            context,
+            not refusal.accepted,
+            f"data from offset {arrival.start}, beyond the window, was {outcome}",
             refusal.reply,
             arrival,
             expected=f"nothing accepted beyond offset {arrival.window_edge}",
@@ -183,8 +189,9 @@ def beyond_window_is_refused(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RCV-017")
-def right_edge_stays(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every acknowledgment until either side closes."""
+def right_edge_stays(flow: Flow, context: Context) -> Findings:
+    """The right window edge does not move left (RFC 9293 section 3.8.6, SHLD-14)."""
+    # Exercised by every acknowledgment until either side closes.
     answer = flow.handshake.answer
     if answer is None:
         return
@@ -211,8 +218,9 @@ def right_edge_stays(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RCV-018")
-def echo_is_exact(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by an echo connection whose segments did not simply arrive in sequence."""
+def echo_is_exact(flow: Flow, context: Context) -> Findings:
+    """The application receives exactly the octets sent (RFC 9293 section 3.4, RFC 862)."""
+    # Exercised by an echo connection whose segments did not simply arrive in sequence.
     if flow.iut[1] != ECHO_PORT:
         return
     stream = read_stream(flow)

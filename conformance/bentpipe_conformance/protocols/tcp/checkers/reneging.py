@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 
 @checker("SNR-SAK-011")
-def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised when the cumulative acknowledgment stops at data that had been reported held."""
+def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Data reported held is kept until acknowledged (RFC 2018 sections 5 and 8)."""
+    # Exercised when the cumulative acknowledgment stops at data that had been reported held.
     if not flow.handshake.sack:
         return
     patience = max(
@@ -24,8 +23,8 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Iterator[Find
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
     last = flow.last_time
     for index, event in enumerate(flow.events):
-        if isinstance(event, Sent) and event.packet.content and not event.retransmission:
-            original[event.start] = event.packet.content.payload
+        if isinstance(event, Sent) and not event.retransmission:
+            original[event.start] = event.tcp.payload
         if not isinstance(event, Ack) or not event.acceptable:
             continue
         if event.advance:
@@ -60,14 +59,15 @@ def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
 
 
 def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
-    payload = sent.packet.content.payload if sent.packet.content else b""
-    before = original.get(sent.start)
-    if before is not None and payload[: len(before)] != before[: len(payload)]:
-        return context.violated(
-            f"{sent.span} was retransmitted with other octets than before",
-            sent,
-            sign,
-            expected="the same octets",
-            actual="different octets",
-        )
-    return context.holds(f"{sent.span} was retransmitted although once reported held", sent, sign)
+    payload, before = sent.tcp.payload, original.get(sent.start, b"")
+    same = payload[: len(before)] == before[: len(payload)]
+    return judged(
+        context,
+        same,
+        f"{sent.span}, once reported held, was retransmitted with {'the same' if same else 'other'}"
+        " octets",
+        sent,
+        sign,
+        expected="the same octets",
+        actual="different octets",
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.checkers import (
+    DUPLICATE_THRESHOLD,
+    Context,
+    Findings,
+    judged,
+)
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -22,47 +24,56 @@ def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard | None:
 
 
 def _repeats(flow: Flow, context: Context) -> list[Repeat]:
+    """Retransmissions that no timer explains, with SACK negotiated."""
     board = negotiated_scoreboard(flow, context)
-    return board.repeats if board else []
+    return [repeat for repeat in board.repeats if not repeat.timer] if board else []
+
+
+def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
+    """Of these, the first of a segment that nothing gave leave to forget."""
+    return [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
 
 
 @checker("SNR-SAK-001")
-def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission while something is held, timeouts aside."""
+def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Data reported held is not retransmitted (RFC 2018 section 5, RFC 6675 section 4)."""
+    # Exercised by every retransmission while something is held, timeouts aside.
     for repeat in _repeats(flow, context):
-        if repeat.timer or repeat.going_back:
+        if repeat.going_back or not (repeat.held or repeat.missing):
             continue
-        if repeat.held:
-            yield context.violated(
-                f"{repeat.sent.span} was retransmitted although it was reported held",
-                repeat.sent,
-                expected="retransmissions of what is missing only",
-                actual=f"a retransmission of held data {repeat.sent.span}",
-            )
-        elif repeat.missing:
-            yield context.holds(f"{repeat.sent.span} was missing when retransmitted", repeat.sent)
+        yield judged(
+            context,
+            not repeat.held,
+            _retransmitted(repeat),
+            repeat.sent,
+            expected="retransmissions of what is missing only",
+            actual=f"a retransmission of held data {repeat.sent.span}",
+        )
+
+
+def _retransmitted(repeat: Repeat, when: str = "") -> str:
+    known = "although it was reported held" if repeat.held else "while it was missing"
+    return f"{repeat.sent.span} was retransmitted {when}{known}"
 
 
 @checker("SNR-SAK-002")
-def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission of a go-back while something newly reported is held."""
+def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Findings:
+    """Reports that follow a timeout are used (RFC 6675 section 5.1)."""
+    # Exercised by every retransmission of a go-back while something newly reported is held.
     for repeat in _repeats(flow, context):
-        if repeat.timer or not repeat.going_back or not repeat.reported:
-            continue
-        if repeat.held:
-            yield context.violated(
-                f"{repeat.sent.span} was retransmitted after a timeout although a report that "
-                "followed the timeout shows it held",
+        if repeat.going_back and repeat.reported:
+            yield judged(
+                context,
+                not repeat.held,
+                _retransmitted(repeat, "after a timeout "),
                 repeat.sent,
-                expected="held data is passed over",
+                expected="data reported held since the timeout is passed over",
                 actual=f"a retransmission of {repeat.sent.span}",
             )
-        else:
-            yield context.holds(f"{repeat.sent.span} was missing when retransmitted", repeat.sent)
     yield from _went_past_held_data(flow, context)
 
 
-def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
+def _went_past_held_data(flow: Flow, context: Context) -> Findings:
     """New data sent while going back, with held data between: the held data was passed over."""
     board = negotiated_scoreboard(flow, context)
     if board is None:
@@ -77,47 +88,38 @@ def _went_past_held_data(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-SAK-003")
-def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission of a recovery but the first.
-
-    Once a retransmission turned out needless, the sender may take back what it had found lost.
-    """
+def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
+    """Holes are retransmitted in ascending order (RFC 6675 section 4, NextSeg)."""
+    # Exercised by every first retransmission of a recovery but the first. Once a retransmission
+    # turned out needless, the sender may take back what it had found lost.
     started: set[int] = set()
-    for repeat in _repeats(flow, context):
-        if repeat.timer or repeat.forgiven or repeat.repeats or repeat.tail:
+    for repeat in _first_repeats(flow, context):
+        if repeat.tail or repeat.reordered:
             continue
-        if repeat.reordered:
-            continue
+        sent = repeat.sent
         if repeat.lower is not None:
             yield context.violated(
-                f"{repeat.sent.span} was retransmitted before the lower hole at {repeat.lower}",
-                repeat.sent,
+                f"{sent.span} was retransmitted before the lower hole at {repeat.lower}",
+                sent,
                 expected=f"the hole at {repeat.lower} first",
-                actual=f"offset {repeat.sent.start} first",
+                actual=f"offset {sent.start} first",
             )
             continue
-        episode = next(
-            (
-                e
-                for e in context.prepared.episodes
-                if e.first.time <= repeat.sent.time
-                and (e.end is None or repeat.sent.time <= e.end.time)
-            ),
-            None,
-        )
-        if episode is not None and id(episode) in started:
-            yield context.holds(f"{repeat.sent.span} was the lowest hole", repeat.sent)
-        if episode is not None:
-            started.add(id(episode))
+        for episode in context.prepared.episodes:
+            ended = episode.end is not None and episode.end.time < sent.time
+            if episode.first.time <= sent.time and not ended:
+                if id(episode) in started:
+                    yield context.holds(f"{sent.span} was the lowest hole", sent)
+                started.add(id(episode))
+                break
 
 
 @checker("SNR-SAK-004")
-def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission that no timer explains."""
-    for repeat in _repeats(flow, context):
+def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
+    """A retransmission needs later data delivered (RFC 6675 section 4, RFC 8985 section 6.2)."""
+    # Exercised by every first retransmission that no timer explains.
+    for repeat in _first_repeats(flow, context):
         sent = repeat.sent
-        if repeat.timer or repeat.forgiven or repeat.repeats:
-            continue
         if repeat.delivered_later:
             yield context.holds(f"data sent after {sent.span} had arrived", sent)
         elif sent.timed:
@@ -135,28 +137,28 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("SNR-SAK-005")
-def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every first retransmission that no timer explains."""
-    for repeat in _repeats(flow, context):
+def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Only eligible segments are retransmitted (HK99 rule 5)."""
+    # Exercised by every first retransmission that no timer explains.
+    for repeat in _first_repeats(flow, context):
         sent = repeat.sent
-        if repeat.timer or repeat.forgiven or repeat.repeats:
-            continue
         distant = repeat.highest > sent.start + DUPLICATE_THRESHOLD * flow.segment
         asked = sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD
-        if distant or asked:
-            yield context.holds(f"{sent.span} was eligible", sent)
-        else:
-            yield context.violated(
-                f"{sent.span} was retransmitted, but the receiver holds too little above it",
-                sent,
-                expected="three duplicates, or data held at least three segments beyond",
-                actual=f"duplicates: {repeat.duplicates}; highest held octet: {repeat.highest}",
-            )
+        yield judged(
+            context,
+            distant or asked,
+            f"{sent.span} was retransmitted after {repeat.duplicates} duplicates with data held up "
+            f"to {repeat.highest}",
+            sent,
+            expected="three duplicates, or data held at least three segments beyond",
+            actual=f"duplicates: {repeat.duplicates}; highest held octet: {repeat.highest}",
+        )
 
 
 @checker("SNR-SAK-006")
-def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first retransmission of every recovery that no timeout starts."""
+def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
+    """Recovery begins at the threshold (RFC 6675 section 5, RFC 8985 section 6.2)."""
+    # Exercised by the first retransmission of every recovery that no timeout starts.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
@@ -165,9 +167,9 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
     distance = context.permitted("distance_segments") * flow.segment
     patience = context.permitted("reordering_rtts") * board.rtt
     firsts = {id(e.first) for e in context.prepared.episodes if e.fast and not e.nested}
-    for number, repeat in enumerate(board.repeats):
+    for repeat in _first_repeats(flow, context):
         sent = repeat.sent
-        if id(sent) not in firsts or repeat.timer or repeat.forgiven or repeat.repeats:
+        if id(sent) not in firsts:
             continue
         if sent.start != sent.una or sent.flight < 4 * largest_segment(flow):
             continue
@@ -180,7 +182,7 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
             yield context.holds(f"recovery began with {repeat.above} octets held", sent)
         elif repeat.age >= patience:
             yield context.holds(f"recovery began {repeat.age:.3f} s after the transmission", sent)
-        elif number == 0:
+        elif repeat is board.repeats[0]:
             # Later, a recovery the packets do not show may have begun where another ended.
             yield context.violated(
                 f"recovery began after {repeat.duplicates} duplicates with {repeat.above} octets "
@@ -193,12 +195,11 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Iterator[F
 
 
 @checker("SNR-SAK-009")
-def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every retransmission in an acknowledgment-driven recovery.
-
-    A rescue retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule
-    1 or 3 may return the same octets once more.
-    """
+def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Findings:
+    """A segment is retransmitted once in an episode (HK99 rule 5, RFC 6675 section 4, HighRxt)."""
+    # Exercised by every retransmission in an acknowledgment-driven recovery. A rescue
+    # retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule 1 or 3
+    # may return the same octets once more.
     board = negotiated_scoreboard(flow, context)
     round_trips = context.permitted("repeat_after_rtts")
     if board is None or (round_trips and not board.rtt):

@@ -9,8 +9,7 @@ from itertools import pairwise
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
@@ -93,8 +92,9 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
 
 
 @checker("SNR-RCV-007")
-def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by replies with blocks to nothing but out-of-order data."""
+def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
+    """The first SACK block contains the segment that caused it (RFC 2018 section 4)."""
+    # Exercised by replies with blocks to nothing but out-of-order data.
     for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
@@ -126,12 +126,11 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-RCV-008")
-def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by pure acknowledgments below data the IUT is known to hold.
-
-    Known it is by a block that reported it, or in hindsight: when the gap was filled, the
-    acknowledgment number jumped over it although it had not come again.
-    """
+def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """Every acknowledgment below held data has SACK blocks (RFC 2018 section 4)."""
+    # Exercised by pure acknowledgments below data the IUT is known to hold. Known it is by a block
+    # that reported it, or in hindsight: when the gap was filled, the acknowledgment number jumped
+    # over it although it had not come again.
     silent: dict[Reply, Range] = {}
     end = None
     for moment in _moments(flow):
@@ -178,8 +177,9 @@ def _without(ranges: RangeSet, arrival: Arrival) -> RangeSet:
 
 
 @checker("SNR-RCV-009")
-def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every SACK block."""
+def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Findings:
+    """SACK blocks report received data only (RFC 2018 section 3)."""
+    # Exercised by every SACK block.
     for reply in flow.replies:
         for left, right in reply.blocks:
             rest = (max(left, reply.limit), right)
@@ -196,8 +196,9 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Iterator[Fi
 
 
 @checker("SNR-RCV-010")
-def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every SACK block but D-SACK blocks."""
+def blocks_are_isolated(flow: Flow, context: Context) -> Findings:
+    """SACK blocks are isolated, whole and above the acknowledgment (RFC 2018 section 3)."""
+    # Exercised by every SACK block but D-SACK blocks.
     finished = False
     for moment in _moments(flow):
         reply, recent = moment.reply, moment.recent
@@ -206,16 +207,16 @@ def blocks_are_isolated(flow: Flow, context: Context) -> Iterator[Finding]:
         if not reply.sack or moment.crowded:
             continue
         wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
-        if not wrong:
-            yield context.holds("the blocks are isolated and above the acknowledgment", reply)
-            continue
-        yield context.violated(
-            wrong,
+        yield judged(
+            context,
+            not wrong,
+            wrong or "the blocks are isolated and above the acknowledgment",
             reply,
             expected=f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}",
             actual=f"blocks {_blocks(reply.blocks)}",
         )
-        return
+        if wrong:
+            return
 
 
 def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
@@ -243,8 +244,9 @@ def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
 
 
 @checker("SNR-RCV-011")
-def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by pure acknowledgments of out-of-order data while several blocks are held."""
+def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
+    """As many SACK blocks are sent as fit (RFC 2018 section 4)."""
+    # Exercised by pure acknowledgments of out-of-order data while several blocks are held.
     reported = RangeSet()
     for moment in _moments(flow):
         reply = moment.reply
@@ -261,20 +263,20 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Iterator[Finding]:
         if not caused or wanted < 2:
             continue
         # The block of a segment held alone is the same, whether it reports a duplicate or not.
-        if len(reply.sack) + (reply.dsack in reply.held) >= wanted:
-            yield context.holds(f"{len(reply.sack)} of {len(reply.held)} blocks reported", reply)
-        else:
-            yield context.violated(
-                f"only {len(reply.sack)} SACK blocks, though {wanted} fit",
-                reply,
-                expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
-                actual=f"blocks {_blocks(reply.blocks)}",
-            )
+        yield judged(
+            context,
+            len(reply.sack) + (reply.dsack in reply.held) >= wanted,
+            f"{len(reply.sack)} of {len(reply.held)} blocks reported where {wanted} fit",
+            reply,
+            expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
 
 
 @checker("SNR-RCV-012")
-def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised once two blocks besides the first could be repeated, so that there is a choice."""
+def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
+    """Further SACK blocks repeat the most recent first blocks (RFC 2018 section 4)."""
+    # Exercised once two blocks besides the first could be repeated, so that there is a choice.
     firsts: list[Range] = []
     merged = False
     for moment in _moments(flow):
@@ -291,7 +293,7 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Iterator[Find
         firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
 
 
-def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Iterator[Finding]:
+def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Findings:
     wanted = [known for known in firsts if not _inside(known, reply.sack[:1])]
     if len(reply.sack) == 1 and len(wanted) > 1 and not reply.payload:
         yield context.violated(
@@ -315,8 +317,9 @@ def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) ->
 
 
 @checker("SNR-RCV-014")
-def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by duplicate segments that arrive alone."""
+def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
+    """A duplicate is reported in a D-SACK block (RFC 2883 section 4)."""
+    # Exercised by duplicate segments that arrive alone.
     if not flow.handshake.sack:
         return
     previous: Arrival | None = None
@@ -340,11 +343,13 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
             continue
         # What was held already in several pieces may be reported piecewise, or not at all.
         partly = reply.dsack is None or _inside(reply.dsack, ((arrival.start, arrival.end),))
-        if reply.dsack == (arrival.start, arrival.end):
-            yield context.holds("the duplicate is in the D-SACK block", reply, arrival)
-        elif arrival.duplicate or not partly:
-            yield context.violated(
-                f"the duplicate {arrival.start}-{arrival.end} is not in a D-SACK block",
+        reported = reply.dsack == (arrival.start, arrival.end)
+        if reported or arrival.duplicate or not partly:
+            yield judged(
+                context,
+                reported,
+                f"the duplicate {arrival.start}-{arrival.end} is {'' if reported else 'not '}in a "
+                "D-SACK block",
                 reply,
                 arrival,
                 expected=f"a first block {arrival.start}-{arrival.end}",
@@ -353,8 +358,9 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Iterator[Finding
 
 
 @checker("SNR-RCV-019")
-def reported_data_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by acknowledgments that reach or pass a block reported earlier."""
+def reported_data_is_kept(flow: Flow, context: Context) -> Findings:
+    """Data reported in SACK blocks is kept (RFC 2018 section 8)."""
+    # Exercised by acknowledgments that reach or pass a block reported earlier.
     reported: dict[Range, Reply] = {}
     for reply in flow.replies:
         for (left, right), report in list(reported.items()):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context
+from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.sack import negotiated_scoreboard
-from bentpipe_conformance.protocols.tcp.replay.events import Sent, octets
+from bentpipe_conformance.protocols.tcp.replay.events import octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
-from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
 
 
@@ -33,14 +29,10 @@ def _certain(board: Scoreboard, context: Context) -> set[int]:
     return certain
 
 
-def _repaired(episode: Episode) -> list[Sent]:
-    """First retransmissions of an episode, tails left out."""
-    return [s for s in episode.retransmissions if s.transmission == 2]
-
-
 @checker("SNR-SAK-007")
-def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised when a recovery knows of several holes before its first repair is acknowledged."""
+def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> Findings:
+    """Several holes are repaired in one round trip (HK99 rule 6, RFC 6675 section 5 step C)."""
+    # Exercised when a recovery knows of several holes before its first repair is acknowledged.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
@@ -52,7 +44,9 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         repaired = next((ack for ack in episode.acks if ack.ack >= first.end), None)
         if repaired is None:
             continue
-        others = [s for s in _repaired(episode) if s is not first and s.time < repaired.time]
+        # First retransmissions of a segment; tails are left out.
+        again = (s for s in episode.retransmissions if s.transmission == 2 and s is not first)
+        others = [sent for sent in again if sent.time < repaired.time]
         if others:
             yield context.holds(
                 f"{1 + len(others)} holes were repaired within a round trip", first, others[-1]
@@ -63,14 +57,11 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
         before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
             continue
-        waiting = [
-            start
-            for start in before[-1].eligible
-            if start >= first.end and start in before[-3].eligible
-        ]
+        lasting = set(before[-3].eligible).intersection(before[-1].eligible)
+        waiting = sorted(start for start in lasting if start >= first.end)
         # By then half the window and three segments have left the network, so that every
         # permitted window reduction lets something out.
-        arrived = sum(right - left for left, right in before[-1].ack.sacked)
+        arrived = octets(before[-1].ack.sacked)
         if waiting and arrived >= episode.flight / 2 + 3 * largest_segment(flow):
             yield context.violated(
                 f"the hole at {waiting[0]} waited for the acknowledgment of {first.span}",
@@ -82,65 +73,53 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> I
 
 
 @checker("SNR-SAK-008")
-def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every acknowledgment inside a recovery while a segment is surely eligible."""
+def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """Each acknowledgment in recovery causes one retransmission (HK99 rule 6)."""
+    # Exercised by every acknowledgment inside a recovery while a segment is surely eligible.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
-    by_ack = {id(report.ack): report for report in board.reports}
-    timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
         if episode.trigger is None or id(episode) not in certain:
             continue
         for ack in episode.acks:
-            report = by_ack[id(ack)]
+            report = board.report_of[id(ack)]
             if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
                 continue
             # A report of a duplicate asks for nothing (RFC 2883 section 5).
             if not ack.acceptable or ack.ack >= episode.recover or ack.dsack is not None:
                 continue
-            yield from _one_each(flow, report, timers, context)
-
-
-def _one_each(flow: Flow, report: Report, timers: set[int], context: Context) -> Iterator[Finding]:
-    if not report.eligible:
-        return
-    ack = report.ack
-    again = [s for s in ack.responses if s.retransmission and id(s) not in timers]
-    # What a user has just written leaves as well.
-    new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
-    if len(again) == 1 and not new:
-        yield context.holds(f"{again[0].span} alone answered the acknowledgment", ack, again[0])
-    else:
-        yield context.violated(
-            f"an acknowledgment with the hole at {report.eligible[0]} eligible sent {len(again)} "
-            f"retransmissions and {len(new)} new segments",
-            ack,
-            *ack.responses,
-            expected="exactly one retransmission",
-            actual=f"{len(again)} retransmissions, {len(new)} new segments",
-        )
+            if not report.eligible:
+                continue
+            again = [s for s in ack.responses if s.retransmission and not board.timed(s)]
+            # What a user has just written leaves as well.
+            new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
+            if len(again) == 1 and not new:
+                sentence = f"{again[0].span} alone answered the acknowledgment"
+                yield context.holds(sentence, ack, again[0])
+            else:
+                yield context.violated(
+                    f"an acknowledgment with the hole at {report.eligible[0]} eligible sent "
+                    f"{len(again)} retransmissions and {len(new)} new segments",
+                    ack,
+                    *ack.responses,
+                    expected="exactly one retransmission",
+                    actual=f"{len(again)} retransmissions, {len(new)} new segments",
+                )
 
 
 @checker("SNR-SAK-010")
-def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a recovery in which most of the window is reported held.
-
-    That nothing new was sent counts against the sender only when it surely had data, buffer and
-    offered window: a full segment, which no Nagle holds back, leaves as soon as recovery ends, and
-    more was outstanding before.
-    """
+def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
+    """New data is sent once nothing is eligible (HK99 rule 6, RFC 6675 section 4)."""
+    # Exercised by a recovery in which most of the window is reported held. That nothing new was
+    # sent counts against the sender only when it surely had data, buffer and offered window: a full
+    # segment, which no Nagle holds back, leaves as soon as recovery ends, and more was outstanding
+    # before.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
-    timers = {id(repeat.sent) for repeat in board.repeats if repeat.timer}
     segment = largest_segment(flow)
-    largest = 0
-    ends: list[tuple[float, int]] = []
-    for sent in flow.sent:
-        largest = max(largest, sent.outstanding)
-        ends.append((sent.time, largest))
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or episode.end is None:
@@ -150,7 +129,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
         if new is not None:
             yield context.holds("new data was sent before recovery ended", new)
             continue
-        if id(episode) not in certain or any(id(sent) in timers for sent in episode.sent):
+        if id(episode) not in certain or any(map(board.timed, episode.sent)):
             continue
         acks = [ack for ack in episode.acks if ack is not end]
         arrived = max((octets(ack.sacked) for ack in acks), default=0)
@@ -158,7 +137,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
             arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
         if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
             continue
-        before = max((seen for time, seen in ends if time < episode.first.time), default=0)
+        before = max((s.outstanding for s in flow.sent if s.time < episode.first.time), default=0)
         room = episode.first.window_edge >= episode.recover + 2 * segment
         full = any(sent.new and sent.payload >= segment for sent in end.responses)
         waiting = full and data_waited(flow, end)
@@ -173,8 +152,9 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Iterator[F
 
 
 @checker("SNR-SAK-015")
-def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by an acknowledgment that shows a loss with fewer than three duplicates."""
+def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings:
+    """One acknowledgment that shows a loss starts recovery (RFC 6675 section 5 step 2)."""
+    # Exercised by an acknowledgment that shows a loss with fewer than three duplicates.
     board = negotiated_scoreboard(flow, context)
     if board is None or not board.rtt:
         return

@@ -7,13 +7,11 @@ these checkers bound the data outstanding by the largest window a conformant sen
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -34,6 +32,10 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
     """Octets that the profile's formula permits before the first acknowledgment of data."""
     segments, octets = context.permitted("segments", 10), context.permitted("octets", 14600)
     return int(min(segments * flow.mss, max(2 * flow.mss, octets)))
+
+
+CLEAR_TARGET_SEGMENTS = 6
+"""Below this the windows of the right and the wrong sender differ by less than two segments."""
 
 
 @dataclass(slots=True)
@@ -83,8 +85,9 @@ def _opening(flow: Flow) -> _Opening:
 
 
 @checker("SNR-SS-001")
-def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by whatever is sent before the first acknowledgment of data."""
+def initial_window(flow: Flow, context: Context) -> Findings:
+    """The first flight keeps to the initial window (RFC 5681 section 3.1, RFC 6928 section 2)."""
+    # Exercised by whatever is sent before the first acknowledgment of data.
     allowed = largest_initial_window(flow, context)
     first = [sent for sent, acks in _opening(flow).steps if acks == 0]
     beyond = next((sent for sent in first if sent.end > allowed), None)
@@ -100,8 +103,9 @@ def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-SS-002")
-def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by new data after an acknowledgment, before any sign of loss."""
+def slow_start_growth(flow: Flow, context: Context) -> Findings:
+    """Slow start grows by what is acknowledged (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
+    # Exercised by new data after an acknowledgment, before any sign of loss.
     opening, segment = _opening(flow), largest_segment(flow)
     # A first flight that was too large is SNR-SS-001's business, not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
@@ -109,13 +113,10 @@ def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
     growths = list(
         accumulate(max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
     )
-    exercised: Sent | None = None
-    for sent, acks in opening.steps:
-        if not acks:
-            continue
-        growth = growths[acks - 1]
+    grown = [(sent, acks) for sent, acks in opening.steps if acks]
+    for sent, acks in grown:
         # One segment of grace: windows are counted in octets here, in whole segments elsewhere.
-        limit = base + growth + segment
+        limit = base + growths[acks - 1] + segment
         if sent.outstanding > limit:
             yield context.violated(
                 f"{sent.outstanding} octets are outstanding after {acks} acknowledgments of "
@@ -126,14 +127,14 @@ def slow_start_growth(flow: Flow, context: Context) -> Iterator[Finding]:
                 actual=f"{sent.outstanding} octets outstanding",
             )
             return
-        exercised = sent
-    if exercised is not None:
-        yield context.holds("the window opened by what was acknowledged at most", exercised)
+    if grown:
+        yield context.holds("the window opened by what was acknowledged at most", grown[-1][0])
 
 
 @checker("SNR-SS-003")
-def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a busy sender whose first flight has been acknowledged three times over."""
+def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
+    """Slow start opens the window (RFC 5681 section 3.1)."""
+    # Exercised by a busy sender whose first flight has been acknowledged three times over.
     opening = _opening(flow)
     largest = 0
     before: Sent | None = None
@@ -148,23 +149,22 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Iterator[Findin
         before, acked = sent, acks
         largest = max(largest, sent.outstanding)
         if acks and sent.una >= 3 * opening.first_flight:
-            if largest > opening.first_flight:
-                yield context.holds(
-                    f"the flight grew from {opening.first_flight} to {largest} octets", sent
-                )
-            else:
-                yield context.violated(
-                    f"the flight is still {largest} octets after {sent.una} were acknowledged",
-                    sent,
-                    expected=f"more than the first flight of {opening.first_flight} octets",
-                    actual=f"never more than {largest} octets outstanding",
-                )
+            yield judged(
+                context,
+                largest > opening.first_flight,
+                f"at most {largest} octets were outstanding by the time {sent.una} had been "
+                "acknowledged",
+                sent,
+                expected=f"more than the first flight of {opening.first_flight} octets",
+                actual=f"never more than {largest} octets outstanding",
+            )
             return
 
 
 @checker("SNR-SS-004")
-def restart_after_idleness(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a burst after idleness of a sender whose flight had outgrown the window."""
+def restart_after_idleness(flow: Flow, context: Context) -> Findings:
+    """After idleness the initial window applies again (RFC 5681 section 4.1)."""
+    # Exercised by a burst after idleness of a sender whose flight had outgrown the window.
     allowed = largest_initial_window(flow, context)
     trips = RoundTrips(flow)
     largest = 0
@@ -248,8 +248,9 @@ def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
 
 
 @checker("SNR-CA-001")
-def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by three round trips without loss after a recovery phase."""
+def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Findings:
+    """After recovery the window grows as in congestion avoidance (RFC 5681 section 3.1)."""
+    # Exercised by three round trips without loss after a recovery phase.
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
     for episode in context.prepared.episodes:
@@ -259,11 +260,10 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))
         base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
-        verdict = None
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
-                verdict = context.violated(
+                yield context.violated(
                     f"{item.peak} octets are outstanding {number} round trips after recovery",
                     item.largest,
                     episode.end,
@@ -271,19 +271,19 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Iterato
                     actual=f"{item.peak} octets",
                 )
                 break
-        if verdict is not None:
-            yield verdict
-        elif len(rounds) >= 4:
-            yield context.holds(
-                f"the flight grew from {base:.0f} to {rounds[-1].peak} octets in "
-                f"{len(rounds) - 1} round trips",
-                episode.end,
-            )
+        else:
+            if len(rounds) >= 4:
+                yield context.holds(
+                    f"the flight grew from {base:.0f} to {rounds[-1].peak} octets in "
+                    f"{len(rounds) - 1} round trips",
+                    episode.end,
+                )
 
 
 @checker("SNR-CA-002")
-def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by two round trips after slow start should have ended."""
+def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
+    """Slow start after a timeout ends at ssthresh (RFC 5681 section 3.1, equation 4)."""
+    # Exercised by two round trips after slow start should have ended.
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
@@ -320,13 +320,10 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Iterator[Find
                 )
 
 
-CLEAR_TARGET_SEGMENTS = 6
-"""Below this the windows of the right and the wrong sender differ by less than two segments."""
-
-
 @checker("SNR-CA-003")
-def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by slow start after a second timeout of one segment, when ssthresh is reached."""
+def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
+    """Timeouts in a row keep ssthresh (RFC 5681 section 3.1)."""
+    # Exercised by slow start after a second timeout of one segment, when ssthresh is reached.
     segment = largest_segment(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         expiry = aftermath.expiry
@@ -336,23 +333,18 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Iterator[Fi
         reached = next((item for item in aftermath.reactions if item.acks == target - 1), None)
         if reached is None or reached.ack.ack >= aftermath.recover:
             continue
-        if reached.ack.window_edge < reached.ack.ack + target * segment:
+        needed = reached.ack.ack + target * segment
+        if reached.ack.window_edge < needed:
             continue
-        known = reached.ack.ack + target * segment <= reached.ack.max
-        if not known and not data_waited(flow, reached.ack):
+        if needed > reached.ack.max and not data_waited(flow, reached.ack):
             continue
-        if reached.pipe < 0.75 * target * segment:
-            yield context.violated(
-                f"only {reached.pipe} octets are in the network after {reached.acks} "
-                "acknowledgments in slow start",
-                reached.ack,
-                expiry.sent,
-                expected=f"slow start up to half of {expiry.flight} octets",
-                actual=f"{reached.pipe} octets in the network",
-            )
-        else:
-            yield context.holds(
-                f"slow start reached {reached.pipe} octets after timeout {expiry.rank} in a row",
-                reached.ack,
-                expiry.sent,
-            )
+        yield judged(
+            context,
+            reached.pipe >= 0.75 * target * segment,
+            f"{reached.pipe} octets are in the network after {reached.acks} acknowledgments in "
+            f"slow start after timeout {expiry.rank} in a row",
+            reached.ack,
+            expiry.sent,
+            expected=f"slow start up to half of {expiry.flight} octets",
+            actual=f"{reached.pipe} octets in the network",
+        )

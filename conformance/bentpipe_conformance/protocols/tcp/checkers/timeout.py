@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -10,6 +9,7 @@ from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import (
     Context,
+    Findings,
     judged,
     lasted,
     timer_expiries,
@@ -24,12 +24,13 @@ from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 
 @checker("SNR-RTO-001")
-def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by everything a timer retransmits while no duplicates or SACK blocks came."""
+def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
+    """The timer retransmits nothing within a round trip (RFC 6298 section 2)."""
+    # Exercised by everything a timer retransmits while no duplicates or SACK blocks came.
     for expiry in timer_expiries(context):
         sent = expiry.sent
         # A tail loss probe may come when the timer would expire anyway (RFC 8985 section 7.2).
-        probe = flow.handshake.sack and not expiry.head and sent.end >= expiry.max
+        probe = flow.handshake.sack and not expiry.head and expiry.tail
         if not expiry.samples or probe or sent.duplicates or sent.sacked:
             continue
         if _started_earlier(expiry, context):
@@ -71,12 +72,11 @@ def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
 
 
 @checker("SNR-RTO-002")
-def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first timeouts of a row.
-
-    The timer started no earlier than the last progress, so the time since then bounds the timeout
-    from above; the second interval is twice the timeout.
-    """
+def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
+    """The timeout is at least a second (RFC 6298 rule 2.4)."""
+    # Exercised by the first timeouts of a row. The timer started no earlier than the last progress,
+    # so the time since then bounds the timeout from above; the second interval is twice the
+    # timeout.
     minimum = context.permitted("minimum_s", 1.0)
     for expiry in timer_expiries(context):
         if not expiry.certain or expiry.rank > 2:
@@ -98,8 +98,9 @@ def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-RTO-003")
-def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a SYN-ACK that the timer repeats."""
+def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Findings:
+    """Without a measurement the timeout is at least a second (RFC 6298 rule 2.1)."""
+    # Exercised by a SYN-ACK that the timer repeats.
     minimum = context.permitted("minimum_s", 1.0)
     syn_acks = timed_syn_acks(flow)
     if len(syn_acks) < 2:
@@ -134,8 +135,9 @@ def _judge_ratio(
 
 
 @checker("SNR-RTO-004")
-def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by two repetitions, or by a long silence after the SYN-ACK."""
+def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Findings:
+    """The SYN-ACK is repeated with back-off (RFC 9293 section 3.8.1, RFC 6298 rule 5.5)."""
+    # Exercised by two repetitions, or by a long silence after the SYN-ACK.
     syn_acks = timed_syn_acks(flow)
     if len(syn_acks) == 1 and flow.handshake.established is None:
         first = syn_acks[0]
@@ -154,8 +156,9 @@ def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Iterator[
 
 
 @checker("SNR-RTO-005")
-def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the first data timing out after the SYN-ACK had been repeated."""
+def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findings:
+    """After a lost handshake the timeout is three seconds (RFC 6298 rule 5.7)."""
+    # Exercised by the first data timing out after the SYN-ACK had been repeated.
     if len(timed_syn_acks(flow)) < 2 or flow.handshake.timestamps:
         return
     minimum = context.permitted("minimum_s", 3.0)
@@ -174,8 +177,9 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Iterat
 
 
 @checker("SNR-RTO-006")
-def back_off_doubles(_flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by three timeouts in a row for one segment."""
+def back_off_doubles(_flow: Flow, context: Context) -> Findings:
+    """Timeouts in a row double, up to 60 seconds or more (RFC 6298 rules 2.5 and 5.5)."""
+    # Exercised by three timeouts in a row for one segment.
     last: Expiry | None = None
     for expiry in timer_expiries(context):
         if (
@@ -191,8 +195,9 @@ def back_off_doubles(_flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-RTO-010")
-def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a timeout after an acknowledgment that left data outstanding."""
+def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings:
+    """An acknowledgment of new data restarts the timer (RFC 6298 rule 5.3)."""
+    # Exercised by a timeout after an acknowledgment that left data outstanding.
     for expiry in timer_expiries(context):
         sent, progress = expiry.sent, expiry.progress
         if not expiry.certain or expiry.rank > 1 or progress is None or not expiry.samples:
@@ -212,8 +217,9 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Iterator
 
 
 @checker("SNR-RTO-011")
-def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a timed retransmission, and by silence that lasts too long."""
+def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findings:
+    """The timer runs while data is outstanding (RFC 6298 rule 5.1, RFC 8985 section 7)."""
+    # Exercised by a timed retransmission, and by silence that lasts too long.
     patience = context.permitted("patience_s", 12.0)
     expiries = {id(item.sent): item for item in timer_expiries(context)}
     trips = RoundTrips(flow)
@@ -242,7 +248,7 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Iterat
 
 def _silence(
     context: Context, since: Sent | Ack | None, until: float, outstanding: bool, patience: float
-) -> Iterator[Finding]:
+) -> Findings:
     if since is None or not outstanding or until - since.time <= patience:
         return
     yield context.violated(
@@ -254,11 +260,10 @@ def _silence(
 
 
 @checker("SNR-RTO-013")
-def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a timeout after repeated timeouts and one acknowledgment of what they repeated.
-
-    Twice the last interval is the timeout then in force.
-    """
+def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Findings:
+    """Back-off lasts until a valid measurement (RFC 6298 sections 3 and 5)."""
+    # Exercised by a timeout after repeated timeouts and one acknowledgment of what they repeated.
+    # Twice the last interval is the timeout then in force.
     if flow.handshake.timestamps:
         return
     expiries = {id(item.sent): item for item in timer_expiries(context)}
@@ -293,8 +298,9 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> It
 
 
 @checker("SNR-RTO-014")
-def persistence(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by a retransmission that late, and by a RST the tester did not cause."""
+def persistence(flow: Flow, context: Context) -> Findings:
+    """A connection is not given up within 100 seconds (RFC 9293 section 3.8.3)."""
+    # Exercised by a retransmission that late, and by a RST the tester did not cause.
     least = context.permitted("persistence_s", 100.0)
     expiries = timer_expiries(context)
     for expiry in expiries:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -25,11 +23,9 @@ _CLOCK_SPAN_S = 2.0
 
 
 @checker("SNR-TS-001")
-def echoes_ts_recent(flow: Flow, context: Context) -> Iterator[Finding]:
-    """TSecr is TS.Recent (RFC 7323 section 4.3).
-
-    Exercised by every acknowledgment with a timestamp.
-    """
+def echoes_ts_recent(flow: Flow, context: Context) -> Findings:
+    """TSecr is TS.Recent (RFC 7323 section 4.3)."""
+    # Exercised by every acknowledgment with a timestamp.
     for reply in flow.replies:
         echoed = reply.tcp.tsecr
         if echoed is None or not reply.echoes:
@@ -57,11 +53,9 @@ def _stamped(flow: Flow) -> list[tuple[Segment, int]]:
 
 
 @checker("SNR-TS-002")
-def tsval_does_not_decrease(flow: Flow, context: Context) -> Iterator[Finding]:
-    """TSval does not decrease on a connection (RFC 7323 section 4.1).
-
-    Exercised by every segment after the first with a timestamp, RST excepted.
-    """
+def tsval_does_not_decrease(flow: Flow, context: Context) -> Findings:
+    """TSval does not decrease on a connection (RFC 7323 section 4.1)."""
+    # Exercised by every segment after the first with a timestamp, RST excepted.
     for (before, known), (segment, tsval) in pairwise(_stamped(flow)):
         if older(tsval, known):
             yield context.violated(
@@ -76,11 +70,9 @@ def tsval_does_not_decrease(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-TS-003")
-def clock_rate(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The timestamp clock ticks between once a second and once a millisecond (RFC 7323 5.4).
-
-    Exercised by timestamps of one connection at least two seconds apart.
-    """
+def clock_rate(flow: Flow, context: Context) -> Findings:
+    """The timestamp clock ticks between once a second and once a millisecond (RFC 7323 5.4)."""
+    # Exercised by timestamps of one connection at least two seconds apart.
     stamped = _stamped(flow)
     if not stamped:
         return
@@ -107,7 +99,7 @@ def clock_rate(flow: Flow, context: Context) -> Iterator[Finding]:
 
 def _unacceptable(
     flow: Flow, context: Context, *, stamped: bool, described: str, expected: str
-) -> Iterator[Finding]:
+) -> Findings:
     """What became of new data that only its timestamp, or the lack of one, makes unacceptable."""
 
     def refused(arrival: Arrival) -> bool:
@@ -117,24 +109,22 @@ def _unacceptable(
         return wrong and fits and (new or not stamped) and arrival.payload > 0
 
     for refusal in refusals(flow, refused):
-        if refusal.accepted:
-            yield context.violated(
-                f"data from offset {refusal.arrival.start} was accepted {described}",
-                refusal.reply,
-                refusal.arrival,
-                expected=expected,
-                actual=f"an acknowledgment up to offset {refusal.reply.ack}",
-            )
-        else:
-            yield context.holds(f"data {described} was dropped", refusal.reply, refusal.arrival)
+        yield judged(
+            context,
+            not refusal.accepted,
+            f"data from offset {refusal.arrival.start} was "
+            f"{'accepted' if refusal.accepted else 'dropped'} {described}",
+            refusal.reply,
+            refusal.arrival,
+            expected=expected,
+            actual=f"an acknowledgment up to offset {refusal.reply.ack}",
+        )
 
 
 @checker("SNR-TS-004")
-def old_timestamp_is_dropped(flow: Flow, context: Context) -> Iterator[Finding]:
-    """A segment with an old timestamp is dropped (RFC 7323 section 5.3 rule R1).
-
-    Exercised by new data with an old timestamp that is answered.
-    """
+def old_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
+    """A segment with an old timestamp is dropped (RFC 7323 section 5.3 rule R1)."""
+    # Exercised by new data with an old timestamp that is answered.
     yield from _unacceptable(
         flow,
         context,
@@ -145,11 +135,9 @@ def old_timestamp_is_dropped(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("SNR-TS-005")
-def old_timestamp_is_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
-    """A segment with an old timestamp is acknowledged (RFC 7323 section 5.3 rule R1).
-
-    Exercised by every data segment with an old timestamp.
-    """
+def old_timestamp_is_acknowledged(flow: Flow, context: Context) -> Findings:
+    """A segment with an old timestamp is acknowledged (RFC 7323 section 5.3 rule R1)."""
+    # Exercised by every data segment with an old timestamp.
     for arrival in still_receiving(flow):
         if not arrival.paws_rejected:
             continue
@@ -168,11 +156,9 @@ def old_timestamp_is_acknowledged(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-TS-006")
-def reset_is_exempt(flow: Flow, context: Context) -> Iterator[Finding]:
-    """PAWS does not apply to a RST (RFC 7323 section 5.2).
-
-    Exercised by a RST at the next expected octet with an old timestamp, or without one.
-    """
+def reset_is_exempt(flow: Flow, context: Context) -> Findings:
+    """PAWS does not apply to a RST (RFC 7323 section 5.2)."""
+    # Exercised by a RST at the next expected octet with an old timestamp, or without one.
     if not flow.handshake.timestamps or not flow.resets or flow.resets[0].outgoing:
         return
     reset = Segment(flow.resets[0])
@@ -207,11 +193,9 @@ def _exact(flow: Flow, last: Reply, reset: Segment) -> bool:
 
 
 @checker("SNR-TS-007")
-def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Timestamps are compared modulo 2**32 (RFC 7323 section 5.2).
-
-    Exercised by the first in-order data after the tester's timestamps wrapped.
-    """
+def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Findings:
+    """Timestamps are compared modulo 2**32 (RFC 7323 section 5.2)."""
+    # Exercised by the first in-order data after the tester's timestamps wrapped.
     before: int | None = None
     for arrival in still_receiving(flow):
         tsval = arrival.tcp.tsval
@@ -234,11 +218,9 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("SNR-TS-008")
-def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Iterator[Finding]:
-    """A segment without the negotiated option aborts nothing (RFC 7323 section 3.2).
-
-    Exercised by such a segment, once anything else follows.
-    """
+def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
+    """A segment without the negotiated option aborts nothing (RFC 7323 section 3.2)."""
+    # Exercised by such a segment, once anything else follows.
     if not flow.handshake.timestamps:
         return
     bare: Segment | None = None
@@ -267,11 +249,9 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Iterator[F
 
 
 @checker("SNR-TS-009")
-def missing_timestamp_is_dropped(flow: Flow, context: Context) -> Iterator[Finding]:
-    """A segment without the negotiated option is dropped silently (RFC 7323 section 3.2).
-
-    Exercised by new data without the option, once an acknowledgment follows.
-    """
+def missing_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
+    """A segment without the negotiated option is dropped silently (RFC 7323 section 3.2)."""
+    # Exercised by new data without the option, once an acknowledgment follows.
     yield from _unacceptable(
         flow,
         context,

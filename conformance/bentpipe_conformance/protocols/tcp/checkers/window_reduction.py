@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
@@ -110,8 +108,9 @@ class _Window:
 
 
 @checker("SNR-FR-009")
-def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by every complete fast recovery of a window-limited sender."""
+def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
+    """A fast recovery reduces the window (RFC 5681 section 3.2 step 2 and equation 4)."""
+    # Exercised by every complete fast recovery of a window-limited sender.
     share = _share(context)
     if share is None:
         return
@@ -127,23 +126,22 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
         largest = max(after, key=_in_network)
         flight = _in_network(largest)
         limit = window.limit(episode, share)
-        sentence = f"{episode.flight} octets outstanding became {flight}"
-        if flight > limit:
-            yield context.violated(
-                sentence,
-                largest,
-                episode.end,
-                episode.first,
-                expected=f"at most {limit:.0f} octets outstanding after the recovery",
-                actual=f"{flight} octets",
-            )
-        else:
-            yield context.holds(sentence, largest, episode.end, episode.first)
+        yield judged(
+            context,
+            flight <= limit,
+            f"{episode.flight} octets outstanding became {flight}",
+            largest,
+            episode.end,
+            episode.first,
+            expected=f"at most {limit:.0f} octets outstanding after the recovery",
+            actual=f"{flight} octets",
+        )
 
 
 @checker("SNR-REC-002")
-def one_reduction_per_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by recoveries of several losses, judged by how the flight grows afterwards."""
+def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
+    """However many segments are lost, the window is reduced once (RFC 6582 section 3.2)."""
+    # Exercised by recoveries of several losses, judged by how the flight grows afterwards.
     share = _share(context)
     if share is None:
         return
@@ -219,8 +217,9 @@ def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: flo
 
 
 @checker("SNR-REC-005")
-def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by the acknowledgment that ends a fast recovery."""
+def exit_window(flow: Flow, context: Context) -> Findings:
+    """The end of recovery releases no more than the deflated window (RFC 6582 3.2 step 3)."""
+    # Exercised by the acknowledgment that ends a fast recovery.
     share = _share(context)
     beyond = context.permitted("segments_beyond_flight")
     window = _Window(flow, context)
@@ -241,22 +240,20 @@ def exit_window(flow: Flow, context: Context) -> Iterator[Finding]:
         if not limits:
             continue
         limit = max(min(limits), before)
-        sentence = f"the end of recovery raised the flight from {before} to {after} octets"
-        if after > limit:
-            yield context.violated(
-                sentence,
-                new[-1],
-                end,
-                expected=f"at most {limit:.0f} octets outstanding",
-                actual=f"{after} octets",
-            )
-        else:
-            yield context.holds(sentence, end, *new)
+        yield judged(
+            context,
+            after <= limit,
+            f"the end of recovery raised the flight from {before} to {after} octets",
+            *([new[-1], end] if after > limit else [end, *new]),
+            expected=f"at most {limit:.0f} octets outstanding",
+            actual=f"{after} octets",
+        )
 
 
 @checker("SNR-REC-006")
-def new_data_during_recovery(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Exercised by duplicates during a recovery without SACK, before anything is acknowledged."""
+def new_data_during_recovery(flow: Flow, context: Context) -> Findings:
+    """New data in recovery stays within the inflated window (RFC 5681 section 3.2 steps 3 to 5)."""
+    # Exercised by duplicates during a recovery without SACK, before anything is acknowledged.
     share = _share(context)
     if share is None or flow.handshake.sack:
         return

@@ -6,6 +6,7 @@ from functools import cache, cached_property, partial
 
 from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_aftermaths
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
+from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
@@ -37,6 +38,11 @@ class Prepared:
     def episodes(self) -> tuple[Episode, ...]:
         """Its loss-recovery episodes, in order."""
         return tuple(read_episodes(self._flow))
+
+    @cached_property
+    def recovery_ends(self) -> frozenset[Ack]:
+        """The acknowledgments that ended its episodes."""
+        return frozenset(episode.end for episode in self.episodes if episode.end is not None)
 
     @cached_property
     def moments(self) -> tuple[Moment, ...]:

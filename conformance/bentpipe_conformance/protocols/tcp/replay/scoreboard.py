@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 
 from bentpipe_reference.common.ranges import RangeSet
 
@@ -86,7 +87,6 @@ class Report:
         eligible: starts of the segments HK99's rule 5 makes eligible by what is held, lowest first.
         holes: how many segments below the highest held octet are not held.
         above: octets reported held above the lowest outstanding segment.
-        una_end: end of the lowest outstanding segment; equal to una when nothing is outstanding.
         una_repeats: how often the lowest outstanding segment has been retransmitted.
         reordered: reordering or a needless retransmission has shown on this path.
         forgiven: a timeout or reneging may be in progress.
@@ -96,19 +96,32 @@ class Report:
     eligible: tuple[int, ...]
     holes: int
     above: int
-    una_end: int
     una_repeats: int
     reordered: bool
     forgiven: bool
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Scoreboard:
     """All retransmissions and acknowledgments of a flow, each in time order."""
 
     repeats: list[Repeat]
     reports: list[Report]
     rtt: float
+
+    @cached_property
+    def repeat_of(self) -> dict[int, Repeat]:
+        """The retransmissions by the identity of the segment."""
+        return {id(repeat.sent): repeat for repeat in self.repeats}
+
+    @cached_property
+    def report_of(self) -> dict[int, Report]:
+        """The reports by the identity of the acknowledgment."""
+        return {id(report.ack): report for report in self.reports}
+
+    def timed(self, sent: Sent) -> bool:
+        """Whether a timeout or a probe may have sent a retransmission."""
+        return id(sent) in self.repeat_of and self.repeat_of[id(sent)].timer
 
 
 @dataclass(slots=True)
@@ -173,8 +186,8 @@ class _Replay:
         known = self.segments.get(sent.start)
         last_order = known.order if known else -1
         definite = id(sent) in self.timeouts
-        timeout = definite or (at_una and self._may_be_timeout(sent, self.latest > last_order))
         evidence = self.latest > last_order
+        timeout = definite or (at_una and self._may_be_timeout(sent, evidence))
         timer = timeout or (sent.timed and (sent.end >= sent.max or (at_una and not evidence)))
         missing = self.evidence.gaps(sent.una, sent.max)
         snapshot = self.evidence.snapshot()
@@ -192,7 +205,7 @@ class _Replay:
                 self.evidence.above(sent.end),
                 sum(left >= sent.end for left, _ in snapshot),
                 snapshot[-1][1] if snapshot else 0,
-                self.latest > last_order,
+                evidence,
                 max(sent.duplicates, self.sack_duplicates),
                 not missing or sent.end >= missing[-1][1],
                 self._lower(sent.start),
@@ -232,10 +245,8 @@ class _Replay:
         return None
 
     def _record(self, sent: Sent) -> None:
-        touched = self.starts[
-            bisect_left(self.starts, sent.start) : bisect_left(self.starts, sent.end)
-        ]
-        for start in touched:
+        first, last = bisect_left(self.starts, sent.start), bisect_left(self.starts, sent.end)
+        for start in self.starts[first:last]:
             segment = self.segments[start]
             segment.order, segment.time = self.order, sent.time
             if segment.epoch != self.epoch:
@@ -283,10 +294,9 @@ class _Replay:
         self.sack_duplicates = 0
         self.evidence.remove_below(ack.ack)
         done = bisect_left(self.starts, ack.ack)
-        for start in self.starts[:done]:
-            if self.segments[start].end <= ack.ack:
-                del self.segments[start]
-        kept = [start for start in self.starts[:done] if start in self.segments]
+        kept = [start for start in self.starts[:done] if self.segments[start].end > ack.ack]
+        for start in set(self.starts[:done]).difference(kept):
+            del self.segments[start]
         self.starts[:done] = kept
 
     def _delivered(self, left: int, right: int, now: float) -> None:
@@ -327,7 +337,6 @@ class _Replay:
                 tuple(eligible),
                 holes,
                 above,
-                lowest.end if lowest else self.una,
                 lowest.total if lowest else 0,
                 self.reordered,
                 self.una < self.forgive_until,

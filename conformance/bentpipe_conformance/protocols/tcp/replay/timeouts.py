@@ -23,7 +23,6 @@ class Expiry:
     Attributes:
         sent: the retransmission.
         certain: it can only be the retransmission timer's.
-        head: it repeats the earliest outstanding data.
         rank: how many expiries in a row for this data since the last progress, from 1.
         interval: seconds since the certain expiry before it in that row; None for the first.
         since_transmission: seconds since its data was last sent.
@@ -32,13 +31,10 @@ class Expiry:
         since_arrival: seconds since anything reached the implementation.
         flight: octets outstanding when the first of the row expired.
         samples, rtt, longest_rtt: number, smallest and largest of the round trips measured before.
-        window_edge: the right edge in force (it may have moved left).
-        max: highest offset sent.
     """
 
     sent: Sent
     certain: bool
-    head: bool
     rank: int
     interval: float | None
     since_transmission: float
@@ -49,8 +45,16 @@ class Expiry:
     samples: int
     rtt: float
     longest_rtt: float
-    window_edge: int
-    max: int
+
+    @property
+    def head(self) -> bool:
+        """Whether it repeats the earliest outstanding data."""
+        return self.sent.start == self.sent.una
+
+    @property
+    def tail(self) -> bool:
+        """Whether it repeats the last data sent."""
+        return self.sent.end >= self.sent.max
 
 
 @dataclass(slots=True)
@@ -110,7 +114,6 @@ def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool, at_once: boo
     item = Expiry(
         sent=sent,
         certain=certain,
-        head=head,
         rank=len(row) + 1,
         interval=sent.time - before.sent.time if before else None,
         since_transmission=sent.time - walk.transmitted.get(sent.start, walk.progressed),
@@ -121,8 +124,6 @@ def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool, at_once: boo
         samples=trips.samples,
         rtt=trips.smallest,
         longest_rtt=trips.largest,
-        window_edge=walk.edge,
-        max=sent.max,
     )
     walk.row.append(item)
     return item
