@@ -10,8 +10,9 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Interpreter
 from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.codec import Stp, dissect
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 
 
 def _trusting(packet: Stp) -> Stp:

@@ -18,7 +18,8 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     SdHeard,
     SdSent,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.report.ladder import thousands
 
 LEGEND = (

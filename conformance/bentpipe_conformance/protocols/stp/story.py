@@ -34,7 +34,8 @@ from bentpipe_conformance.protocols.stp.codec import (
     dissect,
 )
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, on_wire, tag_of
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE
 
 IUT_PORT, TESTER_PORT = 9, 40001

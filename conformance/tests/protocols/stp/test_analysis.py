@@ -22,8 +22,8 @@ from bentpipe_conformance.protocols.stp.replay.flow import (
     IDLE,
     OPEN,
     RELEASING,
-    read_flows,
 )
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.story import TESTER_CSN, StpStory
 
 

@@ -15,7 +15,8 @@ from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 

@@ -10,7 +10,7 @@ from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, STIMULI
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.replay import flow as states
-from bentpipe_conformance.protocols.stp.replay.flow import read_flows
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_spec.document import state_table

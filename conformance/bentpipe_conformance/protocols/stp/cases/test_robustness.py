@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
-from bentpipe_conformance.protocols.stp.checkers.robustness import LEAST_PENDING
 from bentpipe_conformance.protocols.stp.codec import (
     BGAK,
     BGREJ,
@@ -21,7 +20,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.replay.flow import CONFIRMATION_S
+from bentpipe_conformance.protocols.stp.replay.flow import CONFIRMATION_S, LEAST_PENDING
 
 
 @case("STP-SEC-001")

@@ -7,22 +7,11 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import (
-    DUE_S,
-    RATE_TOLERANCE,
-    bounded_of,
-    largest_packet,
-    rate_gap,
-    round_trips_of,
-)
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
-from bentpipe_conformance.protocols.stp.replay.events import UNREAD_S, ReportHeard
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.window import (
-    MOST_INITIAL_WINDOW,
-    largest_smss,
-    octets_with,
-)
+from bentpipe_conformance.protocols.stp.replay.window import MOST_INITIAL_WINDOW, largest_smss
 from bentpipe_conformance.protocols.stp.replay.window_bound import SLACK_S, Bounded, Phase
 
 BEYOND_DOUBT = 2
@@ -44,6 +33,9 @@ FASTEST_GAIN, SLOWEST_GAIN = 2.0, 1.25
 RATE_WINDOW_S = 0.1
 """Seconds over which a maximum rate is kept (STP-CG-009)."""
 
+RATE_TOLERANCE = 4
+"""Packets by which a maximum rate may be exceeded in a tenth of a second (STP-CG-009)."""
+
 _LEAST_JUDGED = 3
 """SDs of a phase that have to be within the window before it counts as kept."""
 
@@ -51,48 +43,58 @@ _LEAST_JUDGED = 3
 def _replayed(flow: Flow, context: Context) -> list[Bounded]:
     if flow.established is None:
         return []
-    return [item for item in bounded_of(context) if item.sd.time >= flow.established]
+    return [
+        item for item in context.prepared.bounded(context.ics) if item.sd.time >= flow.established
+    ]
+
+
+def _rate(context: Context) -> int:
+    """The declared maximum rate, bit/s; zero or less without one."""
+    return int(context.ics.get("rate_limit_bps", 0))
+
+
+def rate_gap(flow: Flow, context: Context) -> float:
+    """Seconds for which a declared maximum rate may hold an SD back; 0 without one.
+
+    A sender that has used its tolerance waits until it is gained again.
+    """
+    rate = _rate(context)
+    return (RATE_TOLERANCE + 1) * 8 * _largest_packet(flow) / rate if rate > 0 else 0.0
+
+
+def _largest_packet(flow: Flow) -> int:
+    """Octets of the IP packet of an SD of SMSS octets; 0 when there was no SD."""
+    headers = [len(sd.packet.data) - len(sd.stp.data) for sd in flow.sds_sent]
+    return max(headers) + largest_smss(flow) if headers else 0
 
 
 @checker("STP-CG-001")
 def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight before anything has been reported as arrived."""
-    if flow.established is None:
+    """The initial window is at most ten SMSS (section 7.3)."""
+    reports = (item for item in flow.reports_heard if item.arrived and item.stp.type != BGAK)
+    first = next(reports, None)
+    if flow.established is None or first is None:
         return
-    first = next(
-        (report for report in flow.reports_heard
-         if report.arrived and report.stp.type != BGAK), None
-    )  # fmt: skip
-    if first is None:
-        return
-    early = [
-        sd for sd in flow.sds_sent
-        if sd.packet.number < first.packet.number and sd.stp.type != BEGIN
-    ]  # fmt: skip
+    early = [sd for sd in flow.sds_sent if sd.frame < first.frame and sd.stp.type != BEGIN]
     if not early:
         return
-    size = largest_smss(flow)
-    largest = max(early, key=octets_with)
-    if octets_with(largest) > MOST_INITIAL_WINDOW * size:
-        yield context.violated(
-            f"{octets_with(largest)} octets were in flight before the first report", largest,
-            expected=f"at most {MOST_INITIAL_WINDOW} SMSS, {MOST_INITIAL_WINDOW * size} octets",
-            actual=f"{octets_with(largest)} octets",
-        )  # fmt: skip
-    else:
-        yield context.holds(
-            f"{octets_with(largest)} octets were in flight before the first report, at most "
-            f"{MOST_INITIAL_WINDOW * size} are permitted",
-            largest,
-        )
+    most = MOST_INITIAL_WINDOW * largest_smss(flow)
+    largest = max(early, key=lambda sd: sd.flight_with)
+    what = f"{largest.flight_with} octets were in flight before the first report"
+    yield judged(
+        context, largest.flight_with <= most,
+        f"{what}, at most {most} are permitted", what, largest,
+        expected=f"at most {MOST_INITIAL_WINDOW} SMSS, {most} octets",
+        actual=f"{largest.flight_with} octets",
+    )  # fmt: skip
 
 
 @checker("STP-CG-002")
 def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight against the largest window that any rule permits."""
+    """What is in flight fits into the largest window that any rule permits (section 7.3)."""
     kept: Bounded | None = None
     for item in _replayed(flow, context):
-        octets = octets_with(item.sd)
+        octets = item.sd.flight_with
         if item.exempt or _undecided(flow, item):
             continue
         if octets > BEYOND_DOUBT * item.limit():
@@ -107,7 +109,7 @@ def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
         kept = item if octets <= item.limit() else kept
     if kept is not None:
         yield context.holds(
-            f"{octets_with(kept.sd)} octets in flight, the flight limit may have been "
+            f"{kept.sd.flight_with} octets in flight, the flight limit may have been "
             f"{kept.limit():.0f}",
             kept.sd,
         )
@@ -115,36 +117,36 @@ def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("STP-CG-003")
 def slow_start(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight before the first reduction."""
+    """Slow start grows by no more than the octets that have arrived (section 7.3)."""
     yield from _within(flow, context, "slow start", "ten SMSS and what has arrived")
 
 
 @checker("STP-CG-004")
 def congestion_avoidance(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight once a window has arrived after a reduction."""
+    """Congestion avoidance grows by one SMSS for each window that arrives (section 7.3)."""
     yield from _within(flow, context, "avoidance", "half a flight and an SMSS for each window")
 
 
 @checker("STP-CG-005")
 def loss_halves_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight after a reduction, until a window has arrived."""
+    """A loss halves the window (section 7.3)."""
     yield from _within(flow, context, "reduced", "with half of the window or of what was in flight")
 
 
 @checker("STP-CG-007")
 def two_silences(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight after two silences."""
+    """After two silences in a row the window is one SMSS (section 7.3)."""
     yield from _within(flow, context, "silence", "one SMSS and what has arrived since", least=1)
 
 
 @checker("STP-CG-009")
 def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
-    """IP octets of packets with data within any tenth of a second, against the declared rate."""
-    rate = int(context.ics.get("rate_limit_bps", 0))
+    """SDs do not exceed the declared rate over any tenth of a second (section 7.4)."""
+    rate = _rate(context)
     if rate <= 0:
         return
     sds = [sd for sd in flow.sds_sent if sd.stp.type != BEGIN]
-    most = rate * RATE_WINDOW_S / 8 + RATE_TOLERANCE * largest_packet(flow)
+    most = rate * RATE_WINDOW_S / 8 + RATE_TOLERANCE * _largest_packet(flow)
     octets = first = busiest = 0
     for last, sd in enumerate(sds):
         octets += len(sd.packet.data)
@@ -170,13 +172,13 @@ def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("STP-CG-010")
 def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What is in flight after SDs that lack of data or credit kept few."""
+    """The window does not grow on SDs sent for lack of data or credit (section 7.3)."""
     kept: list[Bounded] = []
     margin = largest_smss(flow)
     for item in _replayed(flow, context):
         if item.exempt or item.limit() <= item.used_limit(margin):
             continue
-        octets = octets_with(item.sd)
+        octets = item.sd.flight_with
         most = item.used_limit(margin)
         if octets > most:
             yield context.violated(
@@ -190,7 +192,7 @@ def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Findin
         kept.append(item)
     if len(kept) >= _LEAST_JUDGED and not kept[-1].idle:
         yield context.holds(
-            f"{octets_with(kept[-1].sd)} octets in flight; had unused windows grown, "
+            f"{kept[-1].sd.flight_with} octets in flight; had unused windows grown, "
             f"{kept[-1].limit():.0f} would be permitted",
             kept[-1].sd,
         )
@@ -200,7 +202,7 @@ def _undecided(flow: Flow, item: Bounded) -> bool:
     """Whether an SD may have been on its way before the report of the last reduction was read."""
     if item.reduction is None:
         return False
-    return item.sd.time - item.reduction.time <= UNREAD_S + flow.timing_error
+    return item.sd.time - item.reduction.time <= flow.due_s
 
 
 def _within(
@@ -211,7 +213,7 @@ def _within(
     for item in _replayed(flow, context):
         if item.phase != phase or item.exempt or _undecided(flow, item):
             continue
-        octets = octets_with(item.sd)
+        octets = item.sd.flight_with
         where = (item.sd,) if item.reduction is None else (item.reduction, item.sd)
         # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
         if octets > item.limit(margin):
@@ -224,7 +226,7 @@ def _within(
         kept.append(item)
     if len(kept) >= least:
         yield context.holds(
-            f"{octets_with(kept[-1].sd)} octets in flight, {kept[-1].limit():.0f} are permitted: "
+            f"{kept[-1].sd.flight_with} octets in flight, {kept[-1].limit():.0f} are permitted: "
             f"{permitted}",
             kept[-1].sd,
         )
@@ -232,8 +234,8 @@ def _within(
 
 @checker("STP-CG-006")
 def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The first response to a report that calls for a reduction."""
-    trips = round_trips_of(context)
+    """The first retransmission after a reduction waits for pacing only (section 7.3)."""
+    trips = context.prepared.round_trips(context.ics)
     octets = largest_smss(flow)
     for item in _first_after_reductions(flow, context):
         report = item.reduction
@@ -247,33 +249,26 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Findi
         if due > bounds[0] / 3:
             continue
         first = report.responses[0] if report.responses else None
-        if first is not None and first.time - report.time <= due + flow.timing_error:
+        waited = None if first is None else first.time - report.time
+        if first is not None and waited is not None and waited <= due + flow.timing_error:
             yield context.holds(
-                f"the first retransmission left after {first.time - report.time:.3f} s",
-                report, first,
-            )  # fmt: skip
-        elif min(
-            flow.until, flow.ended or flow.until
-        ) > report.time + due + flow.timing_error and not (
-            _arrived_all_the_same(flow, report, due)
+                f"the first retransmission left after {waited:.3f} s", report, first
+            )
+        elif flow.over > report.time + due + flow.timing_error and not (
+            _arrived_meanwhile(flow, report, due)
         ):
             yield context.violated(
                 "the first retransmission waited", report, *([first] if first else []),
-                expected=f"within {due:.2f} s, as the pacing has it",
-                actual="none" if first is None else f"after {first.time - report.time:.2f} s",
+                expected=f"within {due:.2f} s, as pacing requires",
+                actual="none" if waited is None else f"after {waited:.2f} s",
             )  # fmt: skip
 
 
-def _observed(flow: Flow, time: float) -> bool:
-    """Whether the capture of the open connection goes on until then."""
-    return min(flow.until, flow.ended or flow.until) > time + flow.timing_error
-
-
-def _arrived_all_the_same(flow: Flow, report: ReportHeard, within: float) -> bool:
-    """Whether another report shows within so many seconds that what was wanted is not missing."""
+def _arrived_meanwhile(flow: Flow, report: ReportHeard, within: float) -> bool:
+    """Whether another report shows within the given seconds that what was wanted has arrived."""
     wanted = set(report.wanted)
     for later in flow.reports_heard:
-        if report.packet.number < later.packet.number and later.time <= report.time + within:
+        if report.frame < later.frame and later.time <= report.time + within:
             wanted.difference_update(later.arrived)
     return not wanted
 
@@ -290,8 +285,8 @@ def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
 
 @checker("STP-CG-008")
 def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
-    """How many SDs leave within a tick once the IUT knows the round-trip time."""
-    trips = round_trips_of(context)
+    """Once the round-trip time is known, SDs are spaced, or a few leave in a tick (section 7.4)."""
+    trips = context.prepared.round_trips(context.ics)
     measured = next(
         (report.time for report in flow.reports_heard if report.is_stat and not report.fault), None
     )

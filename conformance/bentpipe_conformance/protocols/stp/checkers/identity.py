@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import (
-    DUE_S,
-    At,
+from bentpipe_conformance.protocols.stp.checkers.answers import (
+    answered,
     answers,
-    heard_packets,
-    name,
-    observed_long_enough,
-    sent_packets,
+    answers_on_ports,
+    discarded,
+    observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.discarding import discarded, on_same_ports
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, ENDAK, A, C, R, Stp
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, ENDAK, A, C, R
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, newer, tag_of
-from bentpipe_conformance.protocols.stp.replay import Packet
-from bentpipe_conformance.protocols.stp.replay.events import Other
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
-    CALLING,
-    OPEN,
-    TAGGED,
-    Flow,
-    is_possible,
-)
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
+from bentpipe_conformance.protocols.stp.replay.flow import CALLED, CALLING, OPEN, TAGGED, Flow
 
 CHALLENGE_S = 1.0
 """Seconds within which there is at most one challenge (STP-CC-018, STP-CC-021)."""
@@ -43,35 +33,33 @@ SOON_S = 1.0
 
 @checker("STP-CC-001")
 def other_incarnations_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Packets with a tag that is not that of the connection which is there."""
+    """A packet whose tag is not that of the present connection is discarded (section 4)."""
     for event in flow.others:
-        if isinstance(event, Other) and event.ignored.startswith("its tag"):
-            what = f"{name(event.stp)} with a wrong tag ({event.ignored})"
-            yield from discarded(flow, context, At(event.packet), what)
-    for at, stp in heard_packets(flow):
-        state = flow.state_before.get(at.packet.number)
-        if not stp.wellformed:
+        if event.ignored.startswith("its tag"):
+            what = f"{event.name} with a wrong tag ({event.ignored})"
+            yield from discarded(flow, context, event, what)
+    for at in flow.heard:
+        state = flow.state_when(at)
+        if not at.stp.wellformed:
             continue
-        if stp.type in TAGGED and state is None:
+        if at.stp.type in TAGGED and state is None:
             present = _present(flow, at)
-            if present is not None and tag_of(present.tester_csn or 0) != stp.tag:
-                what = f"{name(stp)} of the connection before"
-                yield from discarded(present, context, at, what)
-        elif stp.type in (*TAGGED, ENDAK) and state == CALLING:
-            yield from discarded(flow, context, at, f"{name(stp)} before the call was answered")
+            if present is not None and tag_of(present.tester_csn or 0) != at.stp.tag:
+                yield from discarded(present, context, at, f"{at.name} of the connection before")
+        elif at.stp.type in (*TAGGED, ENDAK) and state == CALLING:
+            yield from discarded(flow, context, at, f"{at.name} before the call was answered")
 
 
 def _present(flow: Flow, at: At) -> Flow | None:
     """The connection in data transfer that has taken a flow's ports, if there is one."""
-    time = at.packet.time
     return next(
         (
             other
-            for other in on_same_ports(flow)
+            for other in flow.same_ports
             if other.incarnation.start > flow.incarnation.start
             and other.established is not None
-            and other.established < time - DUE_S - flow.timing_error
-            and (other.ended is None or other.ended > time + DUE_S + flow.timing_error)
+            and other.established < at.time - DUE_S - flow.timing_error
+            and (other.ended is None or other.ended > at.time + flow.due_s)
         ),
         None,
     )
@@ -79,73 +67,55 @@ def _present(flow: Flow, at: At) -> Flow | None:
 
 @checker("STP-CC-007")
 def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
-    """BGAKs with the IUT's CSN as recipient and a newer one of the sender, in data transfer."""
-    for packet in flow.bgaks:
-        stp = packet.content
-        if packet.outgoing or stp is None or flow.state_before.get(packet.number) != OPEN:
+    """A BGAK with a newer CSN of the peer ends the connection with an END (section 5.3)."""
+    for at in flow.bgaks:
+        stp = at.stp
+        if at.outgoing or flow.state_when(at) != OPEN or stp.peer_csn != flow.iut_csn:
             continue
-        if stp.peer_csn != flow.iut_csn or stp.csn is None or flow.tester_csn is None:
+        if stp.csn is None or flow.tester_csn is None or not newer(stp.csn, flow.tester_csn):
             continue
-        if not newer(stp.csn, flow.tester_csn) or not is_possible(flow, stp):
+        if not flow.is_possible(stp):
             continue
-        at = At(packet)
-        replies = _to_csn(flow, at, stp.csn)
-        confirming = [reply for reply in replies if _type(reply) == BGAK]
-        ends = [reply for reply in replies if _type(reply) == END]
+        replies = [
+            reply for reply in answers_on_ports(flow, at, (BGAK, END), SOON_S)
+            if reply.stp.peer_csn == stp.csn
+        ]  # fmt: skip
+        confirming = [reply for reply in replies if reply.stp.type == BGAK]
         if confirming:
             yield context.violated("the new number was confirmed", at, *confirming)
-        elif not ends:
-            if observed_long_enough(flow, at, SOON_S):
+        elif not replies:
+            if observed(flow, at, SOON_S):
                 yield context.violated("the new number was not answered with an END", at)
-        elif not _disowns(flow, ends[0], stp.csn):
-            yield context.violated("the new number was answered with a wrong END", at, ends[0],
+        elif not _disowns(flow, replies[0]):
+            yield context.violated("the new number was answered with a wrong END", at, replies[0],
                                    expected="END with A flag, reason 2 and both CSNs")  # fmt: skip
         else:
-            after = [
-                report for report in flow.reports_sent
-                if report.time > ends[0].packet.time + DUE_S + flow.timing_error
-            ]  # fmt: skip
-            if after:
-                yield context.violated("the old connection went on", at, ends[0], after[0])
-            else:
-                yield context.holds("a newer number ended the connection", at, ends[0])
+            due = replies[0].time + flow.due_s
+            after = [report for report in flow.reports_sent if report.time > due]
+            yield judged(
+                context, not after,
+                "a newer number ended the connection", "the old connection continued",
+                at, replies[0], *after[:1],
+            )  # fmt: skip
 
 
-def _to_csn(flow: Flow, at: At, csn: int) -> list[At]:
-    """BGAKs and ENDs to a CSN of the tester, soon after a packet."""
-    return [
-        reply
-        for other in on_same_ports(flow)
-        for reply in answers(other, at, (BGAK, END), SOON_S)
-        if reply.packet.content is not None and reply.packet.content.peer_csn == csn
-    ]
-
-
-def _disowns(flow: Flow, end: At, csn: int) -> bool:
-    stp = end.packet.content
-    return (
-        stp is not None
-        and bool(stp.flags & A)
-        and not stp.flags & R
-        and stp.reason == NO_CONNECTION
-        and (stp.csn, stp.peer_csn) == (flow.iut_csn, csn)
-    )
-
-
-def _type(at: At) -> int | None:
-    return at.packet.content.type if at.packet.content else None
+def _disowns(flow: Flow, end: At) -> bool:
+    """Whether an END of the IUT says that its connection is lost."""
+    stp = end.stp
+    return stp.flags & (A | R) == A and stp.reason == NO_CONNECTION and stp.csn == flow.iut_csn
 
 
 @checker("STP-CC-010")
 def csns_rise(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The IUT's CSN against those it had chosen for the same address before."""
-    own = _chosen_from(flow)
-    if own is None or flow.iut_csn is None:
+    """A CSN is newer than all chosen for the same peer address before (section 5.1)."""
+    if not flow.begins or flow.iut_csn is None:
         return
+    # It can have been chosen from the BEGIN on, its own or the one heard.
+    own = flow.begins[0]
     earlier = [
         other for other in flow.neighbours
         if other is not flow and (first := _first_shown(other)) is not None
-        and first.packet.time < own.packet.time - flow.timing_error
+        and first.time < own.time - flow.timing_error
     ]  # fmt: skip
     stale = [other for other in earlier if not newer(flow.iut_csn, other.iut_csn or 0)]
     if stale:
@@ -156,24 +126,22 @@ def csns_rise(flow: Flow, context: Context) -> Iterator[Finding]:
             before, own,
         )  # fmt: skip
     elif earlier:
-        yield context.holds(f"CSN {flow.iut_csn} is newer than {len(earlier)} before", own)
+        yield context.holds(
+            f"CSN {flow.iut_csn} is newer than the {len(earlier)} chosen before", own
+        )
 
 
 def _first_shown(flow: Flow) -> At | None:
     """The first packet by which the IUT told its CSN."""
-    return next(
-        (at for at, stp in sent_packets(flow)
-         if stp.type in (BEGIN, BGAK) and not stp.fault and stp.csn == flow.iut_csn), None
+    shown = (
+        at for at in flow.sent
+        if at.stp.type in (BEGIN, BGAK) and not at.stp.fault and at.stp.csn == flow.iut_csn
     )  # fmt: skip
-
-
-def _chosen_from(flow: Flow) -> At | None:
-    """The moment from which on the IUT can have chosen its CSN: a BEGIN, its own or one heard."""
-    return At(flow.begins[0]) if flow.begins else None
+    return next(shown, None)
 
 
 ENOUGH = 8
-"""Connections of one trace from which on a lack of chance is no chance."""
+"""Connections of one trace from which on ISSs that are not random cannot be so by chance."""
 
 NARROW = MODULUS // 16
 """Eight random numbers lie within so small an arc once in 30 million times."""
@@ -181,7 +149,7 @@ NARROW = MODULUS // 16
 
 @checker("STP-CC-011")
 def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The ISSs of many connections; the first CSN after a start is a single sample."""
+    """ISSs are random; the first CSN after a start is a single sample (section 5.1)."""
     if flow is not flow.neighbours[-1]:
         return
     shown = [
@@ -192,7 +160,7 @@ def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Iterator[
         return
     numbers = [number for _, number in shown]
     where = [first for first, _ in shown]
-    steps = {(b - a) % MODULUS for a, b in itertools.pairwise(numbers)}
+    steps = {(b - a) % MODULUS for a, b in pairwise(numbers)}
     if len(steps) == 1:
         yield context.violated(
             f"{len(numbers)} ISSs follow each other at a distance of {steps.pop()}", *where
@@ -208,90 +176,77 @@ def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Iterator[
 def _arc(numbers: Sequence[int]) -> int:
     """How much of the circle of numbers the shortest arc with all of them takes."""
     ordered = sorted(numbers)
-    gaps = [b - a for a, b in itertools.pairwise(ordered)]
+    gaps = [b - a for a, b in pairwise(ordered)]
     gaps.append(ordered[0] + MODULUS - ordered[-1])
     return MODULUS - max(gaps)
 
 
 @checker("STP-CC-017")
 def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """BGAKs with C flag and both CSNs."""
-    for packet in flow.bgaks:
-        stp = packet.content
-        if packet.outgoing or stp is None or not stp.flags & C or not is_possible(flow, stp):
+    """A BGAK with C flag and both CSNs is answered with one without C flag (section 5.1)."""
+    for at in flow.bgaks:
+        if at.outgoing or not at.stp.flags & C or not flow.is_possible(at.stp):
             continue
-        if (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn):
+        state = flow.state_when(at)
+        opened = state == CALLING and at.time == flow.established
+        if not flow.names(at) or (not opened and state not in (CALLED, OPEN)):
             continue
-        state = flow.state_before.get(packet.number)
-        opened = state == CALLING and packet.time == flow.established
-        if not opened and state not in (CALLED, OPEN):
-            continue
-        at = At(packet)
-        replies = [
-            reply for reply in answers(flow, at, (BGAK,))
-            if reply.packet.content is not None and not reply.packet.content.flags & C
-        ]  # fmt: skip
-        right = [r for r in replies if _csns(r) == (flow.iut_csn, flow.tester_csn)]
-        if right:
-            yield context.holds("a BGAK with C flag was answered", at, right[0])
-        elif replies:
+        replies = [reply for reply in answers(flow, at, (BGAK,)) if not reply.stp.flags & C]
+        right = [reply for reply in replies if flow.names(reply)]
+        if replies and not right:
             yield context.violated("a BGAK with C flag was answered with wrong CSNs", at, *replies)
-        elif observed_long_enough(flow, at) and not _ended_by(flow, at):
-            yield context.violated("a BGAK with C flag was not answered in time", at)
-
-
-def _csns(at: At) -> tuple[int | None, int | None]:
-    stp = at.packet.content
-    return (stp.csn, stp.peer_csn) if stp else (None, None)
+            continue
+        over = _ended_by(flow, at)
+        yield from answered(flow, context, at, right, "a BGAK with C flag", excused=over)
 
 
 def _ended_by(flow: Flow, at: At) -> bool:
     """Whether the connection ended before an answer was due."""
-    due = at.packet.time + DUE_S + flow.timing_error
-    return flow.ended is not None and flow.ended <= due
+    return flow.ended is not None and flow.ended <= at.time + flow.due_s
 
 
 @checker("STP-CC-018")
 def other_calls_are_challenged(flow: Flow, context: Context) -> Iterator[Finding]:
-    """BEGINs with another CSN that reached the IUT in data transfer."""
+    """A BEGIN with another CSN is challenged, and the connection is kept (section 5.3)."""
     if flow.displaced_in == OPEN:
-        intruder = _successor(flow)
-        if intruder is not None:
+        later = [
+            other.begins[0] for other in flow.same_ports
+            if other.incarnation.start > flow.incarnation.start and other.begins
+            and not other.iut_calls and other.iut_csn is not None
+        ]  # fmt: skip
+        if later:
             yield context.violated(
-                "a BEGIN took the place of a connection in data transfer", At(intruder)
+                "a BEGIN took the place of a connection in data transfer",
+                min(later, key=lambda at: at.frame),
             )
     causes = [
-        at for at, stp in heard_packets(flow)
-        if stp.type == BEGIN and stp.wellformed and stp.version == 1
-        and stp.csn != flow.tester_csn and flow.state_before.get(at.packet.number) == OPEN
+        at for at in other_begins(flow) if at.stp.wellformed and at.stp.version == 1
     ]  # fmt: skip
     yield from challenged(flow, context, causes, hints(flow), "a BEGIN of another connection")
 
 
-def _successor(flow: Flow) -> Packet | None:
-    """The BEGIN of the call that has taken a flow's ports."""
-    later = [
-        other.begins[0] for other in on_same_ports(flow)
-        if other.incarnation.start > flow.incarnation.start and other.begins
-        and not other.iut_calls and other.iut_csn is not None
+def other_begins(flow: Flow) -> list[At]:
+    """BEGINs with another CSN than the peer's, in data transfer."""
+    return [
+        at for at in flow.heard
+        if at.stp.type == BEGIN and at.stp.csn != flow.tester_csn and flow.state_when(at) == OPEN
     ]  # fmt: skip
-    return min(later, key=lambda packet: packet.number, default=None)
 
 
 def hints(flow: Flow) -> list[At]:
     """ENDs with R flag that name only the tag, in data transfer."""
     return [
-        at for at, stp in heard_packets(flow)
-        if stp.type == END and stp.wellformed and is_hint(flow, stp)
-        and flow.state_before.get(at.packet.number) == OPEN
+        at for at in flow.heard
+        if at.stp.wellformed and is_hint(flow, at) and flow.state_when(at) == OPEN
     ]  # fmt: skip
 
 
-def is_hint(flow: Flow, end: Stp) -> bool:
-    """Whether an END says no more than the tag of the IUT's connection (section 5.6)."""
-    if flow.iut_csn is None or not end.flags & R:
+def is_hint(flow: Flow, at: At) -> bool:
+    """Whether a packet is an END that names no more than the tag of the IUT's connection."""
+    stp = at.stp
+    if flow.iut_csn is None or stp.type != END or not stp.flags & R:
         return False
-    return end.csn == 0 and end.peer_csn == tag_of(flow.iut_csn)
+    return stp.csn == 0 and stp.peer_csn == tag_of(flow.iut_csn)
 
 
 def challenged(
@@ -306,29 +261,31 @@ def challenged(
         others: packets that have to be challenged for another reason, within the same limit.
         what: a cause, with its article.
     """
-    questions = _challenges(flow)
+    questions = [
+        at for at in flow.sent
+        if at.stp.type == BGAK and at.stp.flags & C and not at.stp.fault
+        and flow.state_when(at) == OPEN
+    ]  # fmt: skip
     # Until then a question may be one that the confirmation has crossed.
-    start = (flow.established if flow.established is not None else 0.0) + DUE_S + flow.timing_error
-    causes = [at for at in causes if at.packet.time > start]
+    start = (flow.established or 0.0) + flow.due_s
+    causes = [at for at in causes if at.time > start]
     for at in causes:
-        time = at.packet.time
-        found = [q for q in questions if 0 <= q.packet.time - time <= DUE_S + flow.timing_error]
-        since = time - CHALLENGE_S - DUE_S - flow.timing_error
-        lately = any(since <= q.packet.time < time for q in questions)
+        time = at.time
+        found = [q for q in questions if 0 <= q.time - time <= flow.due_s]
+        lately = any(time - CHALLENGE_S - flow.due_s <= q.time < time for q in questions)
         ends = answers(flow, at, (END,))
         if ends and not _ended_by_others(flow, at):
             yield context.violated(f"{what} ended the connection", at, *ends)
-        elif found and _csns(found[0]) == (flow.iut_csn, flow.tester_csn):
-            yield context.holds(f"{what} was challenged", at, found[0])
-        elif found:
+        elif found and not flow.names(found[0]):
             yield context.violated(f"{what} was challenged with wrong CSNs", at, found[0])
-        elif not lately and observed_long_enough(flow, at) and not _ended_by(flow, at):
-            yield context.violated(f"{what} was not challenged", at)
+        else:
+            excused = lately or _ended_by(flow, at)
+            yield from answered(flow, context, at, found, what, "challenged", excused=excused)
     if flow.iut_calls:
         return  # a question of STP-CC-032 may be beside
     asked = [q for q in questions if _is_cause(flow, [*causes, *others], q)]
-    for first, second in itertools.pairwise(asked):
-        gap = second.packet.time - first.packet.time
+    for first, second in pairwise(asked):
+        gap = second.time - first.time
         if _is_cause(flow, causes, second) and gap < 0.95 * CHALLENGE_S - flow.timing_error:
             yield context.violated(
                 f"two challenges were sent within {gap:.2f} s", first, second,
@@ -338,25 +295,13 @@ def challenged(
 
 def _ended_by_others(flow: Flow, at: At) -> bool:
     """Whether something else may have ended the connection at that moment."""
-    near_it = DUE_S + flow.timing_error
-    sender = flow.sender
-    return (sender is not None and sender.fin is not None) or any(
-        other.packet.number != at.packet.number
-        and stp.type in (END, ENDAK, BGAK)
-        and abs(other.packet.time - at.packet.time) <= near_it
-        for other, stp in heard_packets(flow)
+    return (flow.sender is not None and flow.sender.fin is not None) or any(
+        other.frame != at.frame
+        and other.stp.type in (END, ENDAK, BGAK)
+        and abs(other.time - at.time) <= flow.due_s
+        for other in flow.heard
     )
 
 
 def _is_cause(flow: Flow, causes: Sequence[At], question: At) -> bool:
-    time = question.packet.time
-    return any(0 <= time - at.packet.time <= DUE_S + flow.timing_error for at in causes)
-
-
-def _challenges(flow: Flow) -> list[At]:
-    """BGAKs with C flag that the IUT sent in data transfer."""
-    return [
-        at for at, stp in sent_packets(flow)
-        if stp.type == BGAK and stp.flags & C and not stp.fault
-        and flow.state_before.get(at.packet.number) == OPEN
-    ]  # fmt: skip
+    return any(0 <= question.time - at.time <= flow.due_s for at in causes)

@@ -8,26 +8,18 @@ from itertools import pairwise
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import (
-    bounded_of,
-    rate_gap,
-    round_trips_of,
-    unproven_until,
-)
+from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.ports import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.round_trip import (
-    LEAST_SILENCE_S,
-    RoundTrips,
-)
+from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import (
     LOW_WINDOW,
     Span,
     high_spans,
     largest_smss,
-    octets_with,
     smss,
     surely_low_until,
 )
@@ -44,44 +36,33 @@ SLACK_S = 0.05
 ROUND_TRIPS = 3
 """Over which POLLs are counted (STP-PL-002)."""
 
-SLOWEST_GAIN = 1.25
-"""Pacing gain in congestion avoidance (STP-CG-008), the longest time between two SDs of a burst."""
-
 KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
 """Between POLLs with keep-alive (STP-PL-010), and how long a silence tells of one without."""
 
 
 @checker("STP-PL-001")
 def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The time from POLL to POLL while the window is surely large and something unacknowledged."""
-    trips = round_trips_of(context)
+    """In a large window POLLs leave every third of a round trip at least (section 7.1)."""
+    trips = context.prepared.round_trips(context.ics)
     for span in high_spans(flow, LEAST_SILENCE_S):
         polls = [poll for poll in flow.polls_sent if poll.time <= span.end]
         for poll, following in pairwise(polls):
-            longest = _longest(trips, poll.time, following.time)
+            longest = max(trips.interval(at)[1] for at in (poll.time, following.time))
             # What the window was when the timer was set decides, and when it was due.
             due = poll.time + longest
             if poll.time < span.start or due + SLACK_S > span.end:
                 continue
             if _acknowledged_between(flow, poll.time, due):
                 continue
-            late = following.time - due - flow.timing_error
-            if late > SLACK_S:
-                yield context.violated(
-                    f"{following.time - poll.time:.3f} s passed between two POLLs", poll, following,
-                    expected=f"at most {longest:.3f} s, a third of the round-trip time",
-                    actual=f"{following.time - poll.time:.3f} s",
-                )  # fmt: skip
-            else:
-                yield context.holds(
-                    f"{following.time - poll.time:.3f} s between two POLLs, a third of the "
-                    f"round-trip time is at most {longest:.3f} s",
-                    poll, following,
-                )  # fmt: skip
-
-
-def _longest(trips: RoundTrips, start: float, end: float) -> float:
-    return max(trips.interval(start)[1], trips.interval(end)[1])
+            gap = following.time - poll.time
+            what = f"{gap:.3f} s passed between two POLLs"
+            yield judged(
+                context, following.time - due - flow.timing_error <= SLACK_S,
+                f"{what}, a third of the round-trip time is at most {longest:.3f} s", what,
+                poll, following,
+                expected=f"at most {longest:.3f} s, a third of the round-trip time",
+                actual=f"{gap:.3f} s",
+            )  # fmt: skip
 
 
 def _acknowledged_between(flow: Flow, start: float, end: float) -> bool:
@@ -94,10 +75,10 @@ def _acknowledged_between(flow: Flow, start: float, end: float) -> bool:
 
 @checker("STP-PL-002")
 def no_more_polls_than_that(flow: Flow, context: Context) -> Iterator[Finding]:
-    """POLLs in three round trips of a stream without end, while the window is surely large."""
+    """Over three round trips at most one POLL leaves per half interval (section 7.1)."""
     if _has_end(flow):
         return
-    trips = round_trips_of(context)
+    trips = context.prepared.round_trips(context.ics)
     for span in high_spans(flow, LEAST_SILENCE_S):
         bounds, first = trips.bounds(span.start), trips.interval(span.start)[0]
         if bounds is None:
@@ -110,8 +91,7 @@ def no_more_polls_than_that(flow: Flow, context: Context) -> Iterator[Finding]:
         if len(busiest) > most:
             yield context.violated(
                 f"{len(busiest)} POLLs left within {length:.2f} s", *busiest[:3],
-                expected=f"at most {most}",
-                actual=str(len(busiest)),
+                expected=f"at most {most}", actual=str(len(busiest)),
             )  # fmt: skip
         elif span.end - span.start >= length:
             yield context.holds(
@@ -120,7 +100,7 @@ def no_more_polls_than_that(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _has_end(flow: Flow) -> bool:
-    """Whether the IUT can run out of data, so that last SDs poll as well (STP-PL-004)."""
+    """Whether the IUT's data can be exhausted, so that last SDs poll as well (STP-PL-004)."""
     return flow.service != CHARGEN or any(event.stp.flags & FIN for event in flow.sds_sent)
 
 
@@ -138,30 +118,30 @@ def _busiest(polls: list[PollSent], span: Span, length: float) -> list[PollSent]
 
 @checker("STP-PL-003")
 def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The last SD before the sender stops, while its window is surely small.
+    """In a small window the last SD of a burst polls (section 7.1).
 
-    It is at first, and again when the largest that the rules permit is.
+    The window is surely small at first, and again when the largest that the rules permit is.
     """
     if flow.established is None:
         return
     initial = int(context.ics.get("initial_window_sds", 4))
     until = surely_low_until(flow, initial)
-    unproven = unproven_until(flow)
-    trips = round_trips_of(context)
+    unproven = context.prepared.unproven_until
+    trips = context.prepared.round_trips(context.ics)
     # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
     small = LOW_WINDOW * smss(flow) - largest_smss(flow)
-    again = {item.sd.packet.number for item in bounded_of(context) if item.window < small}
-    for sd, next_time in _bursts_ends(flow, trips, rate_gap(flow, context)):
+    again = {item.sd.frame for item in context.prepared.bounded(context.ics) if item.window < small}
+    for sd, next_time in _burst_ends(flow, trips, rate_gap(flow, context)):
         at_first = flow.established < sd.time < until and next_time <= until + LEAST_SILENCE_S
-        if sd.time <= unproven or not (at_first or sd.packet.number in again):
+        if sd.time <= unproven or not (at_first or sd.frame in again):
             continue
         yield from _polls(flow, context, sd, "the last SD of a burst")
 
 
-def _bursts_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
+def _burst_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
     """SDs after which the sender surely stopped, each with the time of what made it go on."""
     reports = [report.time for report in flow.reports_heard if not report.fault]
-    end = min(time for time in (flow.ended, flow.packets[-1].time) if time is not None)
+    end = min(flow.over, flow.packets[-1].time)
     sds = flow.sds_sent
     for place, sd in enumerate(sds):
         following = sds[place + 1].time if place + 1 < len(sds) else end
@@ -170,7 +150,7 @@ def _bursts_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tu
         bounds = trips.bounds(sd.time)
         # Without a measurement nothing is paced.
         spread = 0.0 if bounds is None else bounds[1]
-        gap = spread * max(len(sd.stp.data), 1) / (SLOWEST_GAIN * octets_with(sd))
+        gap = spread * sd.octets / (SLOWEST_GAIN * sd.flight_with)
         gap = max(gap, least_gap)
         if next_time - sd.time > gap + 2 * FOLLOWS_S + flow.timing_error and moved <= following:
             yield sd, next_time
@@ -178,9 +158,9 @@ def _bursts_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tu
 
 @checker("STP-PL-004")
 def last_sd_polls(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The SD with the FIN flag, after which there is no more data to send.
+    """The last SD, which has the FIN flag, polls (section 7.1).
 
-    A BEGIN's FIN is acknowledged by a BGAK.
+    The FIN of a BEGIN does not: a BGAK acknowledges it.
     """
     for sd in flow.sds_sent:
         fin = sd.new and sd.stp.flags & FIN and sd.stp.type != BEGIN
@@ -193,10 +173,10 @@ def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Iterator[Find
         yield context.holds(f"{what} is an SDP", sd)
         return
     within = FOLLOWS_S + flow.timing_error
-    after = [poll for poll in flow.polls_sent if poll.packet.number > sd.packet.number]
+    after = [poll for poll in flow.polls_sent if poll.frame > sd.frame]
     if after and after[0].time - sd.time <= within:
         yield context.holds(f"{what} is followed by a POLL", sd, after[0])
-    elif flow.until > sd.time + within and (flow.ended is None or flow.ended > sd.time + within):
+    elif flow.over > sd.time + within:
         yield context.violated(
             f"{what} is neither an SDP nor followed by a POLL", sd, *after[:1],
             expected=f"a POLL within {FOLLOWS_S:g} s",
@@ -206,7 +186,7 @@ def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Iterator[Find
 
 @checker("STP-PL-005")
 def polls_ride_on_sds(flow: Flow, context: Context) -> Iterator[Finding]:
-    """POLLs that a new SD followed so closely that it could have carried them."""
+    """A POLL that is due with a new SD rides on it (section 7.1)."""
     for poll in flow.polls_sent:
         if poll.stp.type == SDP:
             yield context.holds(f"the POLL with N(PS) {poll.n_ps} rides on an SD", poll)
@@ -214,62 +194,53 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Iterator[Finding]:
         soon = RIDES_S / 2 - flow.timing_error
         rode = next(
             (sd for sd in flow.sds_sent
-             if sd.new and sd.packet.number > poll.packet.number and sd.time - poll.time < soon),
+             if sd.new and sd.frame > poll.frame and sd.time - poll.time < soon),
             None,
         )  # fmt: skip
-        # What a report, or more data, has just permitted was not yet to be foreseen; when the user
-        # hands over more is not seen but with chargen.
-        endless = flow.service == CHARGEN and not flow.iut_calls
-        if rode is None or not endless or _moved_between(flow, poll.time - RIDES_S, rode.time):
+        # More data shows only with chargen, and what an arrival permits could not be foreseen.
+        if rode is None or flow.iut_calls or flow.service != CHARGEN:
             continue
-        yield context.violated(
-            f"the POLL with N(PS) {poll.n_ps} left alone, {1000 * (rode.time - poll.time):.1f} ms "
-            "before a new SD",
-            poll, rode,
-        )  # fmt: skip
-
-
-def _moved_between(flow: Flow, start: float, end: float) -> bool:
-    return any(
-        not packet.outgoing and start - flow.timing_error <= packet.time <= end
-        for packet in flow.packets
-    )
+        start = poll.time - RIDES_S - flow.timing_error
+        if not any(start <= at.time <= rode.time for at in flow.heard):
+            yield context.violated(
+                f"the POLL with N(PS) {poll.n_ps} left alone, "
+                f"{1000 * (rode.time - poll.time):.1f} ms before a new SD",
+                poll, rode,
+            )  # fmt: skip
 
 
 @checker("STP-PL-006")
 def polls_are_numbered(flow: Flow, context: Context) -> Iterator[Finding]:
-    """N(PS) and N(S) of every POLL and SDP."""
+    """POLLs and SDPs count N(PS) up by one, and carry VT(S) (section 7.1)."""
     before = 0
     for poll in flow.polls_sent:
-        what = "SDP" if poll.stp.type == SDP else "POLL"
         if poll.n_ps != before + 1:
             yield context.violated(
-                f"a{'n' if what == 'SDP' else ''} {what} has N(PS) {poll.n_ps}", poll,
-                expected=f"N(PS) {before + 1}",
-                actual=f"N(PS) {poll.n_ps}",
-            )  # fmt: skip
-        elif poll.n_s != poll.vt_s:
-            yield context.violated(
-                f"the POLL part of an SDP stands for N(S) {poll.n_s}" if what == "SDP"
-                else f"a POLL has N(S) {poll.n_s}",
-                poll,
-                expected=f"VT(S) {poll.vt_s}",
-                actual=f"N(S) {poll.n_s}",
+                f"{poll.name} has N(PS) {poll.n_ps}", poll,
+                expected=f"N(PS) {before + 1}", actual=f"N(PS) {poll.n_ps}",
             )  # fmt: skip
         else:
-            yield context.holds(f"N(PS) {poll.n_ps} and N(S) {poll.n_s} follow", poll)
+            says = "the POLL part of an SDP stands for" if poll.stp.type == SDP else "a POLL has"
+            yield judged(
+                context, poll.n_s == poll.vt_s,
+                f"N(PS) {poll.n_ps} and N(S) {poll.n_s} follow",
+                f"{says} N(S) {poll.n_s}", poll,
+                expected=f"VT(S) {poll.vt_s}", actual=f"N(S) {poll.n_s}",
+            )  # fmt: skip
         before = max(before, poll.n_ps)
 
 
 @checker("STP-PL-010")
 def idle_connection_is_silent(flow: Flow, context: Context) -> Iterator[Finding]:
-    """POLLs while everything is acknowledged, credit is there and no data waits."""
+    """With nothing to send or unacknowledged no POLLs leave (section 7.1)."""
     settled: ReportHeard | None = None
     quiet_since = 0.0
     last: PollSent | None = None
     for event in flow.events:
         if isinstance(event, ReportHeard) and event.is_stat and not event.fault:
-            if _everything_arrived(event):
+            # With credit, what waited would have been sent.
+            credit = max(event.vt_ms, event.n_mr) > event.vt_s
+            if event.n_r >= event.vt_s and credit:
                 quiet_since = quiet_since if settled else event.time
                 settled = settled or event
             else:
@@ -287,11 +258,6 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Iterator[Finding]
                     actual=f"two in {event.time - last.time:.2f} s",
                 )  # fmt: skip
             last = event
-    end = flow.until if flow.ended is None else flow.ended
-    if settled is not None and last is None and end - quiet_since >= IDLE_S:
-        yield context.holds(f"an idle connection was silent for {end - quiet_since:.1f} s", settled)
-
-
-def _everything_arrived(stat: ReportHeard) -> bool:
-    """Nothing is unacknowledged, and credit is there: what waited would have been sent."""
-    return stat.n_r >= stat.vt_s and max(stat.vt_ms, stat.n_mr) > stat.vt_s
+    silence = flow.over - quiet_since
+    if settled is not None and last is None and silence >= IDLE_S:
+        yield context.holds(f"an idle connection was silent for {silence:.1f} s", settled)

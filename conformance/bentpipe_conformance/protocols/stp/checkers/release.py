@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.calling import left_alone, repetitions
-from bentpipe_conformance.protocols.stp.checkers.common import (
-    DUE_S,
-    At,
-    answers,
-    ends_sent,
-    heard_packets,
-    name,
-    observed_long_enough,
-    proven_at,
+from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
+from bentpipe_conformance.protocols.stp.checkers.calling import (
+    EARLIEST,
+    latest,
+    left_alone,
+    repetitions,
 )
-from bentpipe_conformance.protocols.stp.checkers.discarding import discarded
-from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
-    BGAK,
-    BGREJ,
-    END,
-    ENDAK,
-    FIN,
-    POLL,
-    SD,
-    SDP,
-    STAT,
-    USTAT,
-    A,
-    R,
-    Stp,
-)
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.numbers import near, newer
-from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO
-from bentpipe_conformance.protocols.stp.replay import Packet
-from bentpipe_conformance.protocols.stp.replay.completion import (
-    fin_acknowledged,
-    peer_finished,
-    peers_fin,
-)
-from bentpipe_conformance.protocols.stp.replay.flow import OPEN, RELEASING, Flow
-
-SERVICES = (ECHO, DISCARD, CHARGEN)
-"""They close after the peer's FIN (section 11)."""
+from bentpipe_conformance.protocols.stp.ports import ECHO
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
+from bentpipe_conformance.protocols.stp.replay.flow import OPEN, RELEASING, TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
 
 SOON_S = 2.0
 """For what is due once the user has taken the data and closed, but without a time of its own."""
@@ -54,35 +29,43 @@ SOON_S = 2.0
 IDLE_S = 6.0
 """Longer than any time between POLLs of a sender whose POLLs are answered (STP-PL-001)."""
 
-_DATA = (SD, SDP, POLL, STAT, USTAT)
+SHOWN_S = 0.3
+"""Seconds after its completion in which an IUT shows that it leaves the release to the caller."""
 
 
-def _own_fin(flow: Flow) -> At | None:
-    """The first SD of the IUT with the FIN flag."""
-    fin = flow.sender.fin if flow.sender is not None else None
-    return next((At(sd.packet) for sd in flow.sds_sent if sd.number == fin), None)
+def _ends_sent(flow: Flow) -> list[At]:
+    """The ENDs without R flag by which the IUT ended this connection."""
+    return [
+        at for at in flow.sent
+        if at.stp.type == codec.END and not at.stp.flags & codec.R and not at.stp.fault
+        and at.stp.csn == flow.iut_csn and at.stp.peer_csn in (flow.tester_csn, 0)
+    ]  # fmt: skip
+
+
+def _release(flow: Flow) -> At | None:
+    """The IUT's first END without A flag."""
+    return next((at for at in _ends_sent(flow) if not at.stp.flags & codec.A), None)
 
 
 @checker("STP-CC-004")
 def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Finding]:
-    """A service's own FIN tells that its peer's has been reported to it."""
-    fin, own = peers_fin(flow), _own_fin(flow)
-    if own is None or fin is None or flow.iut_calls or flow.service not in SERVICES:
+    """The peer's FIN, which a service answers by its own, is reported last (section 5.4)."""
+    fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
+    if own is None or fin is None or sender is None or not flow.served:
         return
-    heard = {sd.number for sd in flow.sds_heard if sd.packet.number < own.packet.number}
+    heard = {sd.number for sd in flow.sds_heard if sd.frame < own.frame}
     if fin not in heard:
         return
-    lacking = [number for number in range(fin) if number not in heard]
-    if lacking:
+    lacking = next((number for number in range(fin) if number not in heard), None)
+    if lacking is not None:
         yield context.violated(
-            f"the service closed before SD {lacking[0]} arrived, though SD {fin} has the FIN",
-            own,
-        )  # fmt: skip
-    elif flow.service == ECHO and flow.receiver is not None and flow.sender is not None:
-        data = [flow.sender.data.get(number) for number in range((flow.sender.fin or 0) + 1)]
-        if any(part is None for part in data):
+            f"the service closed before SD {lacking} arrived, though SD {fin} has the FIN", own
+        )
+    elif flow.service == ECHO and flow.receiver is not None:
+        sent = sorted(number for number in sender.data if 0 <= number <= (sender.fin or 0))
+        if len(sent) <= (sender.fin or 0):
             return
-        returned = b"".join(part or b"" for part in data)
+        returned = b"".join(sender.data[number] for number in sent)
         stream = bytes(flow.receiver.reception.stream)
         if returned == stream:
             yield context.holds("the service closed after all data was delivered", own)
@@ -97,49 +80,43 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Fin
 
 @checker("STP-CC-023")
 def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What the IUT sends after its peer's FIN, as long as its own stream has not ended."""
-    finished, sender = peer_finished(flow), flow.sender
-    if finished is None or sender is None:
+    """After the peer's FIN the own stream goes on to its end (section 5.4)."""
+    ends = context.prepared.completion
+    finished, acknowledged = ends.finished, ends.acknowledged
+    if finished is None or flow.sender is None:
         return
-    acknowledged = fin_acknowledged(flow)
-    if acknowledged is not None and acknowledged <= finished:
+    if acknowledged is not None and acknowledged.time <= finished:
         return
-    release = _first_end(flow)
-    if release is not None and release.packet.time >= finished:
-        stp = release.packet.content
-        if stp is not None and not stp.flags & A and (
-            acknowledged is None or acknowledged > release.packet.time
-        ):  # fmt: skip
+    acknowledged_at = math.inf if acknowledged is None else acknowledged.time
+    for release in _ends_sent(flow)[:1]:
+        # An END with A flag is an abort.
+        if finished <= release.time < acknowledged_at and not release.stp.flags & codec.A:
             yield context.violated(
                 "after the peer's FIN the connection was released, though the IUT's own stream "
                 "had not been acknowledged to its end",
                 release,
             )
             return
-    going_on = [
-        At(event.packet) for event in (*flow.sds_sent, *flow.polls_sent) if event.time >= finished
-    ]
+    going_on = [event for event in (*flow.sds_sent, *flow.polls_sent) if event.time >= finished]
+    silence = flow.over - finished
     if going_on:
-        yield context.holds("after the peer's FIN its own stream went on", going_on[0])
-        return
-    over = flow.ended if flow.ended is not None else flow.until
-    if _has_to_go_on(flow, finished) and over - finished > IDLE_S:
+        yield context.holds("after the peer's FIN the own stream continued", going_on[0])
+    elif silence > IDLE_S and _has_to_go_on(flow, context, finished):
         yield context.violated(
-            f"nothing was sent for {over - finished:.1f} s after the peer's FIN, though the own "
-            "stream had not ended",
-            *(At(sd.packet) for sd in flow.sds_heard if sd.stp.flags & FIN),
-        )  # fmt: skip
+            f"nothing was sent for {silence:.1f} s after the peer's FIN, though the own stream had "
+            "not ended",
+            *(sd for sd in flow.sds_heard if sd.stp.flags & codec.FIN),
+        )
 
 
-def _has_to_go_on(flow: Flow, finished: float) -> bool:
+def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
     """Whether something has to leave soon after the peer's FIN."""
     sender = flow.sender
-    if sender is None or (not flow.iut_calls and proven_at(flow) is None):
+    if sender is None or (not flow.iut_calls and context.prepared.proof is None):
         return False
     if sender.vt_a == sender.vt_s:
         # Its service closes; without credit only probes leave, ever less often (STP-DT-025).
-        closes = flow.service in SERVICES and not flow.iut_calls
-        return closes and sender.vt_s < sender.vt_ms
+        return flow.served and sender.vt_s < sender.vt_ms
     # Silence makes POLLs rare (STP-PL-007); where they were being answered they are not.
     return any(
         report.is_stat and not report.fault and -IDLE_S / 3 <= report.time - finished <= 0
@@ -149,141 +126,199 @@ def _has_to_go_on(flow: Flow, finished: float) -> bool:
 
 @checker("STP-CC-024")
 def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
-    """SDs numbered above the first with the FIN flag."""
-    own = _own_fin(flow)
+    """No SD is numbered above the one with the FIN flag (section 5.4)."""
+    own = flow.own_fin
     if own is None or flow.sender is None or flow.sender.fin is None:
         return
-    above = [sd for sd in flow.sds_sent if sd.number > flow.sender.fin]
+    fin = flow.sender.fin
+    above = [sd for sd in flow.sds_sent if sd.number > fin]
     if above:
         yield context.violated(
-            f"SD {above[0].number} follows SD {flow.sender.fin}, which has the FIN flag",
-            own, above[0],
+            f"SD {above[0].number} follows SD {fin}, which has the FIN flag", own, above[0]
+        )
+    elif flow.until - own.time >= SOON_S or context.prepared.completion.acknowledged is not None:
+        yield context.holds(f"no SD followed SD {fin} with its FIN", own)
+
+
+@checker("STP-CC-025")
+def caller_releases(flow: Flow, context: Context) -> Iterator[Finding]:
+    """A caller sends its END within 0.1 s of completion, nobody before (section 5.5)."""
+    release, done = _release(flow), context.prepared.completion
+    if release is not None:
+        early = done.certain and (done.time is None or release.time < done.time - flow.timing_error)
+        if early or (flow.receiver is not None and done.peers_fin is None):
+            yield context.violated(
+                "an END without A flag left before both streams had ended", release
+            )
+            return
+        if flow.receiver is not None and done.peers_fin is not None:
+            above = done.peers_fin + 1
+            n_r = near(release.stp.seq, flow.receiver.iss, above)
+            yield judged(
+                context, n_r == above and not release.stp.reason,
+                f"an END with N(R) {n_r}, just above the peer's FIN, was sent",
+                "the END of a complete side is wrong", release,
+                expected=f"N(R) {above}, reason 0",
+                actual=f"N(R) {n_r}, reason {release.stp.reason}",
+            )  # fmt: skip
+    if not flow.iut_calls or not done.certain or done.time is None or done.acknowledged is None:
+        return
+    due = done.time + flow.due_s
+    if release is not None and release.time <= due:
+        yield context.holds("the caller released its complete connection at once", release)
+    elif flow.over > due:
+        late = [release] if release is not None else []
+        yield context.violated(
+            "a caller did not release its complete connection at once", done.acknowledged, *late,
+            expected=f"an END within {DUE_S:g} s",
+            actual=f"after {late[0].time - done.time:.2f} s" if late else "none",
         )  # fmt: skip
-    elif flow.until - own.packet.time >= SOON_S or fin_acknowledged(flow) is not None:
-        yield context.holds(f"no SD followed SD {flow.sender.fin} with its FIN", own)
 
 
-def _first_end(flow: Flow) -> At | None:
-    return next((at for at, _ in ends_sent(flow)), None)
+@checker("STP-CC-031")
+def called_leaves_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
+    """A complete endpoint that was called waits for its caller's END first (section 5.5)."""
+    done = context.prepared.completion
+    if flow.iut_calls or not done.certain or done.time is None or done.acknowledged is None:
+        return
+    least, most = _release_wait(flow, context, done.time)
+    release = _release(flow)
+    where = [done.acknowledged, *([release] if release is not None else [])]
+    waited = (release.time if release is not None else flow.over) - done.time
+    if release is not None and waited < least:
+        yield context.violated(
+            f"the one called released a complete connection after {max(waited, 0.0):.2f} s", *where,
+            expected=f"not before {least:.2f} s",
+        )  # fmt: skip
+    elif waited > most:
+        yield context.violated(
+            "a complete connection that the caller leaves alone was not released", *where,
+            expected=f"an END within {most:.2f} s",
+        )  # fmt: skip
+    elif release is not None:
+        yield context.holds(
+            f"the one called released the connection after {waited:.2f} s without the caller's END",
+            *where,
+        )
+    elif waited >= SHOWN_S:
+        yield context.holds("the release was left to the caller", *where)
+
+
+def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, float]:
+    """Bounds of the release wait that begins at ``time``, seconds, timers being coarse."""
+    trips = context.prepared.round_trips(context.ics)
+    floor = max(LEAST_SILENCE_S, first_wait(context.ics))
+    shortest, longest = trips.interval(time)
+    bounds = trips.bounds(time)
+    if bounds is not None:
+        shortest += bounds[0]
+    # Without a measurement the round-trip time that an IUT supposes is not said.
+    longest += trips.with_deviation(time) or trips.initial
+    return (
+        EARLIEST * max(floor, shortest) - flow.timing_error,
+        latest(max(floor, longest)) + flow.due_s,
+    )
 
 
 @checker("STP-CC-026")
 def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The times of an unanswered END's transmissions."""
-    sent = [at.packet for at, _ in ends_sent(flow)]
+    """An unanswered END is repeated by Timer_CC, an answered one is not (section 5.5)."""
+    sent = _ends_sent(flow)
     if not sent:
         return
     # What ends the wait may have come, or another call, or the peer's CSN to begin anew with.
-    kinds = (END, ENDAK, BEGIN) if flow.established is not None else (END, ENDAK, BEGIN, BGAK)
+    kinds = (codec.END, codec.ENDAK, codec.BEGIN)
     over = [
-        at.packet.time for at, stp in heard_packets(flow)
-        if stp.type in kinds and at.packet.time >= sent[0].time - DUE_S
-        and not (stp.type == ENDAK and stp.peer_csn != flow.iut_csn)
-        and not (stp.type == BEGIN and stp.csn == flow.tester_csn)
+        at.time for at in flow.heard
+        if at.stp.type in (kinds if flow.established is not None else (*kinds, codec.BGAK))
+        and at.time >= sent[0].time - DUE_S
+        and not (at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn)
+        and not (at.stp.type == codec.BEGIN and at.stp.csn == flow.tester_csn)
     ]  # fmt: skip
-    yield from repetitions(flow, context, sent, min(over, default=_displaced(flow)))
-    done = _release_answered(flow)
-    if done is not None:
-        yield from left_alone(flow, context, sent, done)
-    for at, stp in heard_packets(flow):
-        stray = stp.type == ENDAK and stp.wellformed and stp.peer_csn != flow.iut_csn
-        if stray and flow.state_before.get(at.packet.number) == RELEASING:
-            yield from discarded(flow, context, at, "an ENDAK for another connection")
-
-
-def _release_answered(flow: Flow) -> At | None:
-    """The ENDAK, or the valid END, that the IUT's END was waiting for."""
-    return next(
-        (at for at, stp in heard_packets(flow)
-         if stp.wellformed and stp.peer_csn == flow.iut_csn
-         and (stp.type == ENDAK or (stp.type == END and stp.csn == flow.tester_csn))
-         and flow.state_before.get(at.packet.number) == RELEASING), None
+    displaced = min(
+        (other.packets[0].time for other in flow.same_ports
+         if other.incarnation.start > flow.incarnation.start), default=None
     )  # fmt: skip
-
-
-def _displaced(flow: Flow) -> float | None:
-    """When another connection took the ports."""
-    later = [
-        other.packets[0].time for other in flow.neighbours
-        if other.incarnation.ends == flow.incarnation.ends
-        and other.incarnation.start > flow.incarnation.start
+    yield from repetitions(flow, context, sent, min(over, default=displaced))
+    enders = [
+        at for at in flow.heard
+        if at.stp.type in (codec.ENDAK, codec.END) and at.stp.wellformed
+        and flow.state_when(at) == RELEASING
     ]  # fmt: skip
-    return min(later, default=None)
+    for at in enders:
+        own = at.stp.peer_csn == flow.iut_csn
+        if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):
+            yield from left_alone(flow, context, sent, at)
+            break
+    for at in enders:
+        if at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn:
+            yield from discarded(flow, context, at, "an ENDAK for another connection")
 
 
 @checker("STP-CC-027")
 def premature_end_is_an_abort(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Valid ENDs without A flag at an IUT that is not complete; what its user hears is hidden."""
-    for at, stp in heard_packets(flow):
-        if not _is_premature(flow, at, stp):
-            continue
-        acknowledgments = answers(flow, at, (ENDAK,))
-        after = [packet for packet in _data_after(flow, at) if packet.time > _due(flow, at)]
-        if not acknowledgments:
-            if observed_long_enough(flow, at):
-                yield context.violated("a premature END was not acknowledged", at)
-        elif after:
-            yield context.violated(
-                "the connection went on after a premature END", at, acknowledgments[0],
-                At(after[0]),
-            )  # fmt: skip
-        else:
-            yield context.holds("a premature END ended the connection", at, acknowledgments[0])
+    """A premature END without A flag is acknowledged, and ends the connection (section 5.5).
+
+    What the IUT's user is told is hidden.
+    """
+    at = next((at for at in flow.heard if _is_premature(flow, at)), None)
+    if at is None:
         return
+    acknowledgments = answers(flow, at, (codec.ENDAK,))
+    after = [item for item in _tagged_after(flow, at) if item.time > at.time + flow.due_s]
+    if acknowledgments:
+        yield judged(
+            context, not after,
+            "a premature END ended the connection",
+            "the connection continued after a premature END",
+            at, acknowledgments[0], *after[:1],
+        )  # fmt: skip
+    elif observed(flow, at):
+        yield context.violated("a premature END was not acknowledged", at)
 
 
-def _due(flow: Flow, at: At) -> float:
-    return at.packet.time + DUE_S + flow.timing_error
+def _tagged_after(flow: Flow, at: At) -> list[At]:
+    """What belongs to data transfer and left the IUT after a packet."""
+    return [item for item in flow.sent if item.frame > at.frame and item.stp.type in TAGGED]
 
 
-def _data_after(flow: Flow, at: At) -> list[Packet]:
-    return [
-        packet for packet in flow.packets
-        if packet.outgoing and packet.number > at.packet.number and packet.content is not None
-        and packet.content.type in _DATA
-    ]  # fmt: skip
-
-
-def _is_premature(flow: Flow, at: At, stp: Stp) -> bool:
-    if stp.type != END or stp.flags & (A | R) or not stp.wellformed:
+def _is_premature(flow: Flow, at: At) -> bool:
+    stp, sender, own = at.stp, flow.sender, flow.own_fin
+    if stp.type != codec.END or stp.flags & (codec.A | codec.R) or not stp.wellformed:
         return False
-    if flow.state_before.get(at.packet.number) != OPEN:
+    if flow.state_when(at) != OPEN or not flow.names(at) or sender is None:
         return False
-    if (stp.csn, stp.peer_csn) != (flow.tester_csn, flow.iut_csn) or flow.sender is None:
-        return False
-    own = _own_fin(flow)
-    if own is None or own.packet.number > at.packet.number or flow.sender.fin is None:
+    if own is None or own.frame > at.frame or sender.fin is None:
         return True
     # The END of a peer that had taken everything up to the FIN names the number above it.
-    return near(stp.seq, flow.sender.iss, flow.sender.vt_a) <= flow.sender.fin
+    return near(stp.seq, sender.iss, sender.vt_a) <= sender.fin
 
 
 @checker("STP-CC-028")
 def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Data, POLLs and reports after the IUT's END, and what it must discard then (section 9)."""
-    release = _first_end(flow)
+    """After its END an endpoint sends nothing of data transfer (sections 5.5 and 9)."""
+    release = next(iter(_ends_sent(flow)), None)
     if release is None:
         return
     # A packet of the next connection on the ports carries another tag.
-    after = _data_after(flow, release)
+    after = _tagged_after(flow, release)
     if after:
-        found = after[0].content
-        assert found is not None
-        yield context.violated(f"{name(found)} was sent after an END", release, At(after[0]))
+        yield context.violated(f"{after[0].name} was sent after an END", release, after[0])
         return
-    if flow.until - release.packet.time > DUE_S:
+    if flow.until - release.time > DUE_S:
         yield context.holds("nothing but ENDs followed an END", release)
-    for at, stp in heard_packets(flow):
-        if flow.state_before.get(at.packet.number) != RELEASING or not stp.wellformed:
+    for at in flow.heard:
+        if flow.state_when(at) != RELEASING or not at.stp.wellformed:
             continue
-        if stp.type == BGAK and flow.established is None:
+        if at.stp.type == codec.BGAK and flow.established is None:
             # It may tell the peer's CSN for the first time (section 5.5).
             continue
-        if stp.type in (*_DATA, BGAK, BGREJ) or _is_stale_begin(flow, stp):
-            yield from discarded(flow, context, at, f"{name(stp)} while ENDAK was awaited")
+        ignored = at.stp.type in (*TAGGED, codec.BGAK, codec.BGREJ)
+        if ignored or _is_stale_begin(flow, at.stp):
+            yield from discarded(flow, context, at, f"{at.name} while ENDAK was awaited")
 
 
-def _is_stale_begin(flow: Flow, stp: Stp) -> bool:
-    if stp.type != BEGIN or stp.version != 1 or stp.csn is None or flow.tester_csn is None:
+def _is_stale_begin(flow: Flow, stp: codec.Stp) -> bool:
+    if stp.type != codec.BEGIN or stp.version != 1 or stp.csn is None or flow.tester_csn is None:
         return False
     return not newer(stp.csn, flow.tester_csn)

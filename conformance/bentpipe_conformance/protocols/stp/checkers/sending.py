@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+
+from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import (
-    DUE_S,
-    At,
-    answers,
-    name,
-    retransmissions_of,
-    user_may_abort,
-)
+from bentpipe_conformance.protocols.stp.checkers.answers import answers
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.retransmission import (
-    Unasked,
-    names_missing,
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    PollSent,
+    ReportHeard,
+    SdSent,
+    misses,
 )
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
 
 
 @checker("STP-DT-003")
 def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -> Iterator[Finding]:
-    """SDs that valid STATs reported missing."""
+    """A STAT retransmits a missing SD last sent before its POLL, and no other (section 6.4)."""
     yield from _by_report(
         flow, context, lambda report: report.is_stat and not report.fault,
         "last sent after the POLL that the STAT answers",
@@ -36,7 +36,7 @@ def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -
 
 @checker("STP-DT-014")
 def ustat_retransmits_what_was_sent_once(flow: Flow, context: Context) -> Iterator[Finding]:
-    """SDs that valid USTATs reported missing."""
+    """A USTAT retransmits a missing SD sent exactly once, and no other (section 6.5)."""
     yield from _by_report(
         flow, context,
         lambda report: not report.is_stat and report.stp.type != BGAK and not report.fault,
@@ -48,31 +48,29 @@ def _by_report(
     flow: Flow, context: Context, mine: Callable[[ReportHeard], bool], spared_for: str
 ) -> Iterator[Finding]:
     """Whether reports of one kind made the IUT send what they had to, and nothing else."""
-    found = retransmissions_of(context)
-    again = [item for item in found.unasked if _named_only_by(item, mine)]
-    for item in again:
-        sd, report = item.sd, item.named[-1]
+    found = context.prepared.retransmissions(context.ics)
+    begins = sum(sd.stp.type == BEGIN for sd in flow.sds_sent)
+    for item in found.unasked:
+        sd = item.sd
         # A BEGIN's repetitions may or may not count as transmissions of its data.
-        if sd.number == 0 and _begins_with_data(flow) > 1:
-            continue
-        yield context.violated(
-            f"SD {sd.number} was sent again for {name(report.stp)}, though it was {spared_for}",
-            report, sd,
-        )  # fmt: skip
+        if _named_only_by(item, mine) and not (sd.number == 0 and begins > 1):
+            report = item.named[-1]
+            yield context.violated(
+                f"SD {sd.number} was sent again for {report.name}, though it was {spared_for}",
+                report, sd,
+            )  # fmt: skip
     for neglect in found.neglected:
         if mine(neglect.report):
             yield context.violated(
-                f"SD {neglect.number}, reported missing by {name(neglect.report.stp)}, was not "
+                f"SD {neglect.number}, reported missing by {neglect.report.name}, was not "
                 f"sent again in {neglect.until - neglect.since:.1f} s with nothing in flight",
                 neglect.report,
             )
-    for report in flow.reports_heard:
-        if not mine(report):
-            continue
+    for report in filter(mine, flow.reports_heard):
         if report.responses:
             first = report.responses[0]
             yield context.holds(
-                f"SD {first.number} was sent again for {name(report.stp)}", report, first
+                f"SD {first.number} was sent again for {report.name}", report, first
             )
         elif (
             report.spared
@@ -80,41 +78,32 @@ def _by_report(
             and not any(report in item.named for item in found.unasked)
         ):
             yield context.holds(
-                f"SD {report.spared[0]} was not sent again for {name(report.stp)}", report
+                f"SD {report.spared[0]} was not sent again for {report.name}", report
             )
 
 
 def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
     """Whether all reports that can be the cause are of one kind; else two explanations exist."""
-    if item.arrived is not None or not item.named:
-        return False
-    return all(mine(report) for report in item.named)
-
-
-def _begins_with_data(flow: Flow) -> int:
-    return sum(sd.stp.type == BEGIN for sd in flow.sds_sent)
+    return item.arrived is None and bool(item.named) and all(map(mine, item.named))
 
 
 @checker("STP-DT-027")
 def only_reports_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
-    """SDs that were sent again, by whether any report since their last transmission named them."""
-    unasked = {item.sd.packet.number: item for item in retransmissions_of(context).unasked}
+    """An SD is sent again only for a report that named it since it was last sent (section 6.4)."""
+    again = context.prepared.retransmissions(context.ics)
+    unasked = {item.sd.frame: item for item in again.unasked}
     for sd in flow.sds_sent:
-        item = unasked.get(sd.packet.number)
+        item = unasked.get(sd.frame)
         if item is not None and (item.arrived is not None or not item.named):
-            arrived = item.arrived is not None
-            yield context.violated(
-                f"SD {sd.number} was sent again, though "
-                f"{'it had been reported as arrived' if arrived else 'no report had named it'}",
-                sd,
-            )
+            why = "no report had named it" if item.arrived is None else "it was reported as arrived"
+            yield context.violated(f"SD {sd.number} was sent again, though {why}", sd)
         elif sd.awaited is not None:
             yield context.holds(f"SD {sd.number} was sent again for a report", sd.awaited, sd)
 
 
 @checker("STP-DT-009")
 def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
-    """New SDs, by whether another awaited retransmission when they left."""
+    """SDs that await retransmission are sent before any new SD (section 6.1)."""
     since: dict[int, ReportHeard] = {}
     again: SdSent | None = None
     for event in flow.events:
@@ -123,12 +112,8 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
         elif isinstance(event, SdSent) and not event.new:
             again = event if event.awaited is not None else again
         elif isinstance(event, SdSent):
-            # A report that has just arrived may not have been looked at.
-            late = [
-                number
-                for number in event.queue
-                if event.time - since[number].time > DUE_S + flow.timing_error
-            ]
+            # A report that has just arrived may not have been read.
+            late = [n for n in event.queue if event.time - since[n].time > flow.due_s]
             if late:
                 yield context.violated(
                     f"SD {event.number} was sent for the first time while {late[0]} awaited "
@@ -145,19 +130,17 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("STP-DT-010")
 def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
-    """SDs that had to be sent more than twice, and such as were never sent again."""
-    found = retransmissions_of(context)
+    """An SD is kept, and can be sent again, until it is reported as arrived (section 6.1)."""
+    found = context.prepared.retransmissions(context.ics)
     for neglect in found.neglected:
         # A USTAT may have been overlooked, a STAT that asks for the SD may not.
-        stats = [
-            report
-            for report in flow.reports_heard
-            if report.is_stat and not report.fault and report.time <= neglect.since
-        ]
         asked = any(
-            report.packet.number >= neglect.report.packet.number
-            and names_missing(report, neglect.number)
-            for report in stats
+            report.is_stat
+            and not report.fault
+            and report.time <= neglect.since
+            and report.frame >= neglect.report.frame
+            and misses(report, neglect.number)
+            for report in flow.reports_heard
         )
         if asked and neglect.number in found.never:
             yield context.violated(
@@ -172,7 +155,7 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Iterator[Findi
 
 @checker("STP-DT-011")
 def credit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
-    """New SDs against the credit."""
+    """No new SD is numbered at or above VT(MS) (section 6.1)."""
     # A BEGIN that gives less counts as this (section 3.3). What a report to be discarded gave is a
     # matter of that report.
     least = EARLY_CREDIT
@@ -184,8 +167,7 @@ def credit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
         if event.number >= max(event.vt_ms, least):
             yield context.violated(
                 f"SD {event.number} was sent with a credit up to {event.vt_ms}", event,
-                expected=f"SDs below {event.vt_ms}",
-                actual=f"SD {event.number}",
+                expected=f"SDs below {event.vt_ms}", actual=f"SD {event.number}",
             )  # fmt: skip
         elif event.number == event.vt_ms - 1:
             yield context.holds(f"SD {event.number} was the last that the credit permits", event)
@@ -193,7 +175,7 @@ def credit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("STP-DT-015")
 def retransmission_is_the_same(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Every SD that was sent again against its first transmission."""
+    """A retransmission carries the data and FIN flag of the first transmission (section 6.1)."""
     first: dict[int, SdSent] = {}
     for sd in flow.sds_sent:
         original = first.setdefault(sd.number, sd)
@@ -205,66 +187,78 @@ def retransmission_is_the_same(flow: Flow, context: Context) -> Iterator[Finding
                 expected=f"the {len(original.stp.data)} octets of the first transmission",
                 actual=f"{len(sd.stp.data)} octets",
             )  # fmt: skip
-        elif sd.stp.flags & FIN != original.stp.flags & FIN:
-            yield context.violated(
-                f"SD {sd.number} was sent again with another FIN flag", original, sd
-            )
         else:
-            yield context.holds(f"SD {sd.number} was sent again as it was", original, sd)
+            yield judged(
+                context, sd.stp.flags & FIN == original.stp.flags & FIN,
+                f"SD {sd.number} was sent again as it was",
+                f"SD {sd.number} was sent again with another FIN flag", original, sd,
+            )  # fmt: skip
 
 
 @checker("STP-DT-016")
 def new_sds_are_numbered_one_by_one(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The numbers of SDs that were sent for the first time."""
+    """New SDs are numbered from ISS, each one higher than the one before (section 6.1)."""
     for sd in flow.sds_sent:
-        if not sd.new:
-            continue
-        if sd.number != sd.vt_s:
-            yield context.violated(
-                f"a new SD is numbered {sd.number}", sd,
-                expected=f"{sd.vt_s}, counted from ISS",
-                actual=str(sd.number),
+        if sd.new:
+            yield judged(
+                context, sd.number == sd.vt_s,
+                f"the new SD {sd.number} follows", f"a new SD is numbered {sd.number}", sd,
+                expected=f"{sd.vt_s}, counted from ISS", actual=str(sd.number),
             )  # fmt: skip
-        else:
-            yield context.holds(f"the new SD {sd.number} follows", sd)
+
+
+class _Unnamed:
+    """SDs at or above the bound of a STAT, each with the first STAT that did not cover it."""
+
+    def __init__(self, reports: list[ReportHeard]) -> None:
+        covered = RangeSet()
+        self._runs: list[tuple[int, int, ReportHeard]] = []
+        for report in reports:
+            if report.is_stat and not report.fault:
+                bound = max((report.n_r, *report.elements))
+                self._runs += [(*gap, report) for gap in covered.gaps(bound, report.vt_s)]
+                covered.add(bound, report.vt_s)
+        self._runs.sort(key=lambda run: run[0])
+
+    def get(self, number: int) -> ReportHeard | None:
+        """The first STAT that says nothing of an SD that had been sent."""
+        place = bisect_right(self._runs, number, key=lambda run: run[0])
+        if not place or number >= self._runs[place - 1][1]:
+            return None
+        return self._runs[place - 1][2]
 
 
 def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Iterator[Finding]:
     """SDs at or above the bound of a STAT, later reported missing (the sender's half of DT-006)."""
-    found = retransmissions_of(context)
-    silent = {
-        number: report
-        for report in reversed(flow.reports_heard)
-        if report.is_stat and not report.fault
-        for number in range(max((report.n_r, *report.elements)), report.vt_s)
-    }
+    found = context.prepared.retransmissions(context.ics)
+    unnamed = _Unnamed(flow.reports_heard)
     others = any(report.responses for report in flow.reports_heard)
     for neglect in found.neglected:
-        report = silent.get(neglect.number)
+        report = unnamed.get(neglect.number)
         # Sent once only, so that it cannot have been given up for another reason.
         once = neglect.number in found.never and neglect.transmissions == 1 and others
         if once and report is not None and report.time < neglect.report.time:
             yield context.violated(
-                f"SD {neglect.number}, of which a STAT had said nothing, was taken for received",
+                f"SD {neglect.number}, which a STAT did not cover, was taken for received",
                 report, neglect.report,
             )  # fmt: skip
     for report in flow.reports_heard:
         for sd in report.responses[:1]:
-            before = silent.get(sd.number)
+            before = unnamed.get(sd.number)
             if before is not None and before.time < report.time:
                 yield context.holds(
-                    f"SD {sd.number}, of which a STAT had said nothing, was kept", before, sd
+                    f"SD {sd.number}, which a STAT did not cover, was kept", before, sd
                 )
 
 
 @checker("STP-DT-023")
 def invalid_reports_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Reports with wrong numbers or lists that reached the open IUT."""
+    """A report with numbers out of range or a malformed list is discarded (section 6.4)."""
     yield from _discarded(flow, context, lambda report: not is_old(report))
 
 
 def is_old(report: ReportHeard) -> bool:
-    """Whether a report is discarded only since a newer STAT has been seen (STP-DT-007)."""
+    """Whether a report is discarded only because a newer STAT has been seen (STP-DT-007)."""
     return report.n_ps is not None and report.n_ps < report.vt_pa and "N(PS)" in report.fault
 
 
@@ -277,20 +271,21 @@ def _discarded(
     flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]
 ) -> Iterator[Finding]:
     """Faulty reports: whether they gave credit, made SDs be sent again, or ended anything."""
-    faulty = [r for r in flow.reports_heard if r.fault and r.stp.type != BGAK]
-    if not any(mine(report) for report in faulty):
+    faulty = [report for report in flow.reports_heard if report.fault and report.stp.type != BGAK]
+    if not any(map(mine, faulty)):
         return
     # Where reports to be discarded for different reasons can be the cause, nobody is accused.
     again = {
-        item.named[-1].packet.number: item.sd
-        for item in reversed(retransmissions_of(context).unasked)
+        item.named[-1].frame: item.sd
+        for item in reversed(context.prepared.retransmissions(context.ics).unasked)
         if _named_only_by(item, lambda report: bool(report.fault) and mine(report))
     }
-    for report in (report for report in faulty if mine(report)):
-        what = f"{name(report.stp)} to be discarded ({report.fault})"
-        repeated = again.get(report.packet.number)
+    for report in filter(mine, faulty):
+        what = f"{report.name} to be discarded ({report.fault})"
+        repeated = again.get(report.frame)
         credited = _credited_by(flow, report, faulty)
-        ends = [at for at in answers(flow, At(report.packet), (END,)) if _aborts(at)]
+        ends = [at for at in answers(flow, report, (END,)) if at.stp.flags & A]
+        aborted = bool(ends) and flow.ended == ends[0].time
         if repeated is not None:
             yield context.violated(
                 f"SD {repeated.number} was sent again for {what}", report, repeated
@@ -299,16 +294,12 @@ def _discarded(
             yield context.violated(
                 f"SD {credited.number} was sent on the credit of {what}", report, credited
             )
-        elif ends and flow.ended == ends[0].packet.time and user_may_abort(flow):
-            continue
-        elif ends and flow.ended == ends[0].packet.time:
+        elif aborted and flow.served:
             yield context.violated(f"the connection was aborted at {what}", report, *ends)
+        elif aborted:
+            continue
         elif (seen := _goes_on(flow, report)) is not None:
             yield context.holds(f"{what} changed nothing", report, seen)
-
-
-def _aborts(at: At) -> bool:
-    return at.packet.content is not None and bool(at.packet.content.flags & A)
 
 
 def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> SdSent | None:
@@ -316,22 +307,16 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
     for sd in flow.sds_sent:
         if not sd.new or sd.number < sd.vt_ms:
             continue
-        giving = [
-            item
-            for item in faulty
-            if item.packet.number < sd.packet.number and sd.number < item.n_mr
-        ]
-        # A STAT can be discarded for two reasons; which one was not minded cannot be told.
+        giving = [item for item in faulty if item.frame < sd.frame and sd.number < item.n_mr]
+        # A STAT can be discarded for two reasons; which one was ignored cannot be told.
         if giving and giving[-1] is report and len({is_old(item) for item in giving}) == 1:
             return sd
     return None
 
 
 def _goes_on(flow: Flow, report: ReportHeard) -> SdSent | PollSent | None:
-    """What the IUT sent once it must have looked at the report, which could have shown a change."""
-    moved = (
-        any(names_missing(report, sd.number) for sd in flow.sds_sent) or report.n_r > report.vt_a
-    )
+    """What the IUT sent once it must have read the report, which could have shown a change."""
+    moved = report.n_r > report.vt_a or any(misses(report, sd.number) for sd in flow.sds_sent)
     if not moved and report.n_mr <= report.vt_ms and not report.fault.startswith("N(R)"):
         return None
     later = (

@@ -8,14 +8,9 @@ from itertools import pairwise
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import (
-    DUE_S,
-    At,
-    round_trips_of,
-    unproven_until,
-)
+from bentpipe_conformance.protocols.stp.checkers.calling import unanswered_questions
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.checkers.polling import SLACK_S
-from bentpipe_conformance.protocols.stp.checkers.proving import unanswered_questions
 from bentpipe_conformance.protocols.stp.codec import END
 from bentpipe_conformance.protocols.stp.replay.events import PollSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -34,9 +29,9 @@ NO_ANSWER = 7
 
 @checker("STP-PL-007")
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The times of POLLs while no report arrives."""
-    unproven = unproven_until(flow)  # STP-SEC-001 may not permit a POLL before
-    trips = round_trips_of(context)
+    """In silence a sender polls again, each time after twice the time before (section 7.2)."""
+    unproven = context.prepared.unproven_until  # STP-SEC-001 may not permit a POLL before
+    trips = context.prepared.round_trips(context.ics)
     for start, end in _silences(flow):
         # What was asked before may count for the silence, or may not.
         if any(start <= poll.time <= unproven for poll in flow.polls_sent):
@@ -62,25 +57,23 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Findi
             for poll, wait in zip(polls, [*waits, 0.0], strict=True)
             if max(poll.time - first.time, wait) > longest + SLACK_S
         ]
-        again = next((poll for poll in polls[1:]), None)
-        if again is None or again.time - first.time > longest + SLACK_S + flow.timing_error:
+        if not waits or waits[0] > longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed within {longest:.2f} s of silence", first, *polls[1:2],
                 expected="another POLL after the silence time",
-                actual="none" if again is None else f"one after {again.time - first.time:.2f} s",
+                actual=f"one after {waits[0]:.2f} s" if waits else "none",
             )  # fmt: skip
             continue
         yield from _doubles(flow, context, after)
 
 
 def _silences(flow: Flow) -> Iterator[tuple[float, float]]:
-    """Times without a valid STAT or USTAT, but those in which the interval may be doubled still."""
+    """Times without a valid STAT or USTAT, except while the interval may still be doubled."""
     begin = stat = flow.established
     if begin is None or stat is None:
         return
-    end = flow.until if flow.ended is None else flow.ended
     for report in flow.reports_heard:
-        if report.fault or not begin < report.time < end:
+        if report.fault or not begin < report.time < flow.over:
             continue
         # A USTAT ends a silence, but only a STAT ends the doubling.
         if begin - stat <= LEAST_SILENCE_S:
@@ -88,7 +81,7 @@ def _silences(flow: Flow) -> Iterator[tuple[float, float]]:
         begin = report.time
         stat = begin if report.is_stat else stat
     if begin - stat <= LEAST_SILENCE_S:
-        yield begin, end
+        yield begin, flow.over
 
 
 def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Finding]:
@@ -98,53 +91,39 @@ def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Fi
         three = polls[place : place + 3]
         wanted = min(2 * gap, MOST_BACKED_OFF_S)
         margin = BACK_OFF_MARGIN * wanted + 2 * flow.timing_error
-        if abs(following - wanted) > margin:
-            yield context.violated(
-                f"after {gap:.2f} s the next POLL came after {following:.2f} s", *three,
-                expected=f"about {wanted:.2f} s, twice as long",
-                actual=f"{following:.2f} s",
-            )  # fmt: skip
-        else:
-            yield context.holds(
-                f"after {gap:.2f} s the next POLL came after {following:.2f} s", *three
-            )
+        what = f"after {gap:.2f} s the next POLL came after {following:.2f} s"
+        yield judged(
+            context, abs(following - wanted) <= margin, what, what, *three,
+            expected=f"about {wanted:.2f} s, twice as long", actual=f"{following:.2f} s",
+        )  # fmt: skip
 
 
 @checker("STP-PL-008")
 def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The END with reason 7 after POLLs without a STAT, or questions without a packet, a minute."""
-    gave_up = [
-        At(packet)
-        for packet in flow.packets
-        if packet.outgoing
-        and packet.content is not None
-        and packet.content.type == END
-        and packet.content.reason == NO_ANSWER
-    ]
+    """A peer that answers nothing for a minute is given up with reason 7 (section 7.2)."""
+    gave_up = next(
+        (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
+    )
     waits = [*_unanswered(flow), *unanswered_questions(flow)]
-    due = [
-        start for start, _ in waits
-        if gave_up and _is_due(flow, gave_up[0].packet.time - start)
-    ]  # fmt: skip
+    due = gave_up is not None and any(_is_due(flow, gave_up.time - start) for start, _ in waits)
     for start, end in waits:
-        if gave_up and start < gave_up[0].packet.time <= end + SLACK_S:
-            waited = gave_up[0].packet.time - start
+        if gave_up is not None and start < gave_up.time <= end + SLACK_S:
+            waited = gave_up.time - start
             if _is_due(flow, waited):
-                yield context.holds(f"the peer was given up after {waited:.1f} s", gave_up[0])
+                yield context.holds(f"the peer was given up after {waited:.1f} s", gave_up)
             elif not due:
                 yield context.violated(
-                    f"the peer was given up {waited:.1f} s after it was first asked in vain",
-                    gave_up[0],
-                    expected=f"{NO_RESPONSE_S:g} s",
-                    actual=f"{waited:.1f} s",
-                )
+                    f"the peer was given up {waited:.1f} s after the first POLL or question "
+                    "without an answer",
+                    gave_up,
+                    expected=f"{NO_RESPONSE_S:g} s", actual=f"{waited:.1f} s",
+                )  # fmt: skip
         elif end - start > NO_RESPONSE_S + LATE_S + flow.timing_error:
             polls = [poll for poll in flow.polls_sent if poll.time >= start]
             yield context.violated(
-                f"the peer was asked in vain for {end - start:.1f} s, and not given up",
+                f"the peer answered nothing for {end - start:.1f} s, and was not given up",
                 *polls[:1], *polls[-1:],
-                expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s",
-                actual="none",
+                expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s", actual="none",
             )  # fmt: skip
 
 
@@ -155,10 +134,10 @@ def _is_due(flow: Flow, waited: float) -> bool:
 def _unanswered(flow: Flow) -> Iterator[tuple[float, float]]:
     """From the first POLL after a valid STAT to the next valid STAT, or the end."""
     stats = [report.time for report in flow.reports_heard if report.is_stat and not report.fault]
-    end = flow.until if flow.ended is None else flow.ended
+    end = flow.over
     for start, until in pairwise([0.0, *(time for time in stats if time < end), end]):
         # A POLL that left shortly before a STAT arrived is answered by a later one; one that left
         # shortly after it may have been sent before it was read, and be the last.
         polls = [poll.time for poll in flow.polls_sent if start < poll.time < until]
-        if polls and polls[-1] > start + DUE_S + flow.timing_error:
+        if polls and polls[-1] > start + flow.due_s:
             yield polls[0], until

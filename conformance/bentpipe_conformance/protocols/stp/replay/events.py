@@ -1,7 +1,7 @@
 """What happened on a connection, packet by packet, with what the implementation (IUT) could know.
 
-SDs of a direction are counted from 0, the one numbered ISS; ``None`` is a number that cannot be
-known. One packet can be two events: an SDP is an SD and a POLL.
+SDs of a direction are counted from 0, the one numbered ISS. One packet can be two events: an SDP is
+an SD and a POLL.
 
 The IUT as a sender: :class:`SdSent`, :class:`PollSent`, :class:`ReportHeard`.
 The IUT as a receiver: :class:`SdHeard`, :class:`PollHeard`, :class:`ReportSent`.
@@ -11,21 +11,44 @@ Everything else: :class:`Other`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
 
 from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.protocols.stp.codec import STAT, Stp
 from bentpipe_conformance.protocols.stp.replay import Packet
 
-UNREAD_S = 0.1
-"""Seconds after a packet arrives in which what leaves may have been decided before it was read:
-answers are due as late (section 8)."""
+DUE_S = 0.1
+"""Seconds within which an answer is due where packets enter and leave the IUT (section 8).
+
+What leaves this soon after an arrival may have been decided before the arrival was read.
+"""
+
+_WITH_AN = ("END", "ENDAK", "SD", "SDP")
+"""Types that are read letter by letter, or begin with a vowel."""
 
 
 @dataclass(slots=True, eq=False)
-class _Event:
+class At:
+    """A packet of a connection, captured at the IUT."""
+
     packet: Packet
-    time: float
+
+    @property
+    def time(self) -> float:
+        """When it was captured, seconds since the trace began."""
+        return self.packet.time
+
+    @property
+    def frame(self) -> int:
+        """Its frame number."""
+        return self.packet.number
+
+    @property
+    def outgoing(self) -> bool:
+        """Whether it left the IUT."""
+        return self.packet.outgoing
 
     @property
     def stp(self) -> Stp:
@@ -34,9 +57,62 @@ class _Event:
         assert found is not None
         return found
 
+    @property
+    def is_stat(self) -> bool:
+        """Whether it is a STAT."""
+        return self.stp.type == STAT
+
+    @property
+    def name(self) -> str:
+        """Its type with an article."""
+        return f"{'an' if self.stp.name in _WITH_AN else 'a'} {self.stp.name}"
+
+
+class Listing(Protocol):
+    """Anything that tells what has arrived by N(R) and a list, as counts."""
+
+    @property
+    def n_r(self) -> int:
+        """Everything below has arrived."""
+        ...
+
+    @property
+    def elements(self) -> tuple[int, ...]:
+        """First missing, first held, ... and last the bound."""
+        ...
+
+
+def runs(elements: tuple[int, ...], first: int) -> list[Range]:
+    """The runs that a list reports missing (``first`` is 0) or held (``first`` is 1)."""
+    return list(zip(elements[first::2], elements[first + 1 :: 2], strict=False))
+
+
+def misses(report: Listing, number: int) -> bool:
+    """Whether a list, valid or not, reports an SD missing."""
+    return any(a <= number < b for a, b in runs(report.elements, 0))
+
+
+def holds(report: Listing, number: int) -> bool:
+    """Whether a report says that an SD has arrived."""
+    return number < report.n_r or any(a <= number < b for a, b in runs(report.elements, 1))
+
+
+def list_fault(report: Listing, n_mr: int) -> str:
+    """What makes a list malformed (STP-PF-011), to follow "the list"; empty when nothing does."""
+    listed = report.elements
+    if len(listed) == 1:
+        return "has a single element"
+    if listed and listed[0] < report.n_r:
+        return f"begins at {listed[0]}, below N(R) {report.n_r}"
+    if any(second <= first for first, second in pairwise(listed)):
+        return "does not rise strictly"
+    if listed and listed[-1] > n_mr:
+        return f"has the bound {listed[-1]}, above N(MR) {n_mr}"
+    return ""
+
 
 @dataclass(slots=True, eq=False)
-class SdSent(_Event):
+class SdSent(At):
     """An SD, an SDP, or a BEGIN with data leaving the IUT, and the sender just before it.
 
     Attributes:
@@ -44,7 +120,7 @@ class SdSent(_Event):
         transmission: 1 for the first, 2 for the first retransmission, ...
         stamp: N(PS) of the last POLL that left before it (section 6.1).
         vt_s, vt_a, vt_ms: the sender's variables.
-        flight: octets in flight without it (STP-CG-002); an empty SD counts as one.
+        flight: octets in flight without it (STP-CG-002).
         awaited: the report that made it await retransmission, None when none did.
         queue: counts of all SDs that awaited retransmission when it left, this one included.
     """
@@ -64,9 +140,19 @@ class SdSent(_Event):
         """Whether it was sent for the first time."""
         return self.transmission == 1
 
+    @property
+    def octets(self) -> int:
+        """Octets of user data; an empty SD counts as one (STP-CG-002)."""
+        return max(len(self.stp.data), 1)
+
+    @property
+    def flight_with(self) -> int:
+        """Octets in flight once it has left."""
+        return self.flight + self.octets
+
 
 @dataclass(slots=True, eq=False)
-class PollSent(_Event):
+class PollSent(At):
     """A POLL or SDP leaving the IUT.
 
     Attributes:
@@ -85,7 +171,7 @@ class PollSent(_Event):
 
 
 @dataclass(slots=True, eq=False)
-class ReportHeard(_Event):
+class ReportHeard(At):
     """A STAT or USTAT, or a BGAK's acknowledgment, reaching the IUT.
 
     Attributes:
@@ -94,8 +180,7 @@ class ReportHeard(_Event):
         n_ps: N(PS), unwrapped; None in USTAT and BGAK.
         elements: the list as counts.
         fault: why the IUT has to discard it (STP-DT-007, STP-DT-023), empty when it is valid.
-        vt_a, vt_s, vt_pa, vt_ps, vt_ms: the sender's variables before it.
-        missing: runs that it reports missing.
+        vt_a, vt_s, vt_pa, vt_ms: the sender's variables before it.
         arrived: counts that it reports as arrived for the first time.
         wanted: counts that it makes await retransmission (sections 6.4 and 6.5).
         spared: counts it reports missing that must not be sent because of it: their last
@@ -111,18 +196,11 @@ class ReportHeard(_Event):
     vt_a: int
     vt_s: int
     vt_pa: int
-    vt_ps: int
     vt_ms: int
-    missing: tuple[Range, ...] = ()
     arrived: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
     responses: list[SdSent] = field(default_factory=list)
-
-    @property
-    def is_stat(self) -> bool:
-        """Whether it is a STAT."""
-        return self.stp.type == STAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +218,7 @@ class Knowledge:
 
 
 @dataclass(slots=True, eq=False)
-class SdHeard(_Event):
+class SdHeard(At):
     """An SD, an SDP, or a BEGIN with data reaching the IUT, and the receiver just before it.
 
     Attributes:
@@ -170,7 +248,7 @@ class SdHeard(_Event):
 
 
 @dataclass(slots=True, eq=False)
-class PollHeard(_Event):
+class PollHeard(At):
     """A POLL or SDP reaching the IUT.
 
     Attributes:
@@ -192,41 +270,32 @@ class PollHeard(_Event):
 
 
 @dataclass(slots=True, eq=False)
-class ReportSent(_Event):
+class ReportSent(At):
     """A STAT or USTAT leaving the IUT.
 
     Attributes:
         n_r, n_mr: as counts.
         elements: the list as counts.
-        announced: the highest N(MR) the IUT had sent before, as a count.
         poll: the POLL that a STAT answers: the latest with its N(PS) and timestamp; None when there
             is none, or for a USTAT.
         cause: for a USTAT, the latest SD whose gap it reports; None when there is none.
-        possible: what the receiver had at some moment between the POLL (or SD) it answers and its
-            leaving, latest first: it may have been made at any of them.
+        possible: what the receiver had at each moment between the POLL (or SD) it answers and its
+            departure, latest first; it may have been composed at any of them.
         certain: whether these are known for sure.
     """
 
     n_r: int
     n_mr: int
     elements: tuple[int, ...]
-    announced: int
     poll: PollHeard | None
     cause: SdHeard | None
     possible: tuple[Knowledge, ...]
     certain: bool
 
-    @property
-    def is_stat(self) -> bool:
-        """Whether it is a STAT."""
-        return self.stp.type == STAT
-
 
 @dataclass(slots=True, eq=False)
-class Other(_Event):
-    """Any other packet of the connection.
-
-    BEGIN without data, BGAK, BGREJ, END, ENDAK; or one that the IUT has to ignore.
+class Other(At):
+    """Any other packet: BEGIN without data, BGAK, BGREJ, END, ENDAK, or one to be ignored.
 
     Attributes:
         state: the state the IUT was in when it came or before it left (1, 2, 3, 10, 4), None when

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from bentpipe_conformance.protocols.stp.ports import ECHO
 from bentpipe_conformance.protocols.stp.replay.events import SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.window import octets_with
 
 
 def idle_flights(flow: Flow) -> Mapping[int, int]:
@@ -26,7 +25,7 @@ def idle_flights(flow: Flow) -> Mapping[int, int]:
             echoed += len(event.stp.data)
             no_data = flow.service == ECHO and not flow.iut_calls and echoed >= heard.octets
             if no_data or event.number + 1 >= event.vt_ms:
-                found[event.number] = octets_with(event)
+                found[event.number] = event.flight_with
         elif isinstance(event, SdSent):
             found.pop(event.number, None)
     return found

@@ -39,6 +39,13 @@ class Incarnation:
     packets: list[Packet] = field(default_factory=list)
     confirmed: int | None = None
 
+    def is_confirmed_by(self, packet: Packet) -> bool:
+        """Whether a packet is a BGAK of the tester with both CSNs."""
+        stp = packet.content
+        if packet.outgoing or stp is None or stp.type != BGAK or not stp.wellformed:
+            return False
+        return (stp.csn, stp.peer_csn) == (self.tester_csn, self.iut_csn)
+
 
 def separate(trace: Trace) -> list[Incarnation]:
     """The connections of a trace in the order of their first packets."""
@@ -72,11 +79,7 @@ def _incarnations(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
 
 def _confirm(packet: Packet, owner: Incarnation, started: list[Incarnation]) -> None:
     """Of calls that wait side by side the first one confirmed has the ports (STP-CC-033)."""
-    stp = packet.content
-    assert stp is not None
-    if packet.outgoing or stp.type != BGAK or not stp.wellformed or owner.confirmed is not None:
-        return
-    if (stp.csn, stp.peer_csn) != (owner.tester_csn, owner.iut_csn) or owner not in started:
+    if owner.confirmed is not None or owner not in started or not owner.is_confirmed_by(packet):
         return
     owner.confirmed = packet.number
     if all(item is owner or (item.confirmed or 0) < owner.start for item in started):

@@ -1,33 +1,107 @@
-"""What several checkers ask of one connection, worked out once, when it is first asked."""
+"""What several checkers ask of one connection, computed once, when it is first asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any
 
+from bentpipe_conformance.protocols.stp.codec import BEGIN
+from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
+from bentpipe_conformance.protocols.stp.replay.events import At, SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
     retransmissions,
 )
-from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips, round_trips
+from bentpipe_conformance.protocols.stp.replay.round_trip import (
+    RoundTrips,
+    first_wait,
+    round_trips,
+)
+from bentpipe_conformance.protocols.stp.replay.statements import (
+    Statement,
+    is_unsure,
+    statements,
+)
 from bentpipe_conformance.protocols.stp.replay.window_bound import Bounded, bounded
+
+Ics = Mapping[str, Any]
 
 
 class Prepared:
-    """Replays of one connection, by the path class its timers are set for.
-
-    Attributes:
-        round_trips: what the IUT can have measured.
-        retransmissions: what was neglected, and what was sent unasked.
-        bounded: every SD with the largest window the rules permit.
-    """
+    """Inferences from one connection; what depends on timers takes the conformance statement."""
 
     def __init__(self, flow: Flow) -> None:
-        self.round_trips: Callable[[str], RoundTrips] = cache(partial(round_trips, flow))
-        self.retransmissions: Callable[[str], Retransmissions] = cache(
-            partial(retransmissions, flow)
+        self._flow = flow
+        trips: Callable[[float], RoundTrips] = cache(lambda wait: round_trips(flow, wait))
+        self._trips = trips
+        self._again: Callable[[float], Retransmissions] = cache(
+            lambda wait: retransmissions(flow, trips(wait))
         )
-        self.bounded: Callable[[str], Sequence[Bounded]] = cache(
-            lambda path_class: tuple(bounded(flow, self.round_trips(path_class)))
+        self._bounded: Callable[[float], Sequence[Bounded]] = cache(
+            lambda wait: tuple(bounded(flow, trips(wait)))
         )
+
+    def round_trips(self, ics: Ics) -> RoundTrips:
+        """What the IUT can have measured."""
+        return self._trips(first_wait(ics))
+
+    def retransmissions(self, ics: Ics) -> Retransmissions:
+        """What was neglected, and what was sent unasked."""
+        return self._again(first_wait(ics))
+
+    def bounded(self, ics: Ics) -> Sequence[Bounded]:
+        """Every SD with the largest window the rules permit."""
+        return self._bounded(first_wait(ics))
+
+    @cached_property
+    def completion(self) -> Completion:
+        """When the two streams ended."""
+        return completion(self._flow)
+
+    @cached_property
+    def statements(self) -> Sequence[Statement]:
+        """Everything the IUT told in STATs, in order."""
+        return statements(self._flow)
+
+    @cached_property
+    def known(self) -> Sequence[Statement]:
+        """Those that are complete, and of which it is certain what the receiver had."""
+        return [said for said in self.statements if said.certain and said.complete]
+
+    def answer_after(self, sd: SdHeard) -> Statement | None:
+        """The first list that answers a POLL which came with an SD or after it."""
+        for said in self.statements:
+            if said.poll is not None and said.poll.frame >= sd.frame:
+                return said
+        return None
+
+    @cached_property
+    def unsure(self) -> bool:
+        """Whether the replay cannot tell what the receiver has."""
+        return is_unsure(self._flow)
+
+    @cached_property
+    def has_early_sds(self) -> bool:
+        """Whether SDs behind the BEGIN came before the connection was open."""
+        return any(sd.early and sd.stp.type != BEGIN for sd in self._flow.sds_heard)
+
+    @cached_property
+    def proof(self) -> At | None:
+        """The BGAK or STAT by which the peer showed that it receives (STP-SEC-001)."""
+        flow = self._flow
+        reports: list[At] = [report for report in flow.reports_heard if not report.fault]
+        bgaks = [
+            at for at in flow.bgaks
+            if not at.outgoing and at.stp.peer_csn == flow.iut_csn
+        ]  # fmt: skip
+        return min((*reports, *bgaks), key=lambda at: at.frame, default=None)
+
+    @property
+    def unproven_until(self) -> float:
+        """Until when STP-SEC-001 may have held the IUT back, seconds; infinity for always."""
+        if self._flow.iut_calls:
+            return -math.inf
+        return math.inf if self.proof is None else self.proof.time

@@ -1,22 +1,21 @@
-"""What the IUT as a sender did not send again though it had to, and sent again though it must not.
+"""Retransmissions that the IUT owed and did not make, and those it made without a cause.
 
 A retransmission has no deadline of its own: the window and the pacing may hold it back. But once
-nothing is in flight no window does, so that a sender which is then silent neglects what it was
-told. What it sends again without having been told is held against the reports that named the SD.
+nothing is in flight, no window does, so a sender that is then silent neglects the reports. What it
+retransmits without a cause is compared with the reports that named the SD.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN
-from bentpipe_conformance.protocols.stp.replay.events import UNREAD_S, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent, misses
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.round_trip import round_trips
+from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 
 PATIENCE_S, PATIENCE_RTTS = 2.0, 3.0
-"""A silence longer than both together is no pacing: at one SMSS it asks for 0.8 of a round trip."""
+"""A silence longer than both together is not pacing, which at one SMSS takes 0.8 round trips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class Neglect:
     Attributes:
         number: its count.
         report: what made it await retransmission.
-        since: from when on nothing was in flight, seconds.
-        until: when an SD left at last, or the end of what was seen.
+        since: when the last SD in flight was reported, seconds.
+        until: when the next SD left, or the connection was over.
         transmissions: how often it had been sent.
     """
 
@@ -95,11 +94,9 @@ class _Walk:
     def _unasked(self, sd: SdSent, arrived: float | None) -> None:
         if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
             return
-        before = self.last[sd.number].packet.number if sd.number in self.last else 0
+        before = self.last[sd.number].frame if sd.number in self.last else 0
         named = tuple(
-            report
-            for report in self.reports
-            if report.packet.number > before and names_missing(report, sd.number)
+            item for item in self.reports if item.frame > before and misses(item, sd.number)
         )
         self.found.unasked.append(Unasked(sd, named, arrived))
 
@@ -127,38 +124,25 @@ class _Walk:
             )
 
 
-def names_missing(report: ReportHeard, number: int) -> bool:
-    """Whether a report's list, valid or not, shows a number as missing."""
-    listed = report.elements
-    return any(a <= number < b for a, b in zip(listed[::2], listed[1::2], strict=False))
-
-
-def retransmissions(flow: Flow, path_class: str = "geo") -> Retransmissions:
+def retransmissions(flow: Flow, trips: RoundTrips) -> Retransmissions:
     """What was neglected, and what was sent unasked, on a connection."""
     found = Retransmissions()
-    bounds = round_trips(flow, path_class).bounds(flow.until)
+    bounds = trips.bounds(flow.until)
     rtt = bounds[1] if bounds else 0.0
     patience = PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error
-    walk = _Walk(patience, UNREAD_S + flow.timing_error, found)
-    end = flow.until if flow.ended is None else flow.ended
+    walk = _Walk(patience, flow.due_s, found)
     proven = flow.iut_calls
-    confirmed = min((p.number for p in flow.bgaks if not p.outgoing), default=None)
-    for event in _before(flow, end):
+    confirmed = next((at.frame for at in flow.bgaks if not at.outgoing), None)
+    for event in flow.events:
+        if event.time > flow.over:
+            break
         if isinstance(event, SdSent):
             walk.sends(event)
-            continue
-        # STP-SEC-001 may hold an SD back until then.
-        proven = proven or (event.is_stat and not event.fault)
-        proven = proven or (confirmed is not None and event.packet.number > confirmed)
-        walk.hears(event, proven)
-    walk.stop_waiting(end)
+        elif isinstance(event, ReportHeard):
+            # STP-SEC-001 may hold an SD back until then.
+            proven = proven or (event.is_stat and not event.fault)
+            proven = proven or (confirmed is not None and event.frame > confirmed)
+            walk.hears(event, proven)
+    walk.stop_waiting(flow.over)
     found.never = frozenset(walk.waiting)
     return found
-
-
-def _before(flow: Flow, end: float) -> Iterator[SdSent | ReportHeard]:
-    for event in flow.events:
-        if event.time > end:
-            return
-        if isinstance(event, SdSent | ReportHeard):
-            yield event

@@ -7,10 +7,13 @@ lies between the shortest and the longest of them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, C, Stp
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, C
+from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
@@ -20,8 +23,14 @@ LEAST_SILENCE_S, MOST_BACKED_OFF_S = 1.0, 60.0
 MOST_PROBING_S = 15.0
 """The shortest silence time, and the longest time between POLLs in silence (STP-PL-007)."""
 
-INITIAL_INTERVAL_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
-"""Between POLLs before the first measurement, by path class (section 8)."""
+FIRST_WAIT_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
+"""First wait of Timer_CC for a BGAK or ENDAK, and between POLLs before the first measurement, by
+path class (section 8)."""
+
+
+def first_wait(ics: Mapping[str, Any]) -> float:
+    """The first wait of the path class that the IUT's timers are set for, seconds."""
+    return FIRST_WAIT_S[ics.get("path_class", "geo")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +50,12 @@ class RoundTrips:
     initial: float
 
     def bounds(self, time: float) -> tuple[float, float] | None:
-        """Between what the smoothed round-trip time lies at ``time``; None without measurement."""
+        """Bounds of the smoothed round-trip time at ``time``; None without a measurement."""
         at = bisect_right(self.times, time)
         return (self.shortest[at - 1], self.longest[at - 1]) if at else None
 
     def interval(self, time: float) -> tuple[float, float]:
-        """Between what the poll interval lies at ``time``, seconds."""
+        """Bounds of the poll interval at ``time``, seconds."""
         bounds = self.bounds(time)
         if bounds is None:
             return self.initial, self.initial
@@ -66,45 +75,38 @@ class RoundTrips:
         return high + 4 * max(high / 2, high - low)
 
 
-def round_trips(flow: Flow, path_class: str = "geo") -> RoundTrips:
-    """What the IUT can have measured on a connection."""
-    times: list[float] = []
-    shortest: list[float] = []
-    longest: list[float] = []
-    for time, rtt in sorted(_measurements(flow)):
-        times.append(time)
-        shortest.append(min(rtt, shortest[-1]) if shortest else rtt)
-        longest.append(max(rtt, longest[-1]) if longest else rtt)
-    initial = INITIAL_INTERVAL_S.get(path_class, INITIAL_INTERVAL_S["vbdc"])
-    return RoundTrips(tuple(times), tuple(shortest), tuple(longest), initial)
+def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
+    """What the IUT can have measured on a connection, its first wait being ``initial``."""
+    measured = sorted(_measurements(flow))
+    rtts = [rtt for _, rtt in measured]
+    times = tuple(time for time, _ in measured)
+    return RoundTrips(times, tuple(accumulate(rtts, min)), tuple(accumulate(rtts, max)), initial)
 
 
 def _measurements(flow: Flow) -> Iterator[tuple[float, float]]:
     """When each was made, and how long it was, give or take the timing error."""
+    for asked, answered in _pairs(flow):
+        rtt = answered.time - asked.time
+        yield answered.time, max(rtt - flow.timing_error, 0.0)
+        yield answered.time, rtt + flow.timing_error
+
+
+def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
+    """Packets of the IUT and their answers that can be measured."""
     for poll in flow.polls_sent:
         # Only the first STAT with a number is measured.
         first = next((a for a in poll.answers if a.vt_pa < poll.n_ps), None)
         if first is not None:
-            yield from _within_error(first.time, first.time - poll.time, flow.timing_error)
-    asked = [
-        packet
-        for packet in flow.packets
-        if packet.outgoing
-        and packet.content is not None
-        and (packet.content.type == BEGIN or _asks(packet.content))
-    ]
-    answered = next((packet for packet in flow.bgaks if not packet.outgoing), None)
+            yield poll, first
+    answered = next((at for at in flow.bgaks if not at.outgoing), None)
     if answered is not None:
-        earlier = [packet.time for packet in asked if packet.time < answered.time]
+        asked = [at for at in flow.sent if _asks(at) and at.time < answered.time]
         # If it was sent twice, an implementation has to take no measurement.
-        if len(earlier) == 1:
-            yield from _within_error(answered.time, answered.time - earlier[0], flow.timing_error)
+        if len(asked) == 1:
+            yield asked[0], answered
 
 
-def _asks(stp: Stp) -> bool:
-    return stp.type == BGAK and not stp.fault and bool(stp.flags & C)
-
-
-def _within_error(time: float, rtt: float, error: float) -> Iterator[tuple[float, float]]:
-    yield time, max(rtt - error, 0.0)
-    yield time, rtt + error
+def _asks(at: At) -> bool:
+    if at.stp.type == BGAK:
+        return not at.stp.fault and bool(at.stp.flags & C)
+    return at.stp.type == BEGIN

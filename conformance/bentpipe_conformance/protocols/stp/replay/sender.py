@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.protocols.stp.codec import BGAK, FIN, STAT, Stp
+from bentpipe_conformance.protocols.stp.codec import BGAK, FIN, STAT
 from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.replay import Packet
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import (
+    At,
+    PollSent,
+    ReportHeard,
+    SdSent,
+    list_fault,
+    runs,
+)
 
 
 @dataclass(slots=True)
@@ -50,19 +57,20 @@ class Sender:
     reports: list[ReportHeard] = field(default_factory=list)
     data: dict[int, bytes] = field(default_factory=dict)
     _sds: dict[int, _Sd] = field(default_factory=dict)
+    _order: list[int] = field(default_factory=list)
     _flight: int = 0
     _queue: dict[int, None] = field(default_factory=dict)
 
-    def transmissions(self, number: int) -> int:
-        """How often an SD has been sent."""
-        return self._sds[number].transmissions if number in self._sds else 0
-
-    def sd(self, packet: Packet, stp: Stp, number: int) -> SdSent:
+    def sd(self, at: At, number: int) -> SdSent:
         """An SD, SDP or BEGIN with data leaves."""
-        sd = self._sds.setdefault(number, _Sd(max(len(stp.data), 1)))
-        self.data.setdefault(number, stp.data)
+        stp = at.stp
+        sd = self._sds.get(number)
+        if sd is None:
+            sd = self._sds[number] = _Sd(max(len(stp.data), 1))
+            insort(self._order, number)
+            self.data[number] = stp.data
         event = SdSent(
-            packet, packet.time, number, sd.transmissions + 1, self.vt_ps, self.vt_s, self.vt_a,
+            at.packet, number, sd.transmissions + 1, self.vt_ps, self.vt_s, self.vt_a,
             self.vt_ms, self._flight, sd.awaited, tuple(self._queue),
         )  # fmt: skip
         if sd.awaited is not None:
@@ -79,11 +87,12 @@ class Sender:
         self.sent.append(event)
         return event
 
-    def poll(self, packet: Packet, stp: Stp, n_s: int) -> PollSent:
+    def poll(self, at: At, n_s: int) -> PollSent:
         """A POLL leaves, or that of an SDP whose SD was told before."""
+        stp = at.stp
         n_ps = near(stp.n_ps or 0, 0, self.vt_ps + 1)
         self.vt_ps = max(self.vt_ps, n_ps)
-        event = PollSent(packet, packet.time, n_ps, n_s, self.vt_s, self.vt_a)
+        event = PollSent(at.packet, n_ps, n_s, self.vt_s, self.vt_a)
         self.polls.append(event)
         return event
 
@@ -91,14 +100,15 @@ class Sender:
         """The count that a number of the IUT stands for."""
         return near(wire, self.iss, self.vt_s)
 
-    def report(self, packet: Packet, stp: Stp) -> ReportHeard:
+    def report(self, at: At) -> ReportHeard:
         """A STAT, USTAT or BGAK arrives at a connection in data transfer."""
+        stp = at.stp
         n_r = near((stp.n_r if stp.type == BGAK else stp.seq) or 0, self.iss, self.vt_a)
         n_ps = near(stp.n_ps or 0, 0, self.vt_ps) if stp.type == STAT else None
         event = ReportHeard(
-            packet, packet.time, n_r, near(stp.n_mr or 0, self.iss, self.vt_ms), n_ps,
+            at.packet, n_r, near(stp.n_mr or 0, self.iss, self.vt_ms), n_ps,
             tuple(near(element, self.iss, n_r) for element in stp.elements), "",
-            self.vt_a, self.vt_s, self.vt_pa, self.vt_ps, self.vt_ms,
+            self.vt_a, self.vt_s, self.vt_pa, self.vt_ms,
         )  # fmt: skip
         event.fault = self._fault(event)
         self.reports.append(event)
@@ -108,21 +118,14 @@ class Sender:
 
     def _fault(self, event: ReportHeard) -> str:
         """Why a report must be discarded (STP-DT-007, STP-DT-023)."""
-        listed = event.elements
         if event.n_r < self.vt_a:
             return f"N(R) {event.n_r} is below VT(A) {self.vt_a}"
         if event.n_r > self.vt_s:
             return f"N(R) {event.n_r} is above VT(S) {self.vt_s}"
-        if len(listed) == 1:
-            return "the list has a single element"
-        if listed and listed[0] < event.n_r:
-            return f"the list begins at {listed[0]}, below N(R) {event.n_r}"
-        if any(second <= first for first, second in pairwise(listed)):
-            return "the list does not rise"
-        if listed and listed[-1] > event.n_mr:
-            return f"the bound {listed[-1]} is above N(MR) {event.n_mr}"
-        if listed and listed[-1] > self.vt_s:
-            return f"the bound {listed[-1]} is above VT(S) {self.vt_s}"
+        if problem := list_fault(event, event.n_mr):
+            return f"the list {problem}"
+        if event.elements and event.elements[-1] > self.vt_s:
+            return f"the bound {event.elements[-1]} is above VT(S) {self.vt_s}"
         if event.n_ps is not None:
             if event.n_ps > self.vt_ps:
                 return f"N(PS) {event.n_ps} is above VT(PS) {self.vt_ps}"
@@ -131,12 +134,8 @@ class Sender:
         return ""
 
     def _take(self, event: ReportHeard) -> None:
-        listed = event.elements
-        missing = tuple(zip(listed[::2], listed[1::2], strict=False))
-        held = [] if event.n_ps is None else list(zip(listed[1::2], listed[2::2], strict=False))
-        arrived = [*range(self.vt_a, event.n_r)]
-        arrived += [number for run in held for number in range(*run)]
-        event.missing = missing
+        held = [] if event.n_ps is None else runs(event.elements, 1)
+        arrived = self._sent_in((self.vt_a, event.n_r), *held)
         event.arrived = tuple(number for number in arrived if self._arrives(number))
         self.vt_a = event.n_r
         self.vt_ms = max(self.vt_ms, event.n_mr)
@@ -146,12 +145,18 @@ class Sender:
                 if poll.n_ps == event.n_ps:
                     poll.answers.append(event)
                     break
-        self._judge_missing(event, missing)
+        self._judge_missing(event)
+
+    def _sent_in(self, *spans: Range) -> Iterator[int]:
+        """The SDs that have been sent of each span: a span may be wide, and what was sent few."""
+        for left, right in spans:
+            first, last = (bisect_left(self._order, bound) for bound in (left, right))
+            yield from self._order[first:last]
 
     def _arrives(self, number: int) -> bool:
         """Note that an SD has arrived; whether that is news."""
-        sd = self._sds.get(number)
-        if sd is None or sd.arrived:
+        sd = self._sds[number]
+        if sd.arrived:
             return False
         sd.arrived = True
         if sd.awaited is None:
@@ -160,12 +165,13 @@ class Sender:
         self._queue.pop(number, None)
         return True
 
-    def _judge_missing(self, event: ReportHeard, missing: tuple[Range, ...]) -> None:
+    def _judge_missing(self, event: ReportHeard) -> None:
+        """Decide what a report's list makes await retransmission (sections 6.4 and 6.5)."""
         wanted: list[int] = []
         spared: list[int] = []
-        for number in (number for run in missing for number in range(*run)):
-            sd = self._sds.get(number)
-            if sd is None or sd.arrived or sd.awaited is not None:
+        for number in self._sent_in(*runs(event.elements, 0)):
+            sd = self._sds[number]
+            if sd.arrived or sd.awaited is not None:
                 continue
             old = sd.transmissions == 1 if event.n_ps is None else sd.stamp < event.n_ps
             (wanted if old else spared).append(number)

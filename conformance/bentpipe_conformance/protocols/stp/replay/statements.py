@@ -1,11 +1,10 @@
-"""What the IUT as a receiver has said: STATs put together from their parts, and their worth.
+"""What the IUT reported as a receiver: STATs assembled from their parts.
 
 A list longer than MaxSTAT comes in several STATs (STP-PF-012), which make one statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
@@ -19,7 +18,7 @@ PARTS_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One answer of the IUT.
+    """A whole list of the IUT.
 
     Attributes:
         parts: the STATs that carry it, in order.
@@ -40,6 +39,11 @@ class Statement:
     def packet(self) -> Packet:
         """The first part's packet, as evidence."""
         return self.first.packet
+
+    @property
+    def frame(self) -> int:
+        """The first part's frame number."""
+        return self.first.frame
 
     @property
     def n_r(self) -> int:
@@ -63,7 +67,7 @@ class Statement:
 
     @property
     def bound(self) -> int:
-        """What it speaks of ends here: the last element, or N(R) of an empty list."""
+        """Where its information ends: the last element, or N(R) of an empty list."""
         return self.elements[-1] if self.elements else self.n_r
 
     @property
@@ -71,37 +75,28 @@ class Statement:
         """Whether it is what the receiver had at one of the moments it may have been made."""
         return any((k.vr_r, k.elements) == (self.n_r, self.elements) for k in self.possible)
 
-    def holds(self, number: int) -> bool:
-        """Whether it says that an SD has arrived."""
-        runs = zip(self.elements[1::2], self.elements[2::2], strict=False)
-        return number < self.n_r or any(a <= number < b for a, b in runs)
-
-    def misses(self, number: int) -> bool:
-        """Whether it says that an SD is missing."""
-        runs = zip(self.elements[::2], self.elements[1::2], strict=False)
-        return any(a <= number < b for a, b in runs)
-
 
 def statements(flow: Flow) -> list[Statement]:
     """Everything said in STATs, in order."""
     found: list[Statement] = []
     stats = [report for report in flow.reports_sent if report.is_stat]
     longest = max((len(report.elements) for report in stats), default=0)
-    while stats:
-        parts = [stats.pop(0)]
-        while stats and _goes_on(parts[-1], stats[0]):
-            parts.append(stats.pop(0))
-        elements = parts[0].elements
-        for part in parts[1:]:
-            elements += part.elements[1:]
-        complete = not _may_be_cut(parts[-1], elements, longest)
+    parts: list[ReportSent] = []
+    for place, stat in enumerate(stats):
+        parts.append(stat)
+        if _goes_on(stat, *stats[place + 1 : place + 2]):
+            continue
+        elements = sum((part.elements[1:] for part in parts[1:]), parts[0].elements)
+        complete = not _may_be_cut(stat, elements, longest)
         found.append(Statement(tuple(parts), elements, complete))
+        parts = []
     return found
 
 
-def _goes_on(part: ReportSent, following: ReportSent) -> bool:
+def _goes_on(part: ReportSent, following: ReportSent | None = None) -> bool:
     return (
-        _fields(part) == _fields(following)
+        following is not None
+        and _fields(part) == _fields(following)
         and len(part.elements) > 2
         and following.elements[:1] == part.elements[-1:]
         and following.time - part.time <= PARTS_S
@@ -123,7 +118,7 @@ def _may_be_cut(part: ReportSent, elements: tuple[int, ...], longest: int) -> bo
     )
 
 
-def unsure(flow: Flow) -> bool:
+def is_unsure(flow: Flow) -> bool:
     """Whether the replay cannot tell what the receiver has.
 
     It does not follow SDs that are impossible beside others (section 6.2): those above the peer's
@@ -139,8 +134,3 @@ def unsure(flow: Flow) -> bool:
     if most is not None and any(len(sd.stp.data) > most for sd in flow.sds_heard):
         return True
     return flow.iut_calls and any(sd.stp.type == BEGIN for sd in flow.sds_heard)
-
-
-def early_sds(flow: Flow) -> Iterator[int]:
-    """Counts of SDs behind the BEGIN that came before the connection was open."""
-    return (sd.number for sd in flow.sds_heard if sd.early and sd.stp.type != BEGIN)

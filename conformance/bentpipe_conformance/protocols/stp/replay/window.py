@@ -1,4 +1,4 @@
-"""What the packets tell of the IUT's congestion window, which is hidden.
+"""Bounds that the packets put on the IUT's congestion window, which is hidden.
 
 From below: while more than a window's worth of octets left, the window cannot have been smaller.
 From above: it begins with at most the declared initial window and grows by what has arrived.
@@ -38,18 +38,7 @@ def smss(flow: Flow) -> int:
 
 def largest_smss(flow: Flow) -> int:
     """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
-    announced = max(flow.tester_max_sd or LEAST_MAX_SD, LEAST_MAX_SD)
-    return max(announced, smss(flow))
-
-
-def octets_with(sd: SdSent) -> int:
-    """Octets in flight once an SD has left."""
-    return sd.flight + max(len(sd.stp.data), 1)
-
-
-def loses(report: ReportHeard) -> bool:
-    """Whether a report makes the window smaller (STP-CG-005), or may do so."""
-    return not report.fault and bool(report.wanted)
+    return max(flow.tester_max_sd or 0, LEAST_MAX_SD, smss(flow))
 
 
 def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
@@ -63,15 +52,17 @@ def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
     start: float | None = None
     heard = flow.established if flow.established is not None else 0.0
     events: list[SdSent | ReportHeard] = [*flow.sds_sent, *flow.reports_heard]
-    for event in sorted(events, key=lambda item: item.packet.number):
+    for event in sorted(events, key=lambda item: item.frame):
         silent = event.time - heard > quiet
-        if start is not None and (silent or (isinstance(event, ReportHeard) and loses(event))):
+        # A report of a loss makes the window smaller (STP-CG-005), or may do so.
+        lost = isinstance(event, ReportHeard) and not event.fault and bool(event.wanted)
+        if start is not None and (silent or lost):
             spans.append(Span(start, min(event.time, heard + quiet)))
             start = None
         if isinstance(event, ReportHeard):
             if not event.fault:
                 heard = event.time
-        elif start is None and not silent and event.new and octets_with(event) >= enough:
+        elif start is None and not silent and event.new and event.flight_with >= enough:
             start = event.time
     if start is not None:
         spans.append(Span(start, min(_last_time(flow), heard + quiet)))
@@ -92,9 +83,8 @@ def surely_low_until(flow: Flow, initial_window: int) -> float:
     for report in flow.reports_heard:
         if report.fault:
             continue
-        sender = flow.sender
-        assert sender is not None
-        most += sum(max(len(sender.data.get(number, b"")), 1) for number in report.arrived)
+        assert flow.sender is not None
+        most += sum(max(len(flow.sender.data[number]), 1) for number in report.arrived)
         if most >= LOW_WINDOW * size:
             return report.time
     return _last_time(flow)

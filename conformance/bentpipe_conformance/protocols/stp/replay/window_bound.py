@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
-from bentpipe_conformance.protocols.stp.replay.events import UNREAD_S, PollSent, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.idleness import idle_flights
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, RoundTrips
@@ -113,10 +113,6 @@ class _Bound:
         most = 2 * flight + since + self.smss
         self.window = max(self.window, min(self.window + octets, most))
 
-    def look(self) -> None:
-        """A report is about to be worked off: a reduction counts with the window before it."""
-        self.before = self.window
-
     def reduce(self, report: ReportHeard, flight: int) -> None:
         """STP-CG-005: ``flight`` was in flight before the report."""
         self.threshold = self.window = max(min(flight, self.before) / 2, 2 * self.smss)
@@ -128,8 +124,7 @@ class _Bound:
         report = self.reduction
         if report is None or sd.time - report.time > within:
             return
-        flight = sd.flight + max(len(sd.stp.data), 1)
-        half = max(min(flight, self.before) / 2, 2 * self.smss)
+        half = max(min(sd.flight_with, self.before) / 2, 2 * self.smss)
         self.threshold = max(self.threshold, half)
         self.window = max(self.window, half)
 
@@ -168,29 +163,18 @@ class _Course:
     bound: _Bound
     used: _Bound
 
-    def loses(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> bool:
-        """Reduce if a transmission made at ``lost_at`` cannot belong to an earlier reduction."""
-        if lost_at <= self.bound.reduced_at + UNREAD_S + error:
-            return False
-        self.reduce(report, flight)
-        return True
+    @property
+    def both(self) -> tuple[_Bound, _Bound]:
+        return self.bound, self.used
 
     def reduce(self, report: ReportHeard, flight: int) -> None:
-        for window in (self.bound, self.used):
+        for window in self.both:
             window.reduce(report, flight)
 
-    def overtaken(self, sd: SdSent, within: float) -> None:
-        for window in (self.bound, self.used):
-            window.overtaken(sd, within)
-
-    def collapse(self, time: float, flight: int) -> None:
-        for window in (self.bound, self.used):
-            window.collapse(time, flight)
-
     def hears(self, arrived: _Arrived) -> None:
-        """A report is worked off: the window grows."""
-        for window in (self.bound, self.used):
-            window.look()
+        """A report is processed: the window grows; a reduction counts with the one before."""
+        for window in self.both:
+            window.before = window.window
         self.bound.grow(arrived.octets)
         self.used.grow(arrived.busy)
         for octets, flight, since in arrived.idle:
@@ -212,14 +196,20 @@ class _Courses:
     def all(self) -> list[_Course]:
         return [self.main, *self.others]
 
+    @property
+    def windows(self) -> list[_Bound]:
+        return [window for course in self.all for window in course.both]
+
     def lose(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> None:
         """A report shows SDs as lost, the latest transmission of which was made at ``lost_at``."""
-        reduced = self.main.copy()
-        for course in self.others:
-            course.loses(report, lost_at, error, flight)
-        if not self.main.loses(report, lost_at, error, flight):
-            reduced.reduce(report, flight)
-            self.others.append(reduced)
+        doubtful = lost_at <= self.main.bound.reduced_at + DUE_S + error
+        if doubtful:
+            self.others.append(self.main.copy())
+            self.others[-1].reduce(report, flight)
+        for course in self.all[: -1 if doubtful else None]:
+            # A loss may belong to an earlier reduction if the SD left before that was made.
+            if lost_at > course.bound.reduced_at + DUE_S + error:
+                course.reduce(report, flight)
         kept: list[_Course] = []
         for course in reversed(self.others):
             if not any(_serves_better(other, course) for other in (self.main, *kept)):
@@ -268,16 +258,16 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
         if isinstance(event, SdSent):
             if event.stp.type != BEGIN:
                 yield courses.told(event, wide_from, event.number in idle)
-            for course in courses.all:
-                course.overtaken(event, UNREAD_S + flow.timing_error)
+            for window in courses.windows:
+                window.overtaken(event, flow.due_s)
             flying.leaves(event)
             before_it[event.number] = delivered
         elif isinstance(event, PollSent):
             waiting.polled(event, established)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             if waiting.twice_silent(event.time):
-                for course in courses.all:
-                    course.collapse(event.time, flying.octets)
+                for window in courses.windows:
+                    window.collapse(event.time, flying.octets)
             waiting.heard(event)
             if event.is_stat and (event.n_r > 0 or len(event.elements) > 2):
                 wide_from = LOW_WINDOW * smss(flow)
@@ -309,9 +299,9 @@ class _Flying:
 
     def leaves(self, sd: SdSent) -> None:
         if sd.new or sd.number in self.missing:
-            self.octets += max(len(sd.stp.data), 1)
+            self.octets += sd.octets
         self.missing.discard(sd.number)
-        self.sizes[sd.number] = max(len(sd.stp.data), 1)
+        self.sizes[sd.number] = sd.octets
         self.sent[sd.number] = sd.time
 
     def size(self, numbers: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""STP-DT: what sequence numbers, credit and the stream come to (section 6), as far as it shows."""
+"""STP-DT: what sequence numbers, credit and the stream add up to (section 6)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import DUE_S, At, name
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
 from bentpipe_conformance.protocols.stp.ports import ECHO
-from bentpipe_conformance.protocols.stp.replay.events import ReportSent, SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent, holds
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.statements import Statement, statements, unsure
+from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
 SURELY_REOPENED = 16
 """SDs of credit that must be announced, however small the buffer (STP-DT-024)."""
@@ -28,68 +28,50 @@ QUIET_S = 1.0
 
 @checker("STP-DT-005")
 def numbers_mean_one_packet(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The credit of everything the IUT sends, and SDs on either side of the wrap."""
-    for packet in flow.packets:
-        stp = packet.content
-        if not packet.outgoing or stp is None or stp.fault or stp.n_mr is None:
+    """No credit exceeds half the modulus, and numbers wrap (section 6.1)."""
+    for at in flow.sent:
+        stp = at.stp
+        if stp.fault or stp.n_mr is None:
             continue
         n_r = 0 if stp.type == BEGIN else stp.seq if stp.n_r is None else stp.n_r
         credit = (stp.n_mr - n_r) % MODULUS
         if credit > MAX_CREDIT:
             yield context.violated(
-                f"{name(stp)} gives a credit of {credit} SDs", At(packet),
-                expected=f"at most {MAX_CREDIT}",
-                actual=str(credit),
+                f"{at.name} gives a credit of {credit} SDs", at,
+                expected=f"at most {MAX_CREDIT}", actual=str(credit),
             )  # fmt: skip
-    if not unsure(flow):
+    if not context.prepared.unsure:
         yield from _beyond_the_wrap(flow, context)
 
 
 def _beyond_the_wrap(flow: Flow, context: Context) -> Iterator[Finding]:
-    """Whether SDs numbered from zero on, after 2^24 - 1, were taken for what they are."""
+    """Whether SDs numbered from zero on, after 2^24 - 1, were accepted for what they are."""
     receiver = flow.receiver
     assert receiver is not None
     wrap = MODULUS - receiver.iss
     for sd in flow.sds_heard:
         if sd.number < wrap or sd.duplicate or sd.beyond or sd.early or not sd.certain:
             continue
-        said = _first_after(flow, sd)
+        said = context.prepared.answer_after(sd)
         if said is None or not said.certain or not said.complete:
             continue
-        what = f"SD {sd.number}, the {sd.number - wrap + 1}. after the wrap,"
+        what = f"SD {sd.number}, {sd.number - wrap + 1} after the highest number,"
         before = [
-            other.number
-            for other in flow.sds_heard
-            if other.packet.number < sd.packet.number and other.number < wrap and not other.early
-        ]
-        if said.holds(sd.number):
-            yield context.holds(f"{what} was taken", sd, said)
-        elif before and all(said.holds(number) for number in before):
-            yield context.violated(f"{what} was not taken", sd, said)
-
-
-def _first_after(flow: Flow, sd: SdHeard) -> Statement | None:
-    """The first STAT that answers a POLL which came with an SD or after it."""
-    return next(
-        (
-            said
-            for said in statements(flow)
-            if said.poll is not None and said.poll.packet.number >= sd.packet.number
-        ),
-        None,
-    )
+            other.number for other in flow.sds_heard
+            if other.frame < sd.frame and other.number < wrap and not other.early
+        ]  # fmt: skip
+        if holds(said, sd.number):
+            yield context.holds(f"{what} was accepted", sd, said)
+        elif before and all(holds(said, number) for number in before):
+            yield context.violated(f"{what} was not accepted", sd, said)
 
 
 @checker("STP-DT-007")
 def nothing_moves_backwards(flow: Flow, context: Context) -> Iterator[Finding]:
-    """STATs that a newer one has overtaken; VR(R) and VR(H) in all reports."""
+    """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
-    if unsure(flow):
-        return
     before: Statement | None = None
-    for said in statements(flow):
-        if not said.certain or not said.complete:
-            continue
+    for said in () if context.prepared.unsure else context.prepared.known:
         poll = said.poll
         if before is not None and (said.n_r < before.n_r or said.bound < before.bound):
             which = "VR(R)" if said.n_r < before.n_r else "VR(H)"
@@ -108,8 +90,8 @@ def nothing_moves_backwards(flow: Flow, context: Context) -> Iterator[Finding]:
 
 @checker("STP-DT-012")
 def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[Finding]:
-    """What the echo service returned against what it must have been given."""
-    if flow.service != ECHO or flow.iut_calls or unsure(flow) or flow.sender is None:
+    """The echo service returns the octets of the stream in order, once (section 6.1)."""
+    if flow.service != ECHO or flow.iut_calls or context.prepared.unsure or flow.sender is None:
         return
     receiver = flow.receiver
     assert receiver is not None
@@ -117,7 +99,6 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[
         return
     given = bytes(receiver.reception.stream)
     returned = bytearray()
-    number = 0
     for number in range(flow.sender.vt_s):
         if number not in flow.sender.data:
             break
@@ -126,8 +107,7 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[
     if len(returned) > len(given):
         yield context.violated(
             "the user was given more than was sent", last,
-            expected=f"at most {len(given)} octets",
-            actual=f"{len(returned)} octets",
+            expected=f"at most {len(given)} octets", actual=f"{len(returned)} octets",
         )  # fmt: skip
     elif bytes(returned) != given[: len(returned)]:
         at = next(i for i, octet in enumerate(returned) if octet != given[i])
@@ -136,70 +116,56 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[
             _carrier(flow, at),
         )
     elif receiver.reception.ended and last.stp.flags & FIN:
-        if len(returned) < len(given):
-            yield context.violated(
-                f"the user was given the end of the stream after {len(returned)} octets", last,
-                expected=f"{len(given)} octets",
-                actual=f"{len(returned)} octets",
-            )  # fmt: skip
-        else:
-            yield context.holds(f"all {len(given)} octets were delivered in order, once", last)
-    elif returned and _out_of_order(flow):
+        yield judged(
+            context, len(returned) == len(given),
+            f"all {len(given)} octets were delivered in order, once",
+            f"the user was given the end of the stream after {len(returned)} octets", last,
+            expected=f"{len(given)} octets", actual=f"{len(returned)} octets",
+        )  # fmt: skip
+    elif returned and any(sd.duplicate or sd.number > sd.before.vr_r for sd in flow.sds_heard):
+        # SDs came twice or not in their order.
         yield context.holds(f"{len(returned)} octets were delivered in order, once", last)
 
 
-def _carrier(flow: Flow, offset: int) -> At:
+def _carrier(flow: Flow, offset: int) -> SdSent:
     """The SD that returned the octet at an offset."""
     passed = 0
     for sd in sorted((sd for sd in flow.sds_sent if sd.new), key=lambda sd: sd.number):
         passed += len(sd.stp.data)
         if passed > offset:
-            return At(sd.packet)
-    return At(flow.sds_sent[-1].packet)
-
-
-def _out_of_order(flow: Flow) -> bool:
-    """Whether SDs came twice or not in their order."""
-    return any(sd.duplicate or sd.number > sd.before.vr_r for sd in flow.sds_heard)
+            return sd
+    return flow.sds_sent[-1]
 
 
 @checker("STP-DT-024")
 def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The first report after a STAT without credit beyond VR(H)."""
+    """A receiver that had closed its window announces new credit in a STAT (section 6.3)."""
     # How fast another user reads cannot be known.
     if flow.iut_calls:
         return
     closed: Statement | None = None
     newest = 0
-    for said in _spoken(flow):
-        if isinstance(said, Statement):
-            if said.poll is not None and _answers(said):
-                if not _in_window(said):
-                    continue  # no report
-                newest = max(newest, near(said.poll.n_ps, 0, newest))
-            if closed is not None:
-                yield from _after_closed(flow, context, closed, said, newest)
-            shut = said.complete and said.first.n_mr <= said.bound
-            closed = said if shut else None
-        else:
-            closed = None
-
-
-def _answers(said: Statement) -> bool:
-    """Whether it answers a POLL; an announcement only names one."""
-    return said.poll is not None and said.poll.answers[:1] == [said.first]
-
-
-def _in_window(said: Statement) -> bool:
-    """Whether the N(S) of the POLL that it answers was within its window."""
-    assert said.poll is not None
-    low = said.first.n_r - OVERTAKEN
-    return low + (said.poll.n_s - low) % MODULUS <= said.first.n_mr
-
-
-def _spoken(flow: Flow) -> list[Statement | ReportSent]:
     ustats = [report for report in flow.reports_sent if not report.is_stat]
-    return sorted([*statements(flow), *ustats], key=lambda said: said.packet.number)
+    every: list[Statement | ReportSent] = [*context.prepared.statements, *ustats]
+    for said in sorted(every, key=lambda said: said.frame):
+        if isinstance(said, ReportSent):
+            closed = None
+            continue
+        poll = _answered(said)
+        if poll is not None:
+            low = said.n_r - OVERTAKEN
+            if low + (poll.n_s - low) % MODULUS > said.first.n_mr:
+                continue  # the N(S) is outside the window: no report
+            newest = max(newest, near(poll.n_ps, 0, newest))
+        if closed is not None:
+            yield from _after_closed(flow, context, closed, said, newest)
+        closed = said if said.complete and said.first.n_mr <= said.bound else None
+
+
+def _answered(said: Statement) -> PollHeard | None:
+    """The POLL it answers; an announcement only names one."""
+    poll = said.poll
+    return poll if poll is not None and poll.answers[:1] == [said.first] else None
 
 
 def _after_closed(
@@ -207,8 +173,8 @@ def _after_closed(
 ) -> Iterator[Finding]:
     n_ps = said.first.stp.n_ps
     rise = said.first.n_mr - closed.first.n_mr
-    poll = said.poll if _answers(said) else None
-    if poll is not None and poll.packet.number > closed.packet.number:
+    poll = _answered(said)
+    if poll is not None and poll.frame > closed.frame:
         if rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time):
             yield context.violated(
                 f"a credit of {rise} SDs was not announced until a POLL asked", closed, said
@@ -218,15 +184,14 @@ def _after_closed(
         return
     if n_ps != newest % MODULUS:
         yield context.violated(
-            "a STAT that reopens the window has not the N(PS) of the newest POLL answered",
+            "a STAT that reopens the window lacks the N(PS) of the newest POLL answered",
             closed, said,
-            expected=f"N(PS) {newest % MODULUS}",
-            actual=f"N(PS) {n_ps}",
+            expected=f"N(PS) {newest % MODULUS}", actual=f"N(PS) {n_ps}",
         )  # fmt: skip
         return
-    before = [p.time for p in flow.packets if p.number < said.packet.number]
+    before = [packet.time for packet in flow.packets if packet.number < said.frame]
     waited = said.first.time - max(before, default=said.first.time)
-    if waited <= DUE_S + flow.timing_error:
+    if waited <= flow.due_s:
         yield context.holds(f"a reopened window was announced with {rise} SDs", closed, said)
     else:
         yield context.unclear(

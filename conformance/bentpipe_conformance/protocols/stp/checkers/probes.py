@@ -1,4 +1,4 @@
-"""STP-DT: POLLs for what is unacknowledged, and for credit (sections 6.6 and 7.1)."""
+"""STP-DT: POLLs for SDs not acknowledged, and for credit (sections 6.6 and 7.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from math import log2
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.common import proven_at, round_trips_of
 from bentpipe_conformance.protocols.stp.codec import BGAK, POLL
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.ports import CHARGEN
@@ -31,25 +30,23 @@ DOUBLED = (1.5, 2.5)
 
 @checker("STP-DT-004")
 def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The time from each POLL to the next while an SD is unacknowledged."""
-    proven = proven_at(flow)
-    trips = round_trips_of(context)
-    end = flow.until if flow.ended is None else flow.ended
-    for start, quiet, following in _waits(flow, end):
+    """While an SD is unacknowledged, one POLL follows the other (section 7.1)."""
+    proven = context.prepared.proof
+    trips = context.prepared.round_trips(context.ics)
+    for start, quiet, following in _waits(flow):
         # STP-SEC-001 may not permit a POLL before.
-        if not flow.iut_calls and (proven is None or start.packet.number < proven):
+        if not flow.iut_calls and (proven is None or start.frame < proven.frame):
             continue
-        until = end if following is None else following.time
+        until = flow.over if following is None else following.time
         waited = until - start.time
         # A silence lasts a second at least, the next twice as long (STP-PL-007). A measurement
         # that is made meanwhile counts (section 7.1).
         silences = int(log2((quiet + SLACK_S + flow.timing_error) / LEAST_SILENCE_S + 1))
         longest = _longest_wait(trips, until, silences)
         if waited > LATE * longest + SLACK_S + flow.timing_error:
-            found = [] if following is None else [following]
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
-                start, *found,
+                start, *([] if following is None else [following]),
                 expected=f"one within {longest:.2f} s",
                 actual="none" if following is None else f"one after {waited:.2f} s",
             )  # fmt: skip
@@ -67,7 +64,7 @@ def _longest_wait(trips: RoundTrips, time: float, silences: int) -> float:
     return float(min(silence * 2.0 ** min(silences, 6), MOST_BACKED_OFF_S))
 
 
-def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, PollSent | None]]:
+def _waits(flow: Flow) -> Iterator[tuple[SdSent | PollSent, float, PollSent | None]]:
     """From when the timer for POLLs runs at the latest, seconds without STAT, the next POLL.
 
     Only times in which something is unacknowledged throughout.
@@ -78,7 +75,7 @@ def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, P
     heard = flow.established
     quiet = 0.0
     for event in flow.events:
-        if event.time > end:
+        if event.time > flow.over:
             break
         if isinstance(event, SdSent):
             if start is None and event.time >= flow.established:
@@ -101,10 +98,10 @@ def _waits(flow: Flow, end: float) -> Iterator[tuple[SdSent | PollSent, float, P
 
 @checker("STP-DT-025")
 def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
-    """The times of POLLs while everything is acknowledged and there is no credit."""
+    """Without credit a sender with data polls, the time in between doubling (section 6.6)."""
     if flow.service != CHARGEN or flow.iut_calls:
         return
-    trips = round_trips_of(context)
+    trips = context.prepared.round_trips(context.ics)
     for closed, polls, until in _closed_windows(flow):
         longest = _longest_wait(trips, polls[0].time if polls else until, 0)
         first = (polls[0].time if polls else until) - closed.time
@@ -147,7 +144,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _silent(flow: Flow, closed: ReportHeard, until: float) -> bool:
-    """Whether a POLL that was under way when the window closed, or left later, met a silence."""
+    """Whether a POLL in flight when the window closed, or sent later, met a silence."""
     heard = [
         (report.n_ps, report.time)
         for report in flow.reports_heard
@@ -168,10 +165,9 @@ def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], f
     polls: list[PollSent] = []
     sender = flow.sender
     if sender is None or sender.fin is not None:
-        return  # it can run out of data
-    end = flow.until if flow.ended is None else flow.ended
+        return  # its data may be exhausted
     for event in flow.events:
-        if event.time > end:
+        if event.time > flow.over:
             break
         if isinstance(event, ReportHeard) and not event.fault:
             shut = (
@@ -185,4 +181,4 @@ def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], f
         elif isinstance(event, PollSent) and closed is not None:
             polls.append(event)
     if closed is not None:
-        yield closed, polls, end
+        yield closed, polls, flow.over

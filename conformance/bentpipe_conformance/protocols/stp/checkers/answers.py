@@ -1,0 +1,141 @@
+"""What an implementation sends in answer to a packet, and whether it discards a packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.numbers import near
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, holds
+from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING, Flow
+
+_REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.USTAT)
+"""What a packet can evoke at once; SDs and POLLs also leave by timer."""
+
+_BY_TIMER = (0, 7)
+"""Reasons of ENDs that leave because a stream is complete, or the peer silent."""
+
+
+def answers(flow: Flow, at: At, kinds: Sequence[int], within: float = DUE_S) -> list[At]:
+    """The IUT's packets of these types that follow a packet within an answer's time."""
+    until = at.time + within + flow.timing_error
+    return [
+        reply for reply in flow.sent
+        if reply.frame > at.frame and at.time <= reply.time <= until and reply.stp.type in kinds
+    ]  # fmt: skip
+
+
+def answers_on_ports(
+    flow: Flow, at: At, kinds: Sequence[int] = _REPLIES, within: float = DUE_S
+) -> list[At]:
+    """The same on every connection of a flow's ports, in order of the connections."""
+    return [reply for other in flow.same_ports for reply in answers(other, at, kinds, within)]
+
+
+def observed(flow: Flow, at: At, within: float = DUE_S) -> bool:
+    """Whether the capture goes on past the time an answer is due."""
+    return flow.until >= at.time + within + flow.timing_error
+
+
+def answered(
+    flow: Flow,
+    context: Context,
+    at: At,
+    replies: Sequence[At],
+    what: str,
+    how: str = "answered",
+    *,
+    within: float = DUE_S,
+    excused: bool = False,
+) -> Iterator[Finding]:
+    """Whether a packet was answered, once its answer is due.
+
+    Args:
+        flow: the connection that the packet reached.
+        context: of the requirement.
+        at: the packet.
+        replies: its right answers.
+        what: the packet with its article.
+        how: what had to be done to it, a participle.
+        within: seconds within which that is due.
+        excused: whether nothing is said if there is no answer.
+    """
+    if replies:
+        yield context.holds(f"{what} was {how}", at, replies[0])
+    elif not excused and observed(flow, at, within):
+        yield context.violated(f"{what} was not {how}", at)
+
+
+def discarded(flow: Flow, context: Context, at: At, what: str) -> Iterator[Finding]:
+    """Whether a packet drew no answer, and nothing that later reports could know from it alone.
+
+    Args:
+        flow: the connection that the packet reached.
+        context: of the requirement.
+        at: the packet.
+        what: the packet with its article and why it had to be discarded.
+    """
+    if flow.state_when(at) == CALLED and flow.pending_beside >= LEAST_PENDING:
+        # It may have made room for another call, and be forgotten (STP-SEC-002).
+        return
+    alone = is_alone(flow, at)
+    replies = [reply for reply in answers_on_ports(flow, at) if _is_evoked(flow, at, reply)]
+    if replies and alone:
+        yield context.violated(f"{what} was answered", at, replies[0])
+        return
+    knowing = _report_that_knows(flow, at)
+    if knowing is not None:
+        yield context.violated(f"{what} was accepted, as a later report shows", at, knowing)
+    elif not replies and alone and observed(flow, at):
+        yield context.holds(f"{what} was neither answered nor accepted", at)
+
+
+def is_alone(flow: Flow, at: At) -> bool:
+    """Whether no other packet arrived about the same time, so that an answer has one cause."""
+    return not any(
+        packet.frame != at.frame and abs(packet.time - at.time) <= flow.due_s
+        for other in flow.same_ports
+        for packet in other.heard
+    )
+
+
+def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
+    """Whether a packet cannot be explained without the one that it may answer."""
+    stp, cause = reply.stp, at.stp
+    before = [item.stp for item in flow.sent if item.frame < reply.frame]
+    if stp.type == codec.STAT:
+        if cause.type in (codec.SD, codec.STAT, codec.USTAT) and not cause.fault:
+            return False
+        # A reopened window is announced with the numbers of the last STAT (STP-DT-024).
+        asked = stp.n_ps, stp.timestamp
+        return all(
+            (item.n_ps, item.timestamp) != asked for item in before if item.type == codec.STAT
+        )
+    if stp.type != codec.END or stp.flags & codec.R:
+        return True
+    # A timer repeats ENDs, and sends them when a stream is complete or the peer silent.
+    return stp.reason not in _BY_TIMER and all(item.octets != stp.octets for item in before)
+
+
+def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:
+    """A later report that has the SD of a discarded packet, of which no good copy had come."""
+    stp, receiver = at.stp, flow.receiver
+    if receiver is None or stp.type not in (codec.SD, codec.SDP):
+        return None
+    if stp.fault and len(stp.octets) < 12:
+        return None
+    # Its count is the one near what the IUT then expected.
+    expected = max((sd.number + 1 for sd in flow.sds_heard if sd.time <= at.time), default=0)
+    number = near(stp.seq, receiver.iss, expected)
+    if number < 0:
+        return None
+    for report in flow.reports_sent:
+        if report.time < at.time or not report.certain:
+            continue
+        if any(sd.number == number and sd.time <= report.time for sd in flow.sds_heard):
+            return None
+        if holds(report, number):
+            return report
+    return None

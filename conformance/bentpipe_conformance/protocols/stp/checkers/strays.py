@@ -1,0 +1,183 @@
+"""STP-CC: packets of no connection, and ENDs that do not know it (section 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers.answers import (
+    answered,
+    answers_on_ports,
+    discarded,
+    observed,
+)
+from bentpipe_conformance.protocols.stp.checkers.identity import (
+    NO_CONNECTION,
+    challenged,
+    hints,
+    is_hint,
+    other_begins,
+)
+from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers.opening import many_before
+from bentpipe_conformance.protocols.stp.codec import A, R
+from bentpipe_conformance.protocols.stp.numbers import tag_of
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
+from bentpipe_conformance.protocols.stp.replay.flow import (
+    CALLED,
+    CALLING,
+    IDLE,
+    OPEN,
+    RELEASING,
+    Flow,
+)
+
+SOON_S = 1.0
+"""For ENDs without a connection, which have no time of their own."""
+
+_TOLD_SO = (codec.BGAK, codec.SD, codec.SDP, codec.POLL)
+"""What is answered with an END where there is no connection."""
+
+_SENT_WITHOUT = (codec.END, codec.ENDAK, codec.BGREJ)
+"""What an endpoint sends without a connection."""
+
+
+@checker("STP-CC-020")
+def no_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+    """A packet of no connection is answered with an END or ENDAK, or discarded (section 5.6)."""
+    used: set[int] = set()
+    for at in flow.heard:
+        stp = at.stp
+        if not stp.wellformed:
+            continue
+        calling = flow.state_when(at) == CALLING
+        stray = calling and stp.type == codec.BGAK and stp.peer_csn != flow.iut_csn
+        if not stray and not _is_idle(flow, at):
+            continue
+        if stp.type in _TOLD_SO:
+            yield from _told_so(flow, context, at, used)
+        elif stp.type == codec.END and not stp.flags & R:
+            what = "an END of no connection"
+            yield from answered(flow, context, at, _endaks(flow, at), what, "acknowledged")
+        elif stp.type != codec.BEGIN:
+            yield from discarded(flow, context, at, f"{at.name} without a connection")
+
+
+def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Iterator[Finding]:
+    """Whether a packet of no connection drew the END of section 5.6, each its own."""
+    stp = at.stp
+    csn, other = (stp.peer_csn, stp.csn) if stp.type == codec.BGAK else (0, stp.tag)
+    reply = next(
+        (
+            reply for reply in _replies(flow, at, codec.END, SOON_S)
+            if reply.frame not in used
+            and (reply.stp.csn, reply.stp.peer_csn) == (csn or 0, other or 0)
+        ),
+        None,
+    )  # fmt: skip
+    what = f"{at.name} without a connection"
+    if reply is None:
+        if observed(flow, at, SOON_S) and not many_before(flow, at, _TOLD_SO):
+            yield context.violated(f"{what} was not answered with an END", at)
+        return
+    used.add(reply.frame)
+    right = A | R, NO_CONNECTION, tag_of(csn or 0), 0
+    actual = reply.stp.flags & (A | R), reply.stp.reason, reply.stp.tag, reply.stp.seq
+    yield judged(
+        context, actual == right,
+        f"{what} was answered with an END", f"{what} was answered with a wrong END", at, reply,
+        expected=f"flags, reason, tag and sequence {right}", actual=f"{actual}",
+    )  # fmt: skip
+
+
+def _replies(flow: Flow, at: At, kind: int, within: float = DUE_S) -> list[At]:
+    """The ENDs or ENDAKs after a packet, on whatever connection of its ports, in their order."""
+    found = answers_on_ports(flow, at, (kind,), within)
+    return sorted(found, key=lambda reply: reply.frame)
+
+
+def _endaks(flow: Flow, end: At) -> list[At]:
+    """The ENDAKs that acknowledge an END."""
+    return [
+        reply for reply in _replies(flow, end, codec.ENDAK) if reply.stp.peer_csn == end.stp.csn
+    ]
+
+
+def _is_idle(flow: Flow, at: At) -> bool:
+    """Whether the IUT surely has no connection on these ports when a packet comes."""
+    if flow.state_when(at) != IDLE:
+        return False
+    if flow.ended is None:
+        if any(_shows_connection(flow, item) for item in flow.passed):
+            # It has one from before the trace, or the BGAK for a BEGIN is on its way.
+            return False
+    elif at.time < flow.ended:
+        return False
+    return all(
+        other is flow or other.ended is not None or other.iut_csn is None
+        for other in flow.same_ports
+        if other.packets[0].number < at.frame
+    )
+
+
+def _shows_connection(flow: Flow, at: At) -> bool:
+    """Whether a packet is one that the IUT sends on connections only, or a BEGIN to it."""
+    if at.outgoing:
+        return at.stp.type not in _SENT_WITHOUT
+    return at.stp.type == codec.BEGIN and flow.iut_csn is not None
+
+
+@checker("STP-CC-021")
+def ends_must_know_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+    """An END counts only if valid; one that names the tag only is challenged (section 5.6)."""
+    what = "an END that names the tag only"
+    yield from challenged(flow, context, hints(flow), other_begins(flow), what)
+    for at in flow.heard:
+        stp, state = at.stp, flow.state_when(at)
+        if stp.type != codec.END or not stp.wellformed or state in (IDLE, None):
+            continue
+        if _is_valid(flow, stp, state) or (state == OPEN and is_hint(flow, at)):
+            continue
+        flags = " with R flag" if stp.flags & R else ""
+        yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
+
+
+def _is_valid(flow: Flow, stp: codec.Stp, state: int | None) -> bool:
+    """Section 5.6, in a given state."""
+    own = flow.is_recipient(stp)
+    if stp.flags & R:
+        return own and stp.csn == flow.tester_csn and state != CALLING
+    if state == CALLING or (state == RELEASING and flow.tester_csn is None):
+        return own
+    return stp.csn == flow.tester_csn and (own or (state == CALLED and stp.peer_csn == 0))
+
+
+@checker("STP-CC-022")
+def ends_are_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
+    """A valid END without R flag is answered with an ENDAK, in every state (section 5.5)."""
+    for at in flow.heard:
+        stp, state = at.stp, flow.state_when(at)
+        if stp.type != codec.END or not stp.wellformed or stp.flags & R:
+            continue
+        if state == IDLE:
+            due = _is_idle(flow, at)
+        elif state is None:
+            # Whatever the state is, such an END is valid, unless other calls have the ports.
+            due = flow.names(at) and len(flow.same_ports) == 1
+        else:
+            due = _is_valid(flow, stp, state)
+        if not due:
+            continue
+        replies = _endaks(flow, at)
+        # Section 5.5: the tag is that of the END's CSN of the recipient, even if it is zero.
+        tag = tag_of(stp.peer_csn or 0)
+        if replies and replies[0].stp.tag != tag:
+            yield context.violated(
+                "an ENDAK has a wrong tag", at, replies[0],
+                expected=f"{tag:#06x}", actual=f"{replies[0].stp.tag:#06x}",
+            )  # fmt: skip
+        else:
+            yield from answered(flow, context, at, replies, "a valid END", "acknowledged")
