@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
-import struct
 
-from bentpipe_conformance.bed.devices import read_offloads, set_offloads
+from bentpipe_conformance.bed.devices import (
+    SIOCGIFFLAGS,
+    interface_value,
+    read_offloads,
+    set_offloads,
+)
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Address, Netlink, Route
 
-SIOCGIFFLAGS, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFTXQLEN = 0x8913, 0x8921, 0x8927, 0x8942
+SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFTXQLEN = 0x8921, 0x8927, 0x8942
 IFF_UP, IFF_LOOPBACK, IFF_NOARP = 0x1, 0x8, 0x80
 ARPHRD_ETHER = 1
 
@@ -21,7 +24,7 @@ ARPHRD_ETHER = 1
 class BorrowedInterface:
     """An interface moved from this thread's namespace into a lane's satellite.
 
-    It comes back by :meth:`give_back` with its name, addresses, routes, MTU, queue length and
+    :meth:`close` gives it back with its name, addresses, routes, MTU, queue length and
     offloads, up if it was up. When the process is killed, the kernel ends the satellite's
     namespace: it puts a physical interface back into the initial namespace, under its name but
     down and without addresses, and deletes a virtual one (veth, VLAN, macvlan, tunnel).
@@ -47,14 +50,16 @@ class BorrowedInterface:
                 f"There is no interface {name} here, or another run is using it; "
                 f"there are {', '.join(others) or 'none'}."
             ) from None
-        flags = _short(name, SIOCGIFFLAGS)
+        flags = interface_value(name, SIOCGIFFLAGS, "H")
         if flags & IFF_LOOPBACK:
             raise BedError(f"{name} is the loopback; name the interface towards the box.")
         if os.path.exists(f"/sys/class/net/{name}/master"):
             raise BedError(f"{name} is part of a bridge or bond; take it out of that first.")
-        self.resolves = _short(name, SIOCGIFHWADDR) == ARPHRD_ETHER and not flags & IFF_NOARP
+        ethernet = interface_value(name, SIOCGIFHWADDR, "H") == ARPHRD_ETHER
+        self.resolves = ethernet and not flags & IFF_NOARP
         self._up = bool(flags & IFF_UP)
-        self._mtu, self._queue = _number(name, SIOCGIFMTU), _number(name, SIOCGIFTXQLEN)
+        self._mtu = interface_value(name, SIOCGIFMTU, "i")
+        self._queue = interface_value(name, SIOCGIFTXQLEN, "i")
         self._offloads = read_offloads(name)
         with Netlink() as netlink:
             self._addresses: list[Address] = netlink.addresses(index)
@@ -71,7 +76,7 @@ class BorrowedInterface:
                 os.close(self._origin)
                 raise
 
-    def give_back(self) -> None:
+    def close(self) -> None:
         """Move the interface back and set it up as it was; nothing if it has vanished.
 
         Raises:
@@ -95,19 +100,6 @@ class BorrowedInterface:
         for address in self._addresses:
             netlink.restore_address(self.name, address)
         for route in self._routes:
-            # The kernel made some of them itself when the addresses came back.
+            # The kernel made some of them itself when the addresses were restored.
             with contextlib.suppress(BedError):
                 netlink.restore_route(self.name, route)
-
-
-def _request(name: str, command: int) -> bytes:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
-        return fcntl.ioctl(handle, command, struct.pack("16s24x", name.encode()))
-
-
-def _short(name: str, command: int) -> int:
-    return int(struct.unpack_from("=H", _request(name, command), 16)[0])
-
-
-def _number(name: str, command: int) -> int:
-    return int(struct.unpack_from("=i", _request(name, command), 16)[0])

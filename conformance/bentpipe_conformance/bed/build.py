@@ -1,7 +1,7 @@
-"""Building the bed's own kernel, the one with a virtual clock, without root.
+"""Building the bed's own kernel, which has a virtual clock, without root.
 
-Once per machine: Debian's kernel source, our configuration, the machine's compiler. An
-interrupted build goes on where it stopped; two builds at once wait for each other.
+It is built once per machine from Debian's kernel source with our configuration and the machine's
+compiler. An interrupted build continues where it stopped; concurrent builds wait for each other.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bentpipe_conformance.bed import kernel as kernels
-from bentpipe_conformance.bed.commands import run_followed, tail
-from bentpipe_conformance.bed.debian import Apt, last_line
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.commands import run_briefly, run_followed, tail
+from bentpipe_conformance.bed.debian import Apt
+from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.progress import Progress, Step, silent
 
 SOURCE_VARIABLE = "BENTPIPE_KERNEL_SOURCE"
 INSTALLED_SOURCES = Path("/usr/src")
 SPACE = 2 << 30
-"""Octets the source and the objects need."""
+"""Octets that the source and the objects need."""
 EXPECTED_STEPS = 1140
-"""Lines the compilation prints about; they differ a little between kernel versions."""
+"""Lines that a compilation prints, about; kernel versions differ a little."""
 WAIT = 0.5
 UNUSED = (
     "Documentation/*/*",
@@ -48,36 +47,21 @@ UNUSED = (
     "arch/[!ux]*/*.[chS]",
     "arch/*.dts*",
 )
-"""Parts of the source tree not worth unpacking: configuration files of drivers are kept."""
-TOOLS = ("flex", "bison", "bc", "m4")
-TOOL_PACKAGES = {
-    "flex": ("flex",),
-    "bison": ("bison",),
-    "bc": ("bc", "libreadline8"),
-    "m4": ("m4",),
-}
-NEEDED_SYMBOLS = (
-    "CONFIG_UML_TIME_TRAVEL_SUPPORT",
-    "CONFIG_HOSTFS",
-    "CONFIG_NET_SCH_NETEM",
-    "CONFIG_VETH",
-    "CONFIG_TUN",
-    "CONFIG_PACKET",
-    "CONFIG_NET_NS",
-)
+"""Parts of the source tree not worth unpacking; configuration files of drivers are kept."""
+TOOLS = {"flex": ("flex",), "bison": ("bison",), "bc": ("bc", "libreadline8"), "m4": ("m4",)}
+"""Programs the build needs, and the packages that hold each."""
+NEEDED_SYMBOLS = tuple(
+    f"CONFIG_{name}"
+    for name in (
+        "UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "NET_SCH_NETEM", "VETH", "TUN", "PACKET", "NET_NS",
+    )
+)  # fmt: skip
 DOWNLOADS = ("apt", "packages", "source", "tools")
-"""Directories of the cache that are of no use once the kernel is built."""
+"""Directories of the cache that are useless once the kernel is built."""
 MISLEADING = (
-    "MAKE",
-    "MFLAGS",
-    "KBUILD_",
-    "KCONFIG_",
-    "ARCH",
-    "SUBARCH",
-    "CROSS_COMPILE",
-    "GNUMAKE",
-)
-"""Starts of names of variables that would change what make does, our caller's jobs for one."""
+    "MAKE", "MFLAGS", "KBUILD_", "KCONFIG_", "ARCH", "SUBARCH", "CROSS_COMPILE", "GNUMAKE",
+)  # fmt: skip
+"""Prefixes of variables that would change what make does, such as the caller's number of jobs."""
 Follow = Callable[[str], None]
 _STEP = re.compile(r"^  [A-Z][A-Z+]*\s+\S")
 _VERSION = re.compile(r"(\d+(?:\.\d+)+)")
@@ -86,13 +70,13 @@ _FULL = "No space left on device"
 
 
 def build(progress: Progress = silent) -> Kernel:
-    """The bed's own kernel, built if it is not yet or another source is named.
+    """The bed's own kernel, built if it is missing or another source is named.
 
     Args:
         progress: told about every step.
 
     Raises:
-        BedError: something it needs is missing; the message says how to get it.
+        BedError: something that the build needs is missing; the message says how to get it.
     """
     found = kernels.find_virtual()
     if found is not None and not os.environ.get(SOURCE_VARIABLE):
@@ -116,14 +100,9 @@ class _Build:
         self.compiler = compiler
         self.progress = progress
         self.lock = lock
-        self.environment = {
-            **{
-                name: value for name, value in os.environ.items() if not name.startswith(MISLEADING)
-            },
-            "KBUILD_BUILD_USER": "bentpipe",
-            "KBUILD_BUILD_HOST": "bentpipe",
-            "LC_ALL": "C",
-        }
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(MISLEADING)}
+        own = {"KBUILD_BUILD_USER": "bentpipe", "KBUILD_BUILD_HOST": "bentpipe", "LC_ALL": "C"}
+        self.environment = kept | own
 
     def run(self) -> Kernel:
         archive, source = self._source()
@@ -131,7 +110,7 @@ class _Build:
         key = hashlib.sha256(f"{config}\n{source}\n{self.compiler}".encode()).hexdigest()[:16]
         place = self.cache / key
         if (place / kernels.DESCRIPTION).is_file() and (place / "linux").is_file():
-            # The youngest is the one that is used.
+            # The newest is used.
             os.utime(place / kernels.DESCRIPTION)
             found = kernels.find_virtual()
             if found is not None and found.path == place / "linux":
@@ -148,12 +127,12 @@ class _Build:
         return kernel
 
     def _source(self) -> tuple[Path, str]:
-        """The archive of the kernel's source, and what tells its version."""
+        """The archive of the kernel's source, and what identifies its version."""
         named = os.environ.get(SOURCE_VARIABLE)
         if named:
             path = Path(named).resolve()
             if not path.is_file():
-                raise BedError(f"{SOURCE_VARIABLE} names {named}, which is no file; correct it.")
+                raise BedError(f"{SOURCE_VARIABLE} names {named}, which is not a file; correct it.")
             return path, f"{path.name} {kernels.digest(path)}"
         if installed := newest(
             str(path) for path in INSTALLED_SOURCES.glob("linux-source-*.tar.*")
@@ -212,7 +191,7 @@ class _Build:
         apt = Apt(self.cache.parent, self.progress, (self.lock,))
         for tool in missing:
             if not (folder / "usr/bin" / tool).exists():
-                for package in TOOL_PACKAGES.get(tool, (tool,)):
+                for package in TOOLS[tool]:
                     apt.unpack(package, folder)
         libraries = [
             str(path) for path in (*folder.glob("usr/lib/*-gnu*"), *folder.glob("lib/*-gnu*"))
@@ -264,10 +243,7 @@ class _Build:
         partial.mkdir()
         binary = partial / "linux"
         strip = shutil.which("strip")
-        if (
-            strip is None
-            or subprocess.run([strip, "-o", binary, tree / "linux"], check=False).returncode
-        ):
+        if strip is None or run_briefly([strip, "-o", binary, tree / "linux"]).returncode:
             shutil.copy2(tree / "linux", binary)
         binary.chmod(0o755)
         kernel = Kernel(place / "linux", True, kernels.release(binary), kernels.digest(binary))
@@ -309,11 +285,11 @@ class _Build:
         own = [line for line in lines if not line.startswith("make")]
         errors = [line for line in own if _ERROR.search(line)]
         reason = (errors or own[-1:] or ["no reason given"])[0].rstrip(".")
-        return BedError(f"{what} ({reason}); see {log}, mend it and repeat `bentpipe bed build`.")
+        return BedError(f"{what} ({reason}); see {log}, fix it and repeat `bentpipe bed build`.")
 
 
 class CompileCounter:
-    """Counts the lines make prints, one for each file it makes."""
+    """Counts the lines that make prints, one for each file it makes."""
 
     def __init__(self, already: int = 0, expected: int = EXPECTED_STEPS) -> None:
         """Begin with ``already`` files made by an interrupted build."""
@@ -326,7 +302,7 @@ class CompileCounter:
         return max(self._expected, self.done + 1)
 
     def saw(self, line: str) -> bool:
-        """Count a line of make's output; False when it tells of no file."""
+        """Count a line of make's output; False when it names no file."""
         if not _STEP.match(line):
             return False
         self.done += 1
@@ -368,28 +344,22 @@ def _program(name: str) -> str:
 
 
 def _compiler() -> str:
-    """What the C compiler says it is, after a trial that it can compile at all.
+    """The version line of the C compiler, after a trial compilation.
 
     Raises:
-        BedError: it is missing or cannot.
+        BedError: it is missing or fails.
     """
     gcc = _program("gcc")
     _program("make")
     _program("tar")
-    trial = subprocess.run(
-        [gcc, "-x", "c", "-", "-o", os.devnull],
-        input='#include <stdio.h>\nint main(void) { return puts("") < 0; }\n',
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
+    trial = run_briefly([gcc, "-x", "c", "-", "-o", os.devnull], program)
     if trial.returncode:
         raise BedError(
             f"gcc cannot compile a program ({last_line(trial.stderr)}); "
             "install what it lacks with `apt-get install build-essential`."
         )
-    told = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=False)
-    return told.stdout.splitlines()[0]
+    return run_briefly([gcc, "--version"]).stdout.splitlines()[0]
 
 
 def _objects(tree: Path) -> int:

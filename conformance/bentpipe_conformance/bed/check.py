@@ -1,8 +1,7 @@
 """How exact the bed is: delay, rate and loss of a link laid out here and now.
 
-The kernel's own ICMP echo behind the link answers the pings that measure the delay; bursts of UDP
-each way measure the rates. Every run checks its bed first, because the verdicts can be no more
-exact than the bed.
+The kernel's ICMP echo behind the link answers the pings that measure the delay; bursts of UDP each
+way measure the rates. Every run checks its bed first, since no verdict is more exact than the bed.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import IUT_ADDRESS, Attachment, KernelLane
-from bentpipe_conformance.engine.lane import Captured
 
 PINGS = 20
 PING_OCTETS = 84
 PING_GAP = 0.02
-"""Seconds between pings; longer where serialising one takes longer."""
+"""Seconds between pings; more where serialising one takes longer."""
 BURST_OCTETS = 500
 BURST_SECONDS = 0.4
 SMALLEST_BURST, LARGEST_BURST = 4, 30
@@ -34,8 +33,8 @@ GRACE = 2.0
 SMALLEST_ERROR = 1e-6
 RATE_TOLERANCE = 0.02
 ATTEMPTS = 3
-"""How often a bed at fault is measured: on the wall clock a busy moment of the machine passes. The
-cases' own timing error is measured on their own packets, whatever this check says."""
+"""How often a faulty bed is measured: on the wall clock a busy moment of the machine passes. The
+timing error of each case is measured on its own packets, whatever the outcome of this check."""
 PORT = 9
 ICMP, UDP = 1, 17
 ECHO_REQUEST, ECHO_REPLY = 8, 0
@@ -48,17 +47,14 @@ class BedReport:
     Attributes:
         place: ``uml-virtual``, ``uml`` or ``host``.
         profile: the link's identifier.
-        rtt_expected: seconds a ping should take, with its serialisation both ways.
-        rtt_mean: seconds it took on average; 0 if all were lost.
-        rtt_error_mean: mean of the differences, seconds.
-        rtt_error_p99: 99th percentile of the differences, seconds.
-        forward_bit_s: rate measured from the implementation to the tester; None if unlimited.
-        return_bit_s: rate measured the other way; None if unlimited.
-        forward_expected: the profile's rate; None if unlimited.
-        return_expected: the profile's rate the other way; None if unlimited.
-        sent: packets sent by the check.
-        lost: those that did not arrive.
-        lossy: the profile itself loses packets.
+        rtt_expected: seconds that a ping should take, with its serialisation both ways.
+        rtt_mean: seconds that it took on average.
+        rtt_error_mean, rtt_error_p99: mean and 99th percentile of the differences, seconds.
+        forward_bit_s, return_bit_s: rates measured towards the tester and towards the
+            implementation; None if unlimited.
+        forward_expected, return_expected: the profile's rates; None if unlimited.
+        sent, lost: packets sent by the check, and those of them that did not arrive.
+        lossy: whether the profile itself loses packets.
         timing_error: seconds by which a time taken in this bed may be wrong.
         attempts: how often it was measured until it showed no fault.
     """
@@ -116,12 +112,11 @@ def measure(
     Raises:
         BedError: it cannot be laid out, or nothing arrives.
     """
-    attempt = 1
-    while True:
+    for attempt in range(1, ATTEMPTS + 1):
         report = replace((once or measure_once)(profile), attempts=attempt)
-        if attempt == ATTEMPTS or not report.faults():
-            return report
-        attempt += 1
+        if not report.faults():
+            break
+    return report
 
 
 def measure_once(profile: LinkProfile) -> BedReport:
@@ -130,23 +125,22 @@ def measure_once(profile: LinkProfile) -> BedReport:
     Raises:
         BedError: it cannot be laid out, or nothing arrives.
     """
-    lane = KernelLane(profile, Attachment("namespace", ()))
-    try:
-        errors, times, lost = _delays(lane, profile)
+    with KernelLane(profile, Attachment("namespace", ())) as lane:
+        times, lost = _round_trips(lane, profile)
         forward, forward_lost = _rate_to_tester(lane, profile)
         back, back_lost = _rate_to_iut(lane, profile)
-    finally:
-        lane.close()
     if not times:
         raise BedError(
             "Nothing came back through the bed's link; "
             "update or rebuild its kernel with `bentpipe bed build`."
         )
+    expected = _expected(profile)
+    errors = [abs(time - expected) for time in times]
     p99 = percentile(errors, 0.99)
     return BedReport(
         place=os.environ.get("BENTPIPE_PLACE", "host"),
         profile=profile.id,
-        rtt_expected=_expected(profile),
+        rtt_expected=expected,
         rtt_mean=sum(times) / len(times),
         rtt_error_mean=sum(errors) / len(errors),
         rtt_error_p99=p99,
@@ -161,12 +155,13 @@ def measure_once(profile: LinkProfile) -> BedReport:
     )
 
 
-def _delays(lane: KernelLane, profile: LinkProfile) -> tuple[list[float], list[float], int]:
-    """Ping; the errors and the times of those that came back, and how many did not."""
+def _round_trips(lane: KernelLane, profile: LinkProfile) -> tuple[list[float], int]:
+    """Ping; the times of those that came back, and how many did not."""
     address = lane.begin()
     port = lane.port
     expected = _expected(profile)
-    gap = max(PING_GAP, 2 * max(_serialising(way, PING_OCTETS) for way in _ways(profile)))
+    ways = profile.forward, profile.return_
+    gap = max(PING_GAP, *(2 * _serialising(way, PING_OCTETS) for way in ways))
     sent: dict[int, float] = {}
     times: list[float] = []
     due = port.now()
@@ -183,7 +178,7 @@ def _delays(lane: KernelLane, profile: LinkProfile) -> tuple[list[float], list[f
             sent[number] = port.now()
             port.send(ping(address, number))
     lane.end()
-    return [abs(time - expected) for time in times], times, len(sent)
+    return times, len(sent)
 
 
 def _rate_to_tester(lane: KernelLane, profile: LinkProfile) -> tuple[float | None, int]:
@@ -215,37 +210,25 @@ def _rate(
     deadline = lane.port.now() + needed + 0.05
     while lane.port.receive(deadline) is not None:
         pass
-    arrived = _arrived(lane.end(), outgoing=outgoing)
+    end = "peer" if outgoing else "iut"
+    arrived = [
+        packet.time
+        for packet in lane.end()
+        if (packet.point, packet.outgoing) == (end, outgoing)
+        and (packet.data[9], len(packet.data)) == (UDP, BURST_OCTETS)
+    ]
     span = arrived[-1] - arrived[0] if len(arrived) > 1 else 0.0
-    rate = (
-        None if way.rate_bit_s is None or not span else 8 * BURST_OCTETS * (len(arrived) - 1) / span
-    )
+    limited = way.rate_bit_s is not None and span
+    rate = 8 * BURST_OCTETS * (len(arrived) - 1) / span if limited else None
     return rate, count - len(arrived)
 
 
-def _arrived(captured: Sequence[Captured], *, outgoing: bool) -> list[float]:
-    """When the packets of a burst came out of the link."""
-    end = "peer" if outgoing else "iut"
-    return [
-        packet.time
-        for packet in captured
-        if packet.point == end
-        and packet.outgoing == outgoing
-        and packet.data[9] == UDP
-        and len(packet.data) == BURST_OCTETS
-    ]
-
-
 def _burst(way: Direction) -> int:
-    """How many packets measure the rate without overflowing the queue or taking long."""
+    """How many packets measure the rate soon and without overflowing the queue."""
     if way.rate_bit_s is None:
         return SMALLEST_BURST
     fitting = int(BURST_SECONDS * way.rate_bit_s / (8 * BURST_OCTETS))
     return max(SMALLEST_BURST, min(fitting, LARGEST_BURST, way.queue_packets))
-
-
-def _ways(profile: LinkProfile) -> tuple[Direction, Direction]:
-    return profile.forward, profile.return_
 
 
 def _serialising(way: Direction, octets: int) -> float:
@@ -253,8 +236,8 @@ def _serialising(way: Direction, octets: int) -> float:
 
 
 def _expected(profile: LinkProfile) -> float:
-    serialising = sum(_serialising(way, PING_OCTETS) for way in _ways(profile))
-    return profile.round_trip_s + serialising
+    serialising = (_serialising(way, PING_OCTETS) for way in (profile.forward, profile.return_))
+    return profile.round_trip_s + sum(serialising)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -266,7 +249,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def ping(source: str, number: int, to: str = IUT_ADDRESS) -> bytes:
     """An ICMP echo request of :data:`PING_OCTETS` to the implementation."""
     body = struct.pack("!BBHHH", ECHO_REQUEST, 0, 0, 1, number) + bytes(PING_OCTETS - 28)
-    body = body[:2] + struct.pack("!H", checksum(body)) + body[4:]
+    body = body[:2] + struct.pack("!H", internet_checksum(body)) + body[4:]
     return _packet(source, to, ICMP, body)
 
 
@@ -280,15 +263,7 @@ def datagram(source: str, octets: int) -> bytes:
 def _packet(source: str, to: str, protocol: int, body: bytes) -> bytes:
     addresses = socket.inet_aton(source) + socket.inet_aton(to)
     header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(body), 0, 0, 64, protocol, 0) + addresses
-    return header[:10] + struct.pack("!H", checksum(header)) + header[12:] + body
-
-
-def checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071)."""
-    total: int = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + bytes(len(data) % 2)))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return header[:10] + struct.pack("!H", internet_checksum(header)) + header[12:] + body
 
 
 def _echo_reply(packet: bytes) -> int:
@@ -299,7 +274,7 @@ def _echo_reply(packet: bytes) -> int:
 
 
 def profile_from_json(text: str) -> LinkProfile:
-    """A profile out of the JSON of its fields."""
+    """A profile from the JSON of its fields."""
     fields: dict[str, Any] = json.loads(text)
     forward, back = Direction(**fields.pop("forward")), Direction(**fields.pop("return_"))
     return LinkProfile(**fields, forward=forward, return_=back)

@@ -1,9 +1,9 @@
-"""Running a long external command that ends with us and whose output is followed."""
+"""External commands: short ones, and long ones that end with this process."""
 
 from __future__ import annotations
 
 import os
-import time
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +12,11 @@ from bentpipe_conformance.bed.supervised import Supervised
 POLL = 0.1
 LAST_LINES = 40
 DAY = 86_400.0
+
+
+def run_briefly(argv: Sequence[str | Path], given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with ``given`` as its standard input; what it printed."""
+    return subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
 
 
 def run_followed(
@@ -35,33 +40,17 @@ def run_followed(
     """
     log.unlink(missing_ok=True)
     log.touch()
-    program = Supervised(
-        argv,
-        env=os.environ if env is None else env,
-        cwd=cwd or os.getcwd(),
-        console=log,
-        timeout=DAY,
-        inherited=inherited,
-    )
-    try:
-        with log.open(encoding="utf-8", errors="replace") as output:
-            rest = ""
-            running = True
-            while running:
-                running = program.running()
-                *lines, rest = (rest + output.read()).split("\n")
-                for line in lines:
-                    if follow is not None:
-                        follow(line)
-                if running:
-                    time.sleep(POLL)
+    with Supervised(
+        argv, env=os.environ if env is None else env, cwd=cwd or os.getcwd(), console=log,
+        timeout=DAY, inherited=inherited,
+    ) as program:  # fmt: skip
+        if follow is not None:
+            program.follow(log, follow, POLL)
         return program.wait().status
-    finally:
-        program.close()
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, for finding out why a command failed."""
+    """The last lines of a log, to find out why a command failed."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bentpipe_conformance.bed.commands import run_followed, tail
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.commands import run_briefly, run_followed, tail
+from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.progress import Progress, Step
 
 _STATUS = re.compile(r"^dlstatus:\d+:([\d.]+):(.*)$")
@@ -20,10 +19,10 @@ class Apt:
     """apt-get, first with the system's package lists, then with lists of our own."""
 
     def __init__(self, cache: Path, progress: Progress, inherited: Sequence[int] = ()) -> None:
-        """Keep what it downloads under ``cache``.
+        """Store downloads in ``cache``.
 
         Raises:
-            BedError: this is no Debian.
+            BedError: this is not Debian.
         """
         for program in ("apt-get", "apt-cache", "dpkg"):
             if shutil.which(program) is None:
@@ -36,6 +35,7 @@ class Apt:
         self._progress = progress
         self._inherited = tuple(inherited)
         self._own_lists = False
+        self._log = cache / "apt.log"
         (cache / "packages").mkdir(parents=True, exist_ok=True)
 
     def versions(self, pattern: str) -> list[str]:
@@ -47,31 +47,23 @@ class Apt:
         return names
 
     def _search(self, pattern: str) -> list[str]:
-        found = subprocess.run(
-            ["apt-cache", *self._options(), "search", "--names-only", pattern],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        found = run_briefly(["apt-cache", *self._options(), "search", "--names-only", pattern])
         return [line.split()[0] for line in found.stdout.splitlines() if line.strip()]
 
     def download(self, package: str) -> Path:
         """Download a package; the file.
 
         Raises:
-            BedError: it could not be had.
+            BedError: it is not available.
         """
         folder = self._cache / "packages" / package
         folder.mkdir(exist_ok=True)
-        if status := self._download(package, folder):
-            if not self._own_lists:
-                self._update()
-                status = self._download(package, folder)
-            if status:
-                raise BedError(
-                    f"Debian's package {package} could not be downloaded ({self._fault()}); "
-                    "check the network and the package sources in /etc/apt, then repeat."
-                )
+        status = self._download(package, folder)
+        if status and not self._own_lists:
+            self._update()
+            status = self._download(package, folder)
+        if status:
+            raise self._failure(f"Debian's package {package}")
         files = sorted(folder.glob("*.deb"), key=lambda file: file.stat().st_mtime)
         if not files:
             raise BedError(
@@ -83,9 +75,7 @@ class Apt:
         """Download a package and unpack it into ``folder``; the package's file."""
         file = self.download(package)
         folder.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            ["dpkg", "-x", str(file), str(folder)], capture_output=True, text=True, check=False
-        )
+        done = run_briefly(["dpkg", "-x", file, folder])
         if done.returncode:
             file.unlink(missing_ok=True)
             raise BedError(f"{file.name} cannot be unpacked ({last_line(done.stderr)}); repeat.")
@@ -101,10 +91,7 @@ class Apt:
             (self._cache / "apt" / part).mkdir(parents=True, exist_ok=True)
         argv = ["update", "-o", "APT::Status-Fd=1"]
         if self._apt_get(argv, self._cache, "updating the list of packages"):
-            raise BedError(
-                f"Debian's list of packages could not be downloaded ({self._fault()}); "
-                "check the network and the package sources in /etc/apt, then repeat."
-            )
+            raise self._failure("Debian's list of packages")
 
     def _apt_get(self, argv: Sequence[str], cwd: Path, text: str) -> int:
         self._progress(Step("download", 0, 100, text))
@@ -117,7 +104,7 @@ class Apt:
         assert program is not None
         status = run_followed(
             [program, "-q", *self._options(), *argv],
-            log=self._log(),
+            log=self._log,
             cwd=cwd,
             inherited=self._inherited,
             follow=follow,
@@ -137,16 +124,10 @@ class Apt:
             ]
         return [word for setting in settings for word in ("-o", setting)]
 
-    def _log(self) -> Path:
-        return self._cache / "apt.log"
-
-    def _fault(self) -> str:
-        said = tail(self._log())
-        faults = _FAULT.findall(said)
-        return str(faults[0]).rstrip(".") if faults else last_line(said)
-
-
-def last_line(text: str) -> str:
-    """The last line that says something."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else "no reason given"
+    def _failure(self, what: str) -> BedError:
+        said = tail(self._log)
+        reason = (_FAULT.findall(said) or [last_line(said)])[0].rstrip(".")
+        return BedError(
+            f"{what} could not be downloaded ({reason}); "
+            "check the network and the package sources in /etc/apt, then repeat."
+        )

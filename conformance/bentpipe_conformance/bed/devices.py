@@ -15,6 +15,7 @@ from bentpipe_conformance.bed.errors import BedError
 SIOCGIFFLAGS = 0x8913
 IFF_RUNNING = 0x40
 PATIENCE, GLANCE = 5.0, 0.01
+"""Seconds to wait for an interface altogether, and between looks at it."""
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000
 SIOCETHTOOL = 0x8946
@@ -53,8 +54,8 @@ def open_tun(name: str, *, ethernet: bool = False) -> int:
 def clear_offloads(name: str) -> None:
     """Make an Ethernet device carry only packets as they would be on a wire.
 
-    Otherwise the kernel hands on several segments as one, and leaves checksums for a hardware
-    that does not exist.
+    Otherwise the kernel passes on several segments as one, and leaves checksums to hardware that
+    does not exist.
     """
     set_offloads(name, dict.fromkeys(OFFLOADS, 0))
 
@@ -72,7 +73,7 @@ def read_offloads(name: str) -> dict[int, int]:
 
 
 def set_offloads(name: str, values: Mapping[int, int]) -> None:
-    """Switch offloads of a device; one that it does not have is passed over.
+    """Set offloads of a device; those that it does not have are ignored.
 
     Raises:
         BedError: the device refuses.
@@ -89,17 +90,20 @@ def await_running(*names: str) -> None:
         BedError: one does not come up.
     """
     deadline = time.monotonic() + PATIENCE
+    for name in names:
+        # Before each look, the last too: queues are attached just after the flag is set.
+        time.sleep(GLANCE)
+        while not interface_value(name, SIOCGIFFLAGS, "H") & IFF_RUNNING:
+            if time.monotonic() > deadline:
+                raise BedError(f"The interface {name} does not come up; repeat the command.")
+            time.sleep(GLANCE)
+
+
+def interface_value(name: str, command: int, layout: str) -> int:
+    """What an ioctl tells of an interface, in the :mod:`struct` layout of its answer."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
-        for name in names:
-            request = struct.pack("16sH22x", name.encode(), 0)
-            while True:
-                # Before each look, the last too: queues are attached just after the flag is set.
-                time.sleep(GLANCE)
-                answer = fcntl.ioctl(handle, SIOCGIFFLAGS, request)
-                if struct.unpack_from("H", answer, 16)[0] & IFF_RUNNING:
-                    break
-                if time.monotonic() > deadline:
-                    raise BedError(f"The interface {name} does not come up; repeat the command.")
+        answer = fcntl.ioctl(handle, command, struct.pack("16s24x", name.encode()))
+    return int(struct.unpack_from(f"={layout}", answer, 16)[0])
 
 
 def _ethtool(handle: socket.socket, name: str, command: int, value: int) -> int | None:

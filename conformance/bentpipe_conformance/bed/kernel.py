@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bentpipe_conformance.bed.debian import Apt
@@ -42,6 +42,16 @@ class Kernel:
     sha256: str = ""
     modules: tuple[Path, ...] = ()
 
+    @classmethod
+    def at(cls, path: Path) -> Kernel:
+        """The kernel in a file.
+
+        Raises:
+            BedError: it is not a User-Mode Linux.
+        """
+        virtual = has_virtual_clock(path)
+        return cls(path, virtual, release(path), digest(path), () if virtual else _modules_of(path))
+
 
 def cache_directory() -> Path:
     """``$XDG_CACHE_HOME/bentpipe`` or ``~/.cache/bentpipe``; made if need be.
@@ -69,7 +79,7 @@ def config_hash() -> str:
 
 
 def find_virtual() -> Kernel | None:
-    """The kernel with a virtual clock: the one named by the user, else the one built here.
+    """The kernel with a virtual clock: the one named by the user, else the newest built here.
 
     Raises:
         BedError: the named kernel cannot be used, or has no virtual clock.
@@ -83,18 +93,13 @@ def find_virtual() -> Kernel | None:
             )
         return named
     wanted = config_hash()
-    best: tuple[float, Kernel] | None = None
-    for description in cache_directory().glob(f"kernel/*/{DESCRIPTION}"):
-        kernel = _read(description, wanted)
-        if kernel is not None:
-            age = description.stat().st_mtime
-            if best is None or age > best[0]:
-                best = (age, kernel)
-    return best[1] if best else None
+    built = cache_directory().glob(f"kernel/*/{DESCRIPTION}")
+    newest_first = sorted(built, key=lambda file: file.stat().st_mtime, reverse=True)
+    return next(filter(None, (_read(file, wanted) for file in newest_first)), None)
 
 
 def _read(description: Path, wanted: str) -> Kernel | None:
-    """The built kernel a description tells of, None if it is another or damaged."""
+    """The built kernel that a description describes, None if it is another or damaged."""
     try:
         told = json.loads(description.read_text(encoding="utf-8"))
         path = description.with_name("linux")
@@ -110,16 +115,17 @@ def find_named() -> Kernel | None:
     """The kernel named by ``BENTPIPE_KERNEL``, if that is set.
 
     Raises:
-        BedError: it is no User-Mode Linux.
+        BedError: it is not a User-Mode Linux.
     """
     name = os.environ.get(KERNEL_VARIABLE)
     if not name:
         return None
     path = Path(name).resolve()
     if not path.is_file() or not os.access(path, os.X_OK):
-        raise BedError(f"{KERNEL_VARIABLE} names {name}, which is no program; correct or unset it.")
-    virtual = has_virtual_clock(path)
-    return Kernel(path, virtual, release(path), digest(path), () if virtual else _modules_of(path))
+        raise BedError(
+            f"{KERNEL_VARIABLE} names {name}, which is not a program; correct or unset it."
+        )
+    return Kernel.at(path)
 
 
 def find_packaged() -> Kernel | None:
@@ -127,13 +133,10 @@ def find_packaged() -> Kernel | None:
     named = find_named()
     if named is not None:
         return named
-    own = cache_directory() / "packaged"
-    for root in (Path("/"), own):
+    for root in (Path("/"), cache_directory() / "packaged"):
         path = root / PACKAGED.relative_to("/")
         if os.access(path, os.X_OK):
-            return Kernel(
-                path, has_virtual_clock(path), release(path), digest(path), _modules_of(path)
-            )
+            return replace(Kernel.at(path), modules=_modules_of(path))
     return None
 
 
@@ -141,7 +144,7 @@ def fetch_packaged(progress: Progress = silent) -> Kernel:
     """Debian's packaged kernel, downloaded without root where it is missing.
 
     Raises:
-        BedError: it cannot be had.
+        BedError: it is not available.
     """
     found = find_packaged()
     if found is not None:
@@ -162,7 +165,7 @@ def fetch_packaged(progress: Progress = silent) -> Kernel:
 
 
 def _modules_of(kernel: Path) -> tuple[Path, ...]:
-    """The modules a lane needs, from the tree the kernel was installed in."""
+    """The modules that a lane needs, from the tree in which the kernel is installed."""
     root = kernel.parents[2] if len(kernel.parents) > 2 else Path("/")
     version = release(kernel)
     for folder in (root / PACKAGED_MODULES.relative_to("/"), PACKAGED_MODULES):
@@ -180,12 +183,12 @@ def release(kernel: Path) -> str:
     """A kernel's release, such as ``6.1.176``.
 
     Raises:
-        BedError: it is no User-Mode Linux.
+        BedError: it is not a User-Mode Linux.
     """
     told = _ask(kernel, "--version").strip()
     if not told[:1].isdigit():
         raise BedError(
-            f"{kernel} is no User-Mode Linux kernel; build one with `bentpipe bed build`."
+            f"{kernel} is not a User-Mode Linux kernel; build one with `bentpipe bed build`."
         )
     return told.splitlines()[0]
 
@@ -193,14 +196,9 @@ def release(kernel: Path) -> str:
 def _ask(kernel: Path, option: str) -> str:
     try:
         answer = subprocess.run(
-            [kernel, option],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=10,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+            [kernel, option], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=10, check=False,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout

@@ -1,47 +1,47 @@
 """Lanes in a real kernel: on a host as root, or inside User-Mode Linux.
 
-Namespace ``sat`` holds the link: ``sat_a`` towards the implementation, ``sat_b`` (a TUN device)
-towards the tester, netem on the way out of either, and a capture on both. All of it is held by file
-descriptors of this process and vanishes with it. In the place of ``sat_a`` there may be an
-interface of the host, or two, borrowed for as long as the lane is open.
+A network namespace, the satellite, holds the link: ``sat_a`` towards the implementation, ``sat_b``
+(a TUN device) towards the tester, netem on the way out of either, and a capture on both. All of it
+is held by file descriptors of this process and vanishes with it. Instead of ``sat_a`` there may be
+one or two interfaces of the host, borrowed for as long as the lane is open.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.bed import clocks, netem
 from bentpipe_conformance.bed.arp import Resolver
 from bentpipe_conformance.bed.borrowed import BorrowedInterface
-from bentpipe_conformance.bed.capture import Capture, Record
+from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.devices import await_running, clear_offloads, open_tun
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
+from bentpipe_conformance.bed.port import CapturePoint, TunPort
 from bentpipe_conformance.bed.process import IutProcess, run_opening
-from bentpipe_conformance.engine.lane import Captured, Opening, OpenRequest, Point
+from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, ROUTER, lay_out_host, quieten
+from bentpipe_conformance.engine.lane import Captured, Opening, OpenRequest
 
 IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
 TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
 IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
-DEVICE_QUEUE = 10_000
-"""Packets a device may hold beyond netem, so that it never drops any."""
-ROUTER = {
-    "net.ipv4.ip_forward": "1",
-    "net.ipv4.conf.all.rp_filter": "0",
-    "net.ipv4.conf.default.rp_filter": "0",
-}
 
 Kind = Literal["namespace", "tun", "tap", "address"]
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+_Held = TypeVar("_Held", bound=_Closable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +54,18 @@ class Attachment:
             ``address`` (it is elsewhere, behind an interface of this namespace).
         command: how to start it; ``{fd}``, ``{address}``, ``{gateway}``, ``{prefix}``, ``{mtu}``,
             ``{mac}`` and ``{gateway_mac}`` are filled in. Empty: nothing is started.
-        ready: the line on its standard output that tells readiness.
+        ready: the line on its standard output by which it reports that it is ready.
         ready_timeout: seconds on the place's clock to wait for it.
         sysctls: kernel parameters of its namespace.
         env: its environment, ours if None.
         cwd: its working directory, ours if None.
-        interface: what leads to it, for kind ``address``.
+        interface: the interface towards it, for kind ``address``.
         address: its IPv4 address; only kind ``address`` has one of its own.
         gateway: the satellite's IPv4 address towards it.
-        prefix: length of their common network's prefix.
-        sends_on: for kind ``address``, the interface to which it sends if that is another one than
-            ``interface``, by which it then only receives; empty for the same.
-        sends_to: the satellite's IPv4 address there, with the length of the network's prefix.
+        prefix: length of the prefix of their network.
+        sends_on: for kind ``address``, the interface at which its packets arrive if that is not
+            ``interface``, through which it then only receives; empty for the same.
+        sends_to: the satellite's IPv4 address there, and the length of that network's prefix.
         opening: how it is made to open a connection, None when it cannot be.
     """
 
@@ -85,90 +85,7 @@ class Attachment:
     opening: Opening | None = None
 
 
-class TunPort:
-    """The tester's end of the link: a TUN device read without ever polling the clock."""
-
-    def __init__(self, fd: int) -> None:
-        """Use the TUN device behind ``fd``."""
-        self._fd = fd
-        self._captures: tuple[_Point, ...] = ()
-        self.address = b""
-        os.set_blocking(fd, False)
-
-    def now(self) -> float:
-        """Seconds on the place's monotonic clock."""
-        return time.monotonic()
-
-    def send(self, packet: bytes) -> None:
-        """Put one IPv4 packet on the link.
-
-        Raises:
-            BedError: the kernel takes it for no IPv4 packet.
-        """
-        try:
-            os.write(self._fd, packet)
-        except OSError as error:
-            raise BedError(
-                f"The kernel does not take a packet of {len(packet)} octets ({error.strerror})."
-            ) from None
-
-    def receive(self, deadline: float) -> tuple[float, bytes] | None:
-        """Block until a packet for this case's address arrives or ``deadline`` passes."""
-        while True:
-            for point in self._captures:
-                point.drain()
-            try:
-                packet = os.read(self._fd, 65536)
-            except BlockingIOError:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return None
-                select.select([self._fd], [], [], left)
-                continue
-            if len(packet) < 20 or packet[16:20] == self.address:
-                return time.monotonic(), packet
-
-    def watch(self, captures: Sequence[_Point]) -> None:
-        """Empty these captures whenever the tester waits."""
-        self._captures = tuple(captures)
-
-    def discard(self) -> None:
-        """Throw away what has arrived."""
-        try:
-            while os.read(self._fd, 65536):
-                pass
-        except BlockingIOError:
-            pass
-
-
-class _Point:
-    """A capture and what it has gathered in this case."""
-
-    def __init__(self, name: Point, interface: str, frames: int) -> None:
-        self.name: Point = name
-        self.capture = Capture(interface, frames)
-        self.records: list[Record] = []
-
-    def drain(self) -> None:
-        self.records += self.capture.drain()
-
-    def clear(self) -> None:
-        self.capture.drain()
-        self.records.clear()
-        self.capture.lost()
-
-    def finish(self) -> list[Record]:
-        self.drain()
-        lost = self.capture.lost()
-        if lost:
-            raise BedError(
-                f"The capture on {self.capture.interface} lost {lost} packets; "
-                "run fewer lanes side by side."
-            )
-        return self.records
-
-
-class KernelLane:
+class KernelLane(Closing):
     """One implementation behind one link laid out by this kernel; see :class:`lane.Lane`."""
 
     def __init__(
@@ -185,7 +102,7 @@ class KernelLane:
             profile: the link.
             attachment: the implementation.
             timing_error: seconds, from the bed's check.
-            capture_frames: packets each capture holds between two looks.
+            capture_frames: packets that each capture holds until it is drained.
 
         Raises:
             BedError: the kernel cannot lay it out or the implementation does not start.
@@ -195,80 +112,85 @@ class KernelLane:
         self.profile = profile
         self._cases = 0
         self._start = (0, 0, 0)
-        self._namespaces: list[NetworkNamespace] = []
-        self._fds: list[int] = []
-        self._points: list[_Point] = []
+        self._held = contextlib.ExitStack()
         self._process: IutProcess | None = None
-        self._borrowed: BorrowedInterface | None = None
-        self._borrowed_too: BorrowedInterface | None = None
         self._resolver: Resolver | None = None
         self._opening = attachment.opening
         self._iut_mac = IUT_MAC
+        self._satellite = self._hold(NetworkNamespace())
         self.iut_namespace: NetworkNamespace | None = None
         try:
-            self.port = self._lay_out(attachment, capture_frames)
+            self._lay_out(attachment, capture_frames)
         except BaseException:
             self.close()
             raise
 
-    def _lay_out(self, attachment: Attachment, frames: int) -> TunPort:
-        satellite = self._namespace()
-        iut = satellite
-        near: list[int] = []
-        name = attachment.interface
+    def _hold(self, thing: _Held) -> _Held:
+        """Close ``thing`` with the lane, in the reverse order of calls."""
+        self._held.callback(thing.close)
+        return thing
+
+    def _lay_out(self, attachment: Attachment, frames: int) -> None:
+        satellite = self._satellite
+        ports = [name for name in (attachment.interface, attachment.sends_on) if name]
         if attachment.kind == "namespace":
-            iut = self.iut_namespace = self._namespace()
-        elif attachment.kind == "address":
+            self.iut_namespace = self._hold(NetworkNamespace())
+        borrowed: list[BorrowedInterface] = []
+        if attachment.kind == "address":
             if attachment.command:
                 self._process = _start(attachment, self.profile, ())
-            self._borrowed = BorrowedInterface(name, satellite)
-            if attachment.sends_on:
-                self._borrowed_too = BorrowedInterface(attachment.sends_on, satellite)
-        with satellite.entered(), Netlink() as netlink:
-            far = self._keep(open_tun("sat_b"))
-            if attachment.kind == "namespace":
-                netlink.add_veth(name, "eth0", iut.fd, self.profile.mtu, DEVICE_QUEUE)
-                clear_offloads(name)
-            elif self._borrowed is None:
-                near.append(self._keep(open_tun(name, ethernet=attachment.kind == "tap")))
-            self._lay_out_link(netlink, attachment)
-            if self._borrowed_too is not None:
-                self._lay_out_second_port(netlink, attachment)
-            near_points = [_Point("iut", one, frames) for one in (name, attachment.sends_on) if one]
-            self._points = [*near_points, _Point("peer", "sat_b", frames)]
-        satellite.set_sysctls(ROUTER)
-        if attachment.kind == "namespace":
-            self._lay_out_iut(iut)
-        with satellite.entered():
-            await_running(*(one for one in (name, attachment.sends_on, "sat_b") if one))
-        iut.set_sysctls(attachment.sysctls)
-        if attachment.command and attachment.kind != "address":
-            with iut.entered():
-                self._process = _start(attachment, self.profile, near)
-        for fd in near:
-            # Kept open here, the device would outlive the implementation.
-            os.close(fd)
-            self._fds.remove(fd)
-        port = TunPort(far)
-        port.watch(self._points)
-        return port
+            borrowed = [self._hold(BorrowedInterface(name, satellite)) for name in ports]
+        with contextlib.ExitStack() as near:
+            # Closed here once the implementation has them: else the device would outlive it.
+            fds: list[int] = []
+            with satellite.entered(), Netlink() as netlink:
+                far = open_tun("sat_b")
+                self._held.callback(os.close, far)
+                if self.iut_namespace is not None:
+                    netlink.add_veth(
+                        ports[0], "eth0", self.iut_namespace.fd, self.profile.mtu, DEVICE_QUEUE
+                    )
+                    clear_offloads(ports[0])
+                elif not borrowed:
+                    fds = [open_tun(ports[0], ethernet=attachment.kind == "tap")]
+                    near.callback(os.close, fds[0])
+                self._lay_out_link(netlink, attachment, borrowed)
+                self._points = [
+                    *(self._hold(CapturePoint("iut", name, frames)) for name in ports),
+                    self._hold(CapturePoint("peer", "sat_b", frames)),
+                ]
+            satellite.set_sysctls(ROUTER)
+            iut = self.iut_namespace or satellite
+            if self.iut_namespace is not None:
+                with iut.entered():
+                    quieten("eth0")
+                lay_out_host(iut, (IUT_ADDRESS, IUT_MAC), (GATEWAY, GATEWAY_MAC), PREFIX)
+            with satellite.entered():
+                await_running(*ports, "sat_b")
+            iut.set_sysctls(attachment.sysctls)
+            if attachment.command and attachment.kind != "address":
+                with iut.entered():
+                    self._process = _start(attachment, self.profile, fds)
+        self.port = TunPort(far, self._points)
 
-    def _lay_out_link(self, netlink: Netlink, attachment: Attachment) -> None:
-        """Addresses, routes and netem of the satellite's two interfaces."""
+    def _lay_out_link(
+        self, netlink: Netlink, attachment: Attachment, borrowed: Sequence[BorrowedInterface]
+    ) -> None:
+        """Addresses, routes and netem of the satellite's interfaces."""
         profile = self.profile
         name = attachment.interface
         ethernet = attachment.kind in ("namespace", "tap")
         mac = GATEWAY_MAC if ethernet else None
-        _quieten(name, "sat_b")
+        quieten(name, "sat_b")
         netlink.set_link(name, mtu=profile.mtu, queue=DEVICE_QUEUE, address=mac)
         netlink.set_link("sat_b", mtu=profile.mtu, queue=DEVICE_QUEUE)
         netlink.add_address(name, attachment.gateway, attachment.prefix)
-        if self._borrowed is not None:
+        if borrowed:
             clear_offloads(name)
-            if self._borrowed.resolves:
+            if borrowed[0].resolves:
                 # Before netem is laid out, which would delay it.
                 await_running(name)
-                self._resolver = Resolver(name, attachment.gateway)
+                self._resolver = self._hold(Resolver(name, attachment.gateway))
                 self._iut_mac = self._resolver.resolve(attachment.address)
                 ethernet = True
         if ethernet:
@@ -276,38 +198,16 @@ class KernelLane:
         netlink.add_route(TESTERS, TESTERS_PREFIX, "sat_b")
         netem.lay_out(netlink, "sat_b", profile.forward, ethernet=False)
         netem.lay_out(netlink, name, profile.return_, ethernet=ethernet)
-
-    def _lay_out_second_port(self, netlink: Netlink, attachment: Attachment) -> None:
-        """Where the implementation sends: the satellite only receives there, and answers ARP."""
-        name = attachment.sends_on
-        _quieten(name)
-        netlink.set_link(name, mtu=self.profile.mtu, queue=DEVICE_QUEUE)
-        netlink.add_address(name, *attachment.sends_to)
-        clear_offloads(name)
-
-    def _lay_out_iut(self, namespace: NetworkNamespace) -> None:
-        with namespace.entered(), Netlink() as netlink:
-            _quieten("eth0")
-            clear_offloads("eth0")
-            netlink.set_link("lo")
-            netlink.set_link("eth0", address=IUT_MAC)
-            netlink.add_address("eth0", IUT_ADDRESS, PREFIX)
-            netlink.add_neighbour("eth0", GATEWAY, GATEWAY_MAC)
-            netlink.add_route("0.0.0.0", 0, "eth0", GATEWAY)
-            await_running("eth0")
-
-    def _namespace(self) -> NetworkNamespace:
-        made = NetworkNamespace()
-        self._namespaces.append(made)
-        return made
-
-    def _keep(self, fd: int) -> int:
-        self._fds.append(fd)
-        return fd
+        if name := attachment.sends_on:
+            # Where the implementation sends, the satellite only receives, and answers ARP.
+            quieten(name)
+            netlink.set_link(name, mtu=profile.mtu, queue=DEVICE_QUEUE)
+            netlink.add_address(name, *attachment.sends_to)
+            clear_offloads(name)
 
     def begin(self) -> str:
         """Start a case; see :class:`lane.Lane`."""
-        # An address used once has no TCP metrics, and late packets of other cases are told apart.
+        # A new address has no TCP metrics, and tells late packets of earlier cases apart.
         self._cases += 1
         high, low = divmod(self._cases % 64_516 or 1, 254)
         address = f"10.78.{high}.{low + 1}"
@@ -336,12 +236,11 @@ class KernelLane:
         if opening.line:
             assert self._process is not None
             self._process.tell(opening.line)
-            return
-        if opening.on_host:
+        elif opening.on_host:
             run_opening(opening.command)
-            return
-        with (self.iut_namespace or self._namespaces[0]).entered():
-            run_opening(opening.command)
+        else:
+            with (self.iut_namespace or self._satellite).entered():
+                run_opening(opening.command)
 
     def end(self) -> list[Captured]:
         """Stop the case; see :class:`lane.Lane`.
@@ -364,7 +263,7 @@ class KernelLane:
         return sorted(found, key=lambda packet: packet.time)
 
     def _belongs(self, packet: bytes) -> bool:
-        """Whether a packet is of this case, or too short to tell."""
+        """Whether a packet belongs to this case, or is too short to tell."""
         address = self.port.address
         return len(packet) < 20 or packet[12:16] == address or packet[16:20] == address
 
@@ -381,23 +280,7 @@ class KernelLane:
         if self._process is not None:
             self._process.close()
             self._process = None
-        for point in self._points:
-            point.capture.close()
-        if self._resolver is not None:
-            self._resolver.close()
-            self._resolver = None
-        for fd in self._fds:
-            os.close(fd)
-        borrowed = [one for one in (self._borrowed, self._borrowed_too) if one is not None]
-        self._borrowed = self._borrowed_too = None
-        try:
-            with contextlib.ExitStack() as stack:
-                for one in borrowed:
-                    stack.callback(one.give_back)
-        finally:
-            for namespace in self._namespaces:
-                namespace.close()
-            self._points, self._fds, self._namespaces = [], [], []
+        self._held.close()
 
 
 def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int]) -> IutProcess:
@@ -425,12 +308,3 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
         inherited=inherited,
         listens=attachment.opening is not None and bool(attachment.opening.line),
     )
-
-
-def _quieten(*interfaces: str) -> None:
-    """Switch IPv6 off, so that the kernel sends nothing of its own accord."""
-    for name in interfaces:
-        switch = f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
-        if os.path.exists(switch):
-            with open(switch, "w", encoding="ascii") as handle:
-                handle.write("1\n")

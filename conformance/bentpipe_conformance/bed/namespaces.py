@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
 
 CLONE_NEWNET = 0x40000000
@@ -16,7 +17,7 @@ _OWN = "/proc/thread-self/ns/net"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class NetworkNamespace:
+class NetworkNamespace(Closing):
     """A network namespace held by a file descriptor."""
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class NetworkNamespace:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Sockets, devices and processes made by this thread meanwhile belong to the namespace."""
+        """Meanwhile, sockets, devices and processes of this thread are made in the namespace."""
         before = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         try:
             _enter(self.fd)
@@ -71,15 +72,15 @@ class NetworkNamespace:
                     path = name if "/" in name else name.replace(".", "/")
                     Path("/proc/sys", path).write_text(f"{value}\n", encoding="ascii")
                 except OSError as error:
-                    mend = "correct the [sysctl] table or use a kernel that has it"
+                    remedy = "correct the [sysctl] table or use a kernel that has it"
                     if error.errno == errno.EPERM and name.endswith("tcp_congestion_control"):
-                        mend = "add it to the host's net.ipv4.tcp_allowed_congestion_control"
+                        remedy = "add it to the host's net.ipv4.tcp_allowed_congestion_control"
                     raise BedError(
-                        f"The kernel refuses sysctl {name} = {value} ({error.strerror}); {mend}."
+                        f"The kernel refuses sysctl {name} = {value} ({error.strerror}); {remedy}."
                     ) from None
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release it."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

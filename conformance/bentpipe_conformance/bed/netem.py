@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction
 
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import Netlink, attribute
@@ -19,12 +19,7 @@ DELAY_LINE, BOTTLENECK, REORDERING = 0x10000, 0x20000, 0x30000
 
 
 def lay_out(
-    netlink: Netlink,
-    name: str,
-    direction: Direction,
-    *,
-    ethernet: bool,
-    seed: int | None = None,
+    netlink: Netlink, name: str, direction: Direction, *, ethernet: bool, seed: int | None = None
 ) -> None:
     """Lay one direction of a link on an interface's way out.
 
@@ -120,14 +115,3 @@ def options(
 
 def _share(probability: float) -> int:
     return round(probability * 0xFFFFFFFF)
-
-
-def describe(profile: LinkProfile) -> str:
-    """One line on what is laid out, for reports."""
-    ways = (("to the peer", profile.forward), ("back", profile.return_))
-    return "; ".join(
-        f"{name}: {way.delay_s * 1e3:g} ms"
-        + ("" if way.rate_bit_s is None else f", {way.rate_bit_s / 1e6:g} Mb/s")
-        + f", queue {way.queue_packets}"
-        for name, way in ways
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from bentpipe_conformance.bed import check, netem, uml
 from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.check import BedReport
 from bentpipe_conformance.bed.devices import open_tun
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
@@ -169,24 +170,22 @@ def try_host() -> None:
     Raises:
         BedError: it needs root, or the kernel lacks netem or TUN.
     """
-    namespace = NetworkNamespace()
-    try:
-        with namespace.entered(), Netlink() as netlink:
-            fd = open_tun("trial")
-            try:
-                netlink.set_link("trial")
-                trial = Direction(rate_bit_s=1e6, delay_s=0.1, queue_packets=10)
-                try:
-                    netem.lay_out(netlink, "trial", trial, ethernet=False)
-                except BedError as error:
-                    raise BedError(
-                        f"This machine's kernel has no netem ({str(error).rstrip('.')}); "
-                        "load it with `modprobe sch_netem` or use `--bed uml-virtual`."
-                    ) from None
-            finally:
-                os.close(fd)
-    finally:
-        namespace.close()
+    trial = Direction(rate_bit_s=1e6, delay_s=0.1, queue_packets=10)
+    with (
+        contextlib.ExitStack() as stack,
+        NetworkNamespace() as namespace,
+        namespace.entered(),
+        Netlink() as netlink,
+    ):
+        stack.callback(os.close, open_tun("trial"))
+        netlink.set_link("trial")
+        try:
+            netem.lay_out(netlink, "trial", trial, ethernet=False)
+        except BedError as error:
+            raise BedError(
+                f"This machine's kernel has no netem ({str(error).rstrip('.')}); "
+                "load it with `modprobe sch_netem` or use `--bed uml-virtual`."
+            ) from None
 
 
 def check_place(place: Place, profile: LinkProfile) -> BedReport:
@@ -200,6 +199,5 @@ def check_place(place: Place, profile: LinkProfile) -> BedReport:
     command = [sys.executable, "-m", check.__name__, json.dumps(asdict(profile))]
     result = uml.run(place.kernel, command, virtual=place.virtual, timeout=CHECK_SECONDS)
     if result.status:
-        lines = result.stderr.strip().splitlines() or ["no reason given"]
-        raise BedError(lines[-1])
+        raise BedError(f"{last_line(result.stderr)}.")
     return BedReport.from_json(result.stdout)

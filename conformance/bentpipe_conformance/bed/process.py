@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bentpipe_reference.common.processes import die_with_parent
 
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.closing import Closing
+from bentpipe_conformance.bed.errors import BedError, quoted
 
-LAST_WORDS = 400
-"""Characters of a last line worth quoting."""
 TAIL = 4096
+"""Octets at the end of standard error that may be quoted."""
+OPENING_TIMEOUT_S = 10.0
+"""Seconds on this place's clock that a command of ``[open]`` may take; it opens and returns."""
 
 
-class IutProcess:
+class IutProcess(Closing):
     """One implementation under test, started in this thread's network namespace."""
 
     def __init__(
@@ -126,10 +128,7 @@ class IutProcess:
     def _quoted_stderr(self) -> str:
         size = os.fstat(self._stderr.fileno()).st_size
         tail = os.pread(self._stderr.fileno(), TAIL, max(0, size - TAIL))
-        lines = [
-            line.strip() for line in tail.decode(errors="replace").splitlines() if line.strip()
-        ]
-        return f" (it said: {lines[-1][:LAST_WORDS]})" if lines else ""
+        return quoted(tail.decode(errors="replace"))
 
     def close(self) -> None:
         """Kill it and whatever it started in its session."""
@@ -140,10 +139,6 @@ class IutProcess:
             if pipe is not None:
                 pipe.close()
         self._stderr.close()
-
-
-OPENING_TIMEOUT_S = 10.0
-"""Seconds on this place's clock that a command of ``[open]`` may take; it opens and returns."""
 
 
 def run_opening(command: Sequence[str]) -> None:
@@ -168,8 +163,7 @@ def run_opening(command: Sequence[str]) -> None:
             "start the opening and return."
         ) from None
     if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        said = f" (it said: {lines[-1][:LAST_WORDS]})" if lines else ""
+        said = quoted(done.stderr.decode(errors="replace"))
         raise BedError(
             f"{command[0]} failed with exit status {done.returncode}{said}; correct [open] command "
             "in the implementation's TOML file."
@@ -177,7 +171,7 @@ def run_opening(command: Sequence[str]) -> None:
 
 
 def _dies_with_us() -> Callable[[], None] | None:
-    """On a host, ask the kernel to kill the process with us; a guest's kernel ends anyway."""
+    """On a host, have the kernel kill the process with this one; a guest's kernel ends anyway."""
     if os.environ.get("BENTPIPE_PLACE", "").startswith("uml"):
         return None
     return die_with_parent

@@ -1,4 +1,4 @@
-"""Programs that end with us, whatever kills us."""
+"""Programs that end with this process, whatever kills it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import marshal
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bentpipe_conformance.bed.closing import Closing
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -30,7 +33,7 @@ class Ending:
     seconds: float = 0.0
 
 
-class Supervised:
+class Supervised(Closing):
     """A program under a supervisor of its own (see :mod:`bentpipe_conformance.bed.supervisor`)."""
 
     def __init__(
@@ -53,13 +56,13 @@ class Supervised:
             argv: absolute path of the program, and its arguments.
             env: its environment.
             cwd: its working directory.
-            console: file that gets its output.
+            console: file that receives its output.
             timeout: wall-clock seconds after which it is killed.
-            locks: directory for the locks by which it claims a processor; empty: it uses all.
+            locks: directory of the locks by which it claims a processor; empty: it uses all.
             isolate: start it in a process namespace where that is allowed.
             remove: directories to remove when it has ended.
-            keep: directories to remove only when we are gone by then.
-            inherited: file descriptors the supervisor keeps open, such as a lock's.
+            keep: directories to remove only if this process has ended by then.
+            inherited: file descriptors that the supervisor keeps open, such as a lock's.
         """
         order = {
             "argv": list(argv),
@@ -88,6 +91,27 @@ class Supervised:
     def running(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
+
+    def follow(self, printed: Path, tell: Callable[[str], None], glance: float) -> None:
+        """Call ``tell`` with each line of a file until the program has ended.
+
+        Args:
+            printed: the file, which the program writes.
+            tell: called with a line without its end.
+            glance: wall-clock seconds between looks at the file.
+        """
+        with printed.open(encoding="utf-8", errors="replace") as output:
+            rest = ""
+            running = True
+            while running:
+                running = self.running()
+                *lines, rest = (rest + output.read()).split("\n")
+                for line in lines:
+                    tell(line)
+                if running:
+                    time.sleep(glance)
+        if rest:
+            tell(rest)
 
     def wait(self, timeout: float | None = None) -> Ending:
         """Wait for its end.

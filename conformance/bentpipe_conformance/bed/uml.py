@@ -14,14 +14,13 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.closing import Closing
+from bentpipe_conformance.bed.errors import BedError, quoted
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.supervised import Supervised
 from bentpipe_conformance.bed.xstate import preload
@@ -42,8 +41,8 @@ class GuestResult:
     Attributes:
         status: its exit status, negative when a signal ended it.
         seconds: wall-clock seconds from start to halt.
-        stdout: what it printed.
-        stderr: what it printed as errors.
+        stdout: its standard output.
+        stderr: its standard error.
     """
 
     status: int
@@ -52,8 +51,8 @@ class GuestResult:
     stderr: str
 
 
-class Guest:
-    """One running User-Mode Linux; use as a context manager, leaving it kills it."""
+class Guest(Closing):
+    """One running User-Mode Linux; closing it kills it."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Guest:
             command: program and arguments, as for :mod:`subprocess`.
             cwd: working directory, the caller's if None.
             env: environment, the caller's if None.
-            run_dir: directory for this run's files; a temporary one, removed at the end, if None.
+            run_dir: directory of this run's files; a temporary one, removed at the end, if None.
             virtual: run on a virtual clock.
             memory_mib: the guest's memory, taken from the host as it is used.
             timeout: wall-clock seconds after which the guest is killed.
@@ -140,20 +139,10 @@ class Guest:
         init.chmod(0o700)
         uml_dir = self._uml_dir = tempfile.mkdtemp(prefix="bentpipe-uml-", dir=_short_directory())
         arguments = [
-            str(self.kernel.path),
-            "quiet",
-            f"mem={memory_mib}M",
-            "rootfstype=hostfs",
-            "rw",
-            f"init={init}",
-            "con=null",
-            "con0=null,fd:1",
-            "ssl=null",
-            f"uml_dir={uml_dir}/",
-            "umid=bed",
-            "panic=-1",
-            *(("time-travel=inf-cpu",) if virtual else ()),
-        ]
+            str(self.kernel.path), "quiet", f"mem={memory_mib}M", "rootfstype=hostfs", "rw",
+            f"init={init}", "con=null", "con0=null,fd:1", "ssl=null", f"uml_dir={uml_dir}/",
+            "umid=bed", "panic=-1", *(("time-travel=inf-cpu",) if virtual else ()),
+        ]  # fmt: skip
         return Supervised(
             arguments,
             env={
@@ -185,16 +174,8 @@ class Guest:
             BedError: the guest ended without the command's exit status.
         """
         if self._result is None:
-            with (self.run_dir / "stdout").open(encoding="utf-8", errors="replace") as printed:
-                rest = ""
-                while follow is not None and self.running():
-                    rest = _lines(rest + printed.read(), follow)
-                    time.sleep(POLL)
-                self._supervisor.wait()
-                if follow is not None:
-                    rest = _lines(rest + printed.read(), follow)
-                    if rest:
-                        follow(rest)
+            if follow is not None:
+                self._supervisor.follow(self.run_dir / "stdout", follow, POLL)
             self._result = self._conclude()
         return self._result
 
@@ -205,14 +186,14 @@ class Guest:
         if outcome.ending == "timeout":
             raise BedError(
                 f"User-Mode Linux did not finish within {self._timeout:.0f} s and was killed"
-                f"{_quoted(self._last_words())}."
+                f"{self._last_words()}."
             )
         try:
             status = int((self.run_dir / "status").read_text(encoding="ascii"))
         except (OSError, ValueError):
             raise BedError(
                 f"User-Mode Linux ({self.kernel.path}) ended before its command did"
-                f"{_quoted(self._last_words())}."
+                f"{self._last_words()}."
             ) from None
         return GuestResult(
             status=status,
@@ -222,8 +203,7 @@ class Guest:
         )
 
     def _last_words(self) -> str:
-        lines = (_text(self.run_dir / "stderr") + _text(self.run_dir / "console")).splitlines()
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return quoted(_text(self.run_dir / "stderr") + _text(self.run_dir / "console"))
 
     def close(self) -> None:
         """Kill the guest if it still runs and remove its temporary files."""
@@ -235,45 +215,19 @@ class Guest:
         if self._owned:
             shutil.rmtree(self.run_dir, ignore_errors=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 def run(
     kernel: Kernel,
     command: Sequence[str],
-    *,
     follow: Callable[[str], None] | None = None,
-    cwd: Path | str | None = None,
-    env: Mapping[str, str] | None = None,
-    run_dir: Path | str | None = None,
-    virtual: bool = True,
-    memory_mib: int = 512,
-    timeout: float = 600.0,
+    **options: Any,
 ) -> GuestResult:
-    """Run ``command`` in a guest of its own and wait for it; see :class:`Guest`.
+    """Run ``command`` in a guest of its own, with the options of :class:`Guest`, to its end.
 
     Raises:
         BedError: the guest could not be started or ended without an exit status.
     """
-    with Guest(
-        kernel,
-        command,
-        cwd=cwd,
-        env=env,
-        run_dir=run_dir,
-        virtual=virtual,
-        memory_mib=memory_mib,
-        timeout=timeout,
-    ) as guest:
+    with Guest(kernel, command, **options) as guest:
         return guest.wait(follow)
 
 
@@ -329,19 +283,8 @@ def _locks_directory() -> str:
     return str(folder)
 
 
-def _lines(text: str, follow: Callable[[str], None]) -> str:
-    *whole, rest = text.split("\n")
-    for line in whole:
-        follow(line)
-    return rest
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _quoted(words: str) -> str:
-    return f" (last words: {words})" if words else ""

@@ -11,11 +11,11 @@ import contextlib
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.commands import run_briefly
+from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.kernel import cache_directory
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -54,15 +54,16 @@ def library() -> Path:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise BedError(
-            "This processor has more registers (AMX) than User-Mode Linux knows, and helping it "
-            "takes a C compiler; install gcc."
+            "This processor has more registers (AMX) than User-Mode Linux knows, and the remedy "
+            "needs a C compiler; install gcc."
         )
     with tempfile.TemporaryDirectory(prefix="xstate-", dir=place.parent) as folder:
         made = Path(folder) / place.name
-        words = [compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(SOURCE), "-ldl"]
-        outcome = subprocess.run(words, capture_output=True, text=True, check=False)
+        outcome = run_briefly([compiler, "-O2", "-shared", "-fPIC", "-o", made, SOURCE, "-ldl"])
         if outcome.returncode:
-            last = (outcome.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            raise BedError(f"{compiler} cannot compile {SOURCE.name} ({last}); mend or replace it.")
+            raise BedError(
+                f"{compiler} cannot compile {SOURCE.name} ({last_line(outcome.stderr)}); "
+                "repair or replace it."
+            )
         os.replace(made, place)
     return place

@@ -35,8 +35,8 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    "codec": Benchmark("codecs", "reference_codec", 5),
-    "tester-codec": Benchmark("codecs", "tester_codec", 5),
+    "codec": Benchmark("tcp_codecs", "reference_codec", 5),
+    "tester-codec": Benchmark("tcp_codecs", "tester_codec", 5),
     "stp-codec": Benchmark("stp_codecs", "reference_codec", 5),
     "stp-tester-codec": Benchmark("stp_codecs", "tester_codec", 5),
     "transfer": Benchmark("transfers", "transfer", 5),

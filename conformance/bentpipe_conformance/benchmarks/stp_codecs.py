@@ -1,121 +1,97 @@
-"""Build and dissect rates: the two STP codecs beside Scapy's layers, on the same packets."""
+"""The two STP codecs of this project beside its Scapy layers."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from typing import Any
 
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.encapsulation import Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.packets import Poll, Sd, Sdp, Stat
 
-from bentpipe_conformance.benchmarks.codecs import compare
+from bentpipe_conformance.benchmarks.codecs import COUNT, DESTINATION, SOURCE, Load
 from bentpipe_conformance.benchmarks.model import Report
-from bentpipe_conformance.protocols.stp import codec as wire
+from bentpipe_conformance.protocols.stp import codec
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from scapy.layers.inet import IP
-    from scapy.packet import Raw
-
-    from bentpipe_conformance.protocols.stp import scapy_layer as layers
-
-PACKETS = 200
 DATA = 1400
 """Octets of user data in a full packet."""
 
-_SOURCE, _DESTINATION = 0x0A4D0002, 0x0A4E0001
 _PROTOCOL = 253
+_PSEUDO_HEADER = Datagram(SOURCE, DESTINATION, b"", _PROTOCOL).pseudo_header
 
 _Packet = Sd | Sdp | Poll | Stat
 
 
 def reference_codec(repeat: int) -> Report:
     """The reference's codec, the IPv4 datagram included."""
-    packets = _packets()
-    pseudo_header = Datagram(_SOURCE, _DESTINATION, b"", _PROTOCOL).pseudo_header
+    built = packets()
 
     def work() -> None:
-        for packet in packets:
-            payload = encode(packet, pseudo_header)
-            datagram = parse_datagram(
-                emit_datagram(Datagram(_SOURCE, _DESTINATION, payload, _PROTOCOL))
-            )
+        for packet in built:
+            datagram = parse_datagram(octets(packet))
             decode(datagram.payload, datagram.pseudo_header)
 
-    return _compared("the reference's STP codec", repeat, work)
+    return _load().compared("the reference's STP codec", repeat, work)
 
 
 def tester_codec(repeat: int) -> Report:
     """The tester's codec."""
-    packets = [wire.dissect(_octets(packet)) for packet in _packets()]
+    dissected = [codec.dissect(octets(packet)) for packet in packets()]
 
     def work() -> None:
-        for packet in packets:
-            wire.dissect(wire.build(packet))
+        for packet in dissected:
+            codec.dissect(codec.build(packet))
 
-    return _compared("the tester's STP codec", repeat, work)
-
-
-def _compared(name: str, repeat: int, work: Callable[[], None]) -> Report:
-    fields = [_scapy_fields(packet) for packet in _packets()]
-
-    def scapy() -> None:
-        for each in fields:
-            IP(bytes(_scapy_packet(each)))
-
-    return compare(
-        f"{name} and Scapy build and dissect the same {PACKETS} packets directly over IPv4: half "
-        f"of them SDs with {DATA} octets of data, and a sixth each SDPs with as much, POLLs, and "
-        "STATs with seven list elements",
-        "packet", PACKETS, repeat, work, scapy,
-    )  # fmt: skip
+    return _load().compared("the tester's STP codec", repeat, work)
 
 
-def _packets() -> list[_Packet]:
+def _load() -> Load:
+    return Load(
+        "packet",
+        f"packets directly over IPv4: half of them SDs with {DATA} octets of data, and a sixth "
+        "each SDPs with as much, POLLs, and STATs with seven list elements",
+        [scapy_layers(packet) for packet in packets()],
+    )
+
+
+def packets() -> list[_Packet]:
     """Both directions of a transfer with losses."""
-    packets: list[_Packet] = []
-    for i in range(PACKETS // 2):
+    found: list[_Packet] = []
+    for i in range(COUNT // 2):
         data = bytes((i + k) & 0xFF for k in range(DATA))
         number, listed = 70_000 + i, tuple(69_000 + 3 * k + i for k in range(7))
-        packets.append(Sd(40000, 9, 0x5678, 0, number, data))
-        packets.append(
+        found.append(Sd(40000, 9, 0x5678, 0, number, data))
+        found.append(
             (
                 Sdp(40000, 9, 0x5678, 0, number, i, 1000 * i, data),
                 Poll(40000, 9, 0x5678, 0, number + 1, i, 1000 * i),
                 Stat(9, 40000, 0x1234, 0, 69_000 + i, 90_000, i, 1000 * i, listed),
             )[i % 3]
         )
-    return packets
+    return found
 
 
-def _octets(packet: _Packet) -> bytes:
-    datagram = Datagram(_SOURCE, _DESTINATION, b"", _PROTOCOL)
-    payload = encode(packet, datagram.pseudo_header)
-    return emit_datagram(Datagram(_SOURCE, _DESTINATION, payload, _PROTOCOL))
+def octets(packet: _Packet) -> bytes:
+    """A packet in its IPv4 datagram, by the reference's codec."""
+    payload = encode(packet, _PSEUDO_HEADER)
+    return emit_datagram(Datagram(SOURCE, DESTINATION, payload, _PROTOCOL))
 
 
-_ScapyFields = tuple[dict[str, object], dict[str, object], type | None, dict[str, object], bytes]
+def scapy_layers(packet: _Packet) -> Callable[[], Any]:
+    """What makes the same packet of Scapy's layers."""
+    from scapy.layers.inet import IP
 
+    from bentpipe_conformance.protocols.stp import scapy_layer as layers
 
-def _scapy_fields(packet: _Packet) -> _ScapyFields:
-    """Arguments of the IP and STP layers; the layer of the body and its arguments; the data."""
-    ip: dict[str, object] = {"src": "10.77.0.2", "dst": "10.78.0.1", "flags": "DF", "id": 0}
-    stp: dict[str, object] = {"sport": packet.sport, "dport": packet.dport, "tag": packet.tag}
+    ip: dict[str, Any] = {"src": "10.77.0.2", "dst": "10.78.0.1", "flags": "DF", "id": 0}
+    stp = {"sport": packet.sport, "dport": packet.dport, "tag": packet.tag}
+    stp["seq"] = packet.n_r if isinstance(packet, Stat) else packet.n_s
     if isinstance(packet, Sd):
-        return ip, {**stp, "seq": packet.n_s}, None, {}, packet.data
-    poll: dict[str, object] = {"n_ps": packet.n_ps, "timestamp": packet.timestamp}
+        return lambda: IP(**ip) / layers.STP(**stp) / packet.data
+    body: dict[str, Any] = {"n_ps": packet.n_ps, "timestamp": packet.timestamp}
     if isinstance(packet, Stat):
-        body = {**poll, "n_mr": packet.n_mr, "elements": list(packet.elements)}
-        return ip, {**stp, "seq": packet.n_r}, layers.STPStat, body, b""
+        body |= {"n_mr": packet.n_mr, "elements": list(packet.elements)}
+        return lambda: IP(**ip) / layers.STP(**stp) / layers.STPStat(**body)
     if isinstance(packet, Sdp):
-        return ip, {**stp, "seq": packet.n_s}, layers.STPSdp, poll, packet.data
-    return ip, {**stp, "seq": packet.n_s}, layers.STPPoll, poll, b""
-
-
-def _scapy_packet(fields: _ScapyFields) -> IP:
-    ip, stp, body, arguments, data = fields
-    packet = IP(**ip) / layers.STP(**stp)
-    if body is not None:
-        packet /= body(**arguments)
-    return packet / Raw(data) if data else packet
+        return lambda: IP(**ip) / layers.STP(**stp) / layers.STPSdp(**body) / packet.data
+    return lambda: IP(**ip) / layers.STP(**stp) / layers.STPPoll(**body)

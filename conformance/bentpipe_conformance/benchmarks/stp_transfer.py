@@ -1,8 +1,8 @@
 """A file from one host to another over a satellite, by STP: ``make stp-transfer``.
 
-Boots the bed, lays a link with random loss and reordering between two hosts, runs ``bentpipe stp
-recv`` on one and ``bentpipe stp send`` on the other, and compares the SHA-256 of both files. The
-programs are those that users run; nothing here knows the protocol.
+Boots the bed, lays out a link with random loss and reordering between two hosts, runs ``bentpipe
+stp recv`` on one and ``bentpipe stp send`` on the other, and compares the SHA-256 of both files.
+The programs are those that users run; nothing here knows the protocol.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import Any
 import click
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
-from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.check import profile_from_json
-from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.errors import BedError, last_line
+from bentpipe_conformance.bed.kernel import digest, find_virtual
+from bentpipe_conformance.bed.place import NO_VIRTUAL_KERNEL
 from bentpipe_conformance.bed.two_hosts import ADDRESSES, TwoHosts
 from bentpipe_conformance.bed.uml import run
 from bentpipe_conformance.run.opening import load_link
@@ -42,17 +43,17 @@ _STP = (sys.executable, "-m", "bentpipe_conformance.cli.main", "stp")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a transfer came to.
+    """The outcome of a transfer.
 
     Attributes:
         octets: length of the file sent.
-        same: whether what arrived has the same SHA-256.
-        sha256: of what was sent.
+        same: whether the file that arrived has the same SHA-256.
+        sha256: of the file sent.
         link_seconds: on the hosts' clock, from the start of the sending program to its end.
-        wall_seconds: on ours, with the guest's boot.
-        send: what the sender reported.
-        receive: what the receiver reported.
-        trouble: what the programs said about errors, empty when all went well.
+        wall_seconds: on the wall clock, the guest's boot included.
+        send: the sender's report.
+        receive: the receiver's report.
+        trouble: error messages of the programs, empty if both succeeded.
     """
 
     octets: int
@@ -91,65 +92,43 @@ def transfer(profile: LinkProfile, octets: int, seed: int, protocol: str = "") -
     Raises:
         BedError: there is no such kernel here, or the guest failed.
     """
-    kernel = kernels.find_virtual()
+    kernel = find_virtual()
     if kernel is None:
-        raise BedError(
-            "No kernel with a virtual clock is built yet; build it once with `bentpipe bed build`."
-        )
+        raise BedError(NO_VIRTUAL_KERNEL)
     with tempfile.TemporaryDirectory(prefix="bentpipe-transfer-") as folder:
         sent = Path(folder) / "sent"
-        digest = write_random(sent, octets, seed)
+        sha256 = write_random(sent, octets, seed)
         order = {"link": asdict(profile), "folder": folder, "seed": seed, "ip": protocol}
+        command = [sys.executable, "-m", "bentpipe_conformance.benchmarks.stp_transfer"]
         result = run(
-            kernel,
-            [
-                sys.executable,
-                "-m",
-                "bentpipe_conformance.benchmarks.stp_transfer",
-                json.dumps(order),
-            ],
-            memory_mib=MEMORY_MIB,
-            timeout=GUEST_SECONDS,
+            kernel, [*command, json.dumps(order)], memory_mib=MEMORY_MIB, timeout=GUEST_SECONDS
         )
         if result.status:
-            last = (result.stderr.strip().splitlines() or ["no word"])[-1]
-            raise BedError(f"The transfer's guest ended with status {result.status}: {last}")
-        told = json.loads(result.stdout)
+            raise BedError(
+                f"The transfer's guest ended with status {result.status}: "
+                f"{last_line(result.stderr)}."
+            )
         arrived = Path(folder) / "arrived"
-        same = arrived.is_file() and digest_of(arrived) == digest
-    return Outcome(
-        octets=octets,
-        same=same,
-        sha256=digest,
-        link_seconds=told["seconds"],
-        wall_seconds=result.seconds,
-        send=told["send"],
-        receive=told["receive"],
-        trouble=told["trouble"],
-    )
+        same = arrived.is_file() and digest(arrived) == sha256
+    told = json.loads(result.stdout)
+    return Outcome(octets, same, sha256, wall_seconds=result.seconds, **told)
 
 
 def write_random(path: Path, octets: int, seed: int) -> str:
     """Fill a file with random octets; their SHA-256."""
-    numbers, digest = random.Random(seed), hashlib.sha256()
+    numbers, seen = random.Random(seed), hashlib.sha256()
     with path.open("wb") as handle:
         for start in range(0, octets, PIECE):
             piece = numbers.randbytes(min(PIECE, octets - start))
             handle.write(piece)
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+            seen.update(piece)
+    return seen.hexdigest()
 
 
 def inside(order: dict[str, Any]) -> dict[str, Any]:
-    """What happens in the guest: two hosts, two programs.
+    """What happens in the guest: two hosts, two programs; part of an :class:`Outcome`.
 
-    The sender is waited for first: without its success the receiver may wait for ever.
+    The sender is awaited first: without its success the receiver may wait for ever.
     """
     folder = Path(order["folder"])
     profile = profile_from_json(json.dumps(order["link"]))
@@ -171,7 +150,7 @@ def inside(order: dict[str, Any]) -> dict[str, Any]:
         f"{announced}{receiver_errors}{sender_errors}".strip()
     )  # fmt: skip
     return {
-        "seconds": seconds,
+        "link_seconds": seconds,
         "send": json.loads(sent) if sent else {},
         "receive": json.loads(received) if received else {},
         "trouble": trouble,

@@ -1,4 +1,4 @@
-"""One connection prepared for drawing: which side sends data, and what its packets mean."""
+"""One connection prepared for drawing: which side sends data, and the meaning of its packets."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from bentpipe_conformance.engine.trace import HasPackets
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One drawn packet: a data segment, or an acknowledgment with its SACK blocks.
+    """One drawn packet: data, or a report on data such as an acknowledgment.
 
-    Offsets are those of the direction that carries the data, 0 being its first octet.
+    ``start``, ``end``, ``blocks`` (ranges that a report lists) and ``edge`` (of the offered window)
+    count the data of its direction from 0, in the unit of the suite's reporting.
     """
 
     number: int
@@ -30,12 +31,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The data of one direction of a connection and its acknowledgments, at the IUT's side.
+    """The data of one direction of a connection and the reports on it, at the IUT's side.
 
     Attributes:
         iut_sends: whether the implementation under test is the sender of the data.
-        data: data segments; ``again`` marks retransmissions.
-        acks: acknowledgments; ``start`` equals ``end``; ``edge`` is the offered window's edge.
+        data: packets with data; ``again`` marks retransmissions.
+        acks: reports on data; ``start`` equals ``end``.
         others: (number, time, name) of packets that open or end the connection.
         ticks: requests, such as POLLs, drawn as ticks.
     """

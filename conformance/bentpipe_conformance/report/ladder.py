@@ -29,7 +29,7 @@ class Row:
         at_iut, at_peer: seconds at either side; None where it was not seen.
         outgoing: True from the implementation to the tester.
         what: kind and numbers.
-        notes: what is remarkable about it.
+        notes: remarks.
         marked: whether a finding names it.
     """
 
@@ -44,9 +44,9 @@ class Row:
     skipped: int = 0
 
 
-def thousands(number: float) -> str:
-    """Digits in groups of three, set apart by narrow no-break spaces."""
-    return f"{number:,}".replace(",", "\u202f")
+def thousands(number: float, layout: str = "") -> str:
+    """Digits in groups of three, separated by narrow no-break spaces."""
+    return f"{number:,{layout}}".replace(",", "\u202f")
 
 
 def span(start: int, end: int) -> str:

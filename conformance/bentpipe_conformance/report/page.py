@@ -1,4 +1,4 @@
-"""report.html: one file with everything in it, readable on a laptop and on paper."""
+"""report.html: one self-contained file, readable on a laptop and on paper."""
 
 from __future__ import annotations
 
@@ -22,24 +22,21 @@ from bentpipe_conformance.report.ladder import Row, ladder, thousands
 from bentpipe_conformance.report.plot import close_view, draw, whole_view
 from bentpipe_conformance.report.transit import Transit, match
 
-ORDER = (
-    Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED, Verdict.PASS,
-)  # fmt: skip
-"""What a reader wants to see first."""
-
-ATTENTION = (Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE)
-
 MARKS = {
-    Verdict.PASS: "✓",
     Verdict.FAIL: "✗",
+    Verdict.ERROR: "!",
     Verdict.INCONCLUSIVE: "?",
     Verdict.UNSUPPORTED: "–",
-    Verdict.ERROR: "!",
+    Verdict.PASS: "✓",
 }
+"""The verdicts in the order of a reader's interest."""
+
+ORDER = tuple(MARKS)
+ATTENTION = ORDER[:3]
 
 
 class RequirementText(TypedDict):
-    """What the page says about a requirement."""
+    """The registry's text of a requirement."""
 
     level: str
     title: str
@@ -135,7 +132,9 @@ def render_page(
     requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
     verdict = Verdict(result["verdict"])
-    ways = [name for name in ("forward", "return", "return_") if _is_table(run.link.get(name))]
+    ways = [
+        name for name in ("forward", "return", "return_") if isinstance(run.link.get(name), Mapping)
+    ]
     if len(ways) != 2:
         ways = []
     return _template().render(
@@ -191,15 +190,15 @@ def _requirement(
     entry: Mapping[str, Any], texts: Mapping[str, RequirementText], anchors: Mapping[str, str]
 ) -> RequirementView:
     name = str(entry["id"])
-    known = texts.get(name)
+    known: Mapping[str, Any] = texts.get(name, {})
     return RequirementView(
         id=name,
         group=name.rpartition("-")[0] or name,
         level=str(entry["level"]),
         title=str(entry["title"]),
-        text=known["text"] if known else "",
-        source=known["source"] if known else "",
-        note=known.get("note", "") if known else "",
+        text=known.get("text", ""),
+        source=known.get("source", ""),
+        note=known.get("note", ""),
         verdict=Verdict(entry["verdict"]),
         reason=str(entry["reason"]),
         exercised=int(entry["exercised"]),
@@ -237,7 +236,7 @@ def _case(index: int, record: CaseRecord, trace: Trace[Any], suite: Suite) -> Ca
 
 
 def _purpose(record: CaseRecord) -> str:
-    """The purpose without its first line where that is the title, which stands above it."""
+    """The purpose without its first line if that repeats the title."""
     first, _, rest = record.purpose.partition("\n")
     repeated = first.strip().rstrip(".") == record.title.strip().rstrip(".")
     return (rest if repeated else record.purpose).strip()
@@ -259,26 +258,15 @@ def _plots(
     circled = numbers if closely else numbers[:6]
     # The decisive packet comes first in a finding; the others may be far from it.
     close = close_view(scene, numbers[:1]) if closely else None
-    who = "sends" if scene.iut_sends else "receives"
-    title = (
-        f"{reporter.unit.capitalize()} over time in {record.id}; the implementation {who} the data"
-    )
-    plots = [
-        (
-            f"The whole case; the implementation {who} the data.",
-            draw(
-                scene, view, label=title, highlighted=circled, lost=transit.lost_forward,
-                frame=close, unit=reporter.unit,
-            ),
-        )
-    ]  # fmt: skip
+    who = f"the implementation {'sends' if scene.iut_sends else 'receives'} the data"
+    title = f"{reporter.unit.capitalize()} over time in {record.id}; {who}"
+    alike: dict[str, Any] = {
+        "highlighted": circled, "lost": transit.lost_forward, "unit": reporter.unit,
+    }  # fmt: skip
+    plots = [(f"The whole case; {who}.", draw(scene, view, label=title, frame=close, **alike))]
     if close is not None:
-        around = f"packet {numbers[0]}"
-        drawing = draw(
-            scene, close, label=f"{title}, near {around}", highlighted=circled,
-            lost=transit.lost_forward, unit=reporter.unit,
-        )  # fmt: skip
-        plots.append((f"Enlarged: near {around}.", drawing))
+        near = f"near packet {numbers[0]}"
+        plots.append((f"Enlarged: {near}.", draw(scene, close, label=f"{title}, {near}", **alike)))
     return plots
 
 
@@ -325,10 +313,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(_shown, value))
     return "–" if value in (None, "") else str(value)
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _both_ways(link: Mapping[str, Any], ways: Sequence[str]) -> list[tuple[str, Any, Any]]:

@@ -1,7 +1,7 @@
 """Time-sequence plots as small inline SVG, in the manner of tcptrace.
 
-Own SVG rather than matplotlib's: a page with 80 plots stays small, follows the page's light or
-dark colours through CSS classes, and stays sharp in print.
+Unlike matplotlib's SVG they keep a page with 80 plots small, and follow its light or dark colours
+through CSS classes, which are those of a suite's legend.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from bentpipe_conformance.engine.scene import Mark, Scene
+from bentpipe_conformance.report.ladder import thousands
 
 WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 74, 16, 14, 40
 _LABELS = 8
 _CIRCLES = 60
 _STROKES = 4000
-"""More strokes of one kind than this are thinned out evenly; nobody could tell them apart."""
+"""More strokes of one kind are thinned out evenly; they could not be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The part of a scene to draw: seconds and octets."""
+    """The part of a scene to draw: seconds, and what the vertical axis counts."""
 
     start: float
     end: float
@@ -73,7 +74,7 @@ def _fit(scene: Scene, start: float, end: float) -> View:
     acks = [mark for mark in scene.acks if start <= mark.time <= end]
     low = min((mark.start for mark in [*data, *acks]), default=0)
     high = max((mark.end for mark in [*data, *acks]), default=1)
-    # A hostile SACK block or acknowledgment must not squeeze the honest part into a line.
+    # Hostile numbers in a report on data must not squeeze the rest into a line.
     reach = max((mark.end for mark in data), default=high)
     floor = min((mark.start for mark in data), default=low)
     room = max(reach - floor, 1)
@@ -90,7 +91,7 @@ def draw(
     highlighted: Sequence[int] = (),
     lost: Collection[int] = (),
     frame: View | None = None,
-    unit: str = "octet offset",
+    unit: str,
 ) -> Markup:
     """One plot.
 
@@ -99,8 +100,8 @@ def draw(
         view: which part of it.
         label: a text alternative for readers who do not see it.
         highlighted: frame numbers to circle.
-        lost: frame numbers of data segments that the link lost.
-        frame: another view to outline, for a plot that shows it enlarged.
+        lost: frame numbers of data packets that the link lost.
+        frame: another view to outline, which a plot of its own shows enlarged.
         unit: what the vertical axis counts.
     """
     data = [mark for mark in scene.data if view.has(mark)]
@@ -137,7 +138,7 @@ def draw(
 
 
 class _Pen:
-    """Writes SVG path data, whole or half units only and each stroke once, to stay small."""
+    """Writes SVG path data in whole or half units and each stroke once, to stay small."""
 
     def __init__(self, view: View, coarse: bool) -> None:
         self.view = view
@@ -259,8 +260,6 @@ def nice_ticks(low: float, high: float, wanted: int) -> list[tuple[float, str]]:
     step = next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= raw)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    # A narrow no-break space groups the thousands, as in the tables.
     return [
-        (index * step, f"{index * step:,.{digits}f}".replace(",", "\u202f"))
-        for index in range(first, last + 1)
+        (index * step, thousands(index * step, f".{digits}f")) for index in range(first, last + 1)
     ]

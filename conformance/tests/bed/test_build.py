@@ -137,7 +137,7 @@ def test_archive_is_damaged_says_so(cache: Path, tmp_path: Path) -> None:
 
 def test_named_source_is_missing_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(build.SOURCE_VARIABLE, "/nowhere/linux.tar.xz")
-    with pytest.raises(BedError, match="is no file"):
+    with pytest.raises(BedError, match="is not a file"):
         build.build()
 
 

@@ -62,7 +62,7 @@ def test_description_cut_off_is_not_used(cache: Path) -> None:
 
 def test_named_kernel_missing_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernel.KERNEL_VARIABLE, str(cache / "nothing"))
-    with pytest.raises(BedError, match="is no program"):
+    with pytest.raises(BedError, match="is not a program"):
         kernel.find_virtual()
 
 
@@ -70,7 +70,7 @@ def test_named_kernel_is_another_program_says_so(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(kernel.KERNEL_VARIABLE, "/bin/true")
-    with pytest.raises(BedError, match="no User-Mode Linux"):
+    with pytest.raises(BedError, match="not a User-Mode Linux"):
         kernel.find_virtual()
 
 

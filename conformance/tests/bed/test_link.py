@@ -8,7 +8,6 @@ import pytest
 from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.check import (
     BedReport,
-    checksum,
     measure,
     percentile,
     ping,
@@ -16,6 +15,7 @@ from bentpipe_conformance.bed.check import (
 )
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.netlink import Netlink, attribute
+from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.common.link.profile import Direction, load_profiles
 
 GOOD = BedReport(
@@ -106,11 +106,6 @@ def test_reordering_without_a_rate_is_refused() -> None:
         netem.add_reordering(Recorder(), "sat_a", way)
 
 
-def test_profile_is_described_for_people() -> None:
-    text = netem.describe(load_profiles()["geo-asym"])
-    assert text == ("to the peer: 300 ms, 1.3 Mb/s, queue 50; back: 300 ms, 0.05 Mb/s, queue 50")
-
-
 def test_report_survives_json() -> None:
     assert BedReport.from_json(GOOD.to_json()) == GOOD
 
@@ -151,9 +146,9 @@ def test_percentile_is_one_of_the_values() -> None:
 
 def test_checksum_of_a_packet_with_its_checksum_is_zero() -> None:
     packet = ping("10.78.0.1", 7)
-    assert checksum(packet[:20]) == 0
-    assert checksum(packet[20:]) == 0
-    assert checksum(b"\x01") == 0xFEFF
+    assert internet_checksum(packet[:20]) == 0
+    assert internet_checksum(packet[20:]) == 0
+    assert internet_checksum(b"\x01") == 0xFEFF
 
 
 def test_profile_travels_as_json() -> None:

@@ -10,7 +10,6 @@ from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.benchmarks import stp_transfer
 from bentpipe_conformance.benchmarks.stp_transfer import (
     Outcome,
-    digest_of,
     lines,
     lossy,
     write_random,
@@ -63,8 +62,8 @@ def test_transfer_from_the_command_line_prints_its_outcome() -> None:
     assert "link          geo, 0.100% of packets lost and 1.0% reordered" in done.stdout
 
 
-def test_no_virtual_kernel_the_error_names_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "find_virtual", lambda: None)
+def test_no_virtual_kernel_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stp_transfer, "find_virtual", lambda: None)
     with pytest.raises(BedError, match="bed build"):
         stp_transfer.transfer(GEO, 1, 1)
 
@@ -81,7 +80,7 @@ def test_file_has_its_length_and_depends_on_the_seed(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     digest = write_random(one, 2_500_000, 1)
     assert one.stat().st_size == 2_500_000
-    assert digest == digest_of(one)
+    assert digest == kernels.digest(one)
     assert write_random(other, 2_500_000, 2) != digest
 
 

@@ -126,8 +126,9 @@ def test_plot_shows_each_kind_of_mark(sample: Any) -> None:
     assert close is not None
     assert view.start < close.start < close.end < view.end
     drawing = draw(
-        scene, view, label="<a>", highlighted=(84,), lost=match(trace).lost_forward, frame=close
-    )
+        scene, view, label="<a>", highlighted=(84,), lost=match(trace).lost_forward, frame=close,
+        unit="octets",
+    )  # fmt: skip
     assert set(re.findall(r'class="(\w+)"', drawing)) == {
         "plot", "grid", "axis", "unit", "zoomed", "window", "sack", "ack", "dup", "new", "again",
         "lost", "mark", "marked",

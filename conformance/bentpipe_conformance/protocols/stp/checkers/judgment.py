@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.checking import HasPacket
+from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context
 
