@@ -13,9 +13,9 @@ import click
 from bentpipe_spec import protocols
 
 from bentpipe_conformance.cli.main import FAILED, PASSED, USAGE, Failure, print_json
-from bentpipe_conformance.models.generating import Generator, format_scenarios
+from bentpipe_conformance.models.generator import Generator, format_scenarios
 from bentpipe_conformance.models.manifest import Manifest
-from bentpipe_conformance.models.planned import FILE, Plan, load_plan
+from bentpipe_conformance.models.plan import FILE, Plan, load_plan
 
 
 def make_scenarios(
