@@ -28,7 +28,8 @@ from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failur
 from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models import tlc
-from bentpipe_conformance.models.generating import Generator
+from bentpipe_conformance.models.counterexample import scenario
+from bentpipe_conformance.models.generator import Generator
 from bentpipe_conformance.models.manifest import (
     Manifest,
     Run,
@@ -37,7 +38,6 @@ from bentpipe_conformance.models.manifest import (
     model_root,
     record,
 )
-from bentpipe_conformance.models.scenarios import scenario
 from bentpipe_conformance.models.tool import ToolProblem, find_tool
 from bentpipe_conformance.models.verification import Checker, Limits, Result
 
@@ -106,12 +106,12 @@ def model(
         raise Failure("--check goes with --scenarios", USAGE)
     try:
         root = models or model_root()
-        java, jar = find_tool(root, lambda line: console.print(line))
+        tool = find_tool(root, lambda line: console.print(line))
         if fetch:
             raise click.exceptions.Exit(PASSED)
         if scenarios:
             with _ended_by_signals():
-                generator = Generator(java, jar, root, limits, lambda line: console.print(line))
+                generator = Generator(tool, limits, lambda line: console.print(line))
                 raise click.exceptions.Exit(
                     make_scenarios(_named(name, root), generator, out, check, as_json)
                 )
@@ -121,7 +121,7 @@ def model(
                 "--distributed is for one run of the kind check; name it by --only", USAGE
             )
         with _ended_by_signals():
-            results = _checked(Checker(java, jar, root, limits), chosen, console)
+            results = _checked(Checker(tool, limits), chosen, console)
         if update_manifest:
             _record(results)
     except ToolProblem as problem:

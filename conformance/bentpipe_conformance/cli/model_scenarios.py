@@ -14,9 +14,9 @@ from bentpipe_spec import protocols
 
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import print_json
-from bentpipe_conformance.models.generating import Generator, format_scenarios
+from bentpipe_conformance.models.generator import Generator, format_scenarios
 from bentpipe_conformance.models.manifest import Manifest
-from bentpipe_conformance.models.planned import FILE, Plan, load_plan
+from bentpipe_conformance.models.plan import FILE, Plan, load_plan
 
 
 def make_scenarios(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ import click
 from bentpipe_conformance.cli.options import examples, json_option, memory_option, models_option
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, explained
 from bentpipe_conformance.cli.output import print_json
-from bentpipe_conformance.models import foreign, traces, transfers
+from bentpipe_conformance.models import traces
 from bentpipe_conformance.models.binding import TraceProblem
 from bentpipe_conformance.models.manifest import model_root
-from bentpipe_conformance.models.tool import ToolProblem, find_jar, find_java, read_pin
+from bentpipe_conformance.models.rejection import Setup
+from bentpipe_conformance.models.tcp import foreign, transfers
+from bentpipe_conformance.models.tool import Tool, ToolProblem, find_tool
 
 _CONTEXT = 3
 _STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPEN}
@@ -70,13 +74,11 @@ def trace_check(
             else:
                 chosen[path] = traces.read_trace(path)
     with explained(ToolProblem):
-        root = models or model_root()
-        tool = (find_java(), find_jar(read_pin(root / "pom.xml")))
-        judged = _judge(list(chosen.values()), tool, root, timeout, memory)
-        scratch = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
-        several = list(captured.values())
-        found = foreign.judge_transfers(several, tool, root, scratch, timeout, memory)
-        shutil.rmtree(scratch)  # a failure keeps it: the message names the log in it
+        tool = find_tool(models or model_root())
+        judged = _judge(list(chosen.values()), tool, timeout, memory)
+        with _scratch() as folder:
+            setup = Setup(tool, folder, timeout, memory)
+            found = foreign.judge_transfers(list(captured.values()), setup)
     own = dict(zip(captured, found, strict=True))
     rows = [_capture_row(own[path]) if path in own else _row(judged[str(path)]) for path in files]
     if as_json:
@@ -90,15 +92,22 @@ def trace_check(
     raise click.exceptions.Exit(_worst({row["verdict"] for row in rows}))
 
 
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder, which a failure keeps: the message names the log in it."""
+    folder = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
 def _judge(
-    read: list[traces.Trace], tool: tuple[str, Path], root: Path, timeout: float, memory: int
+    read: list[traces.Trace], tool: Tool, timeout: float, memory: int
 ) -> dict[str, traces.Judgement]:
     judged: dict[str, traces.Judgement] = {}
     for kind in dict.fromkeys(trace.kind for trace in read):
         alike = [trace for trace in read if trace.kind == kind]
-        scratch = Path(tempfile.mkdtemp(prefix="bentpipe-trace-"))
-        found = traces.validate(alike, tool, root, scratch, timeout, memory)
-        shutil.rmtree(scratch)
+        with _scratch() as folder:
+            found = traces.validate(alike, Setup(tool, folder, timeout, memory))
         judged.update((item.trace.name, item) for item in found)
     return judged
 

@@ -1,41 +1,24 @@
-"""What binds a protocol's recorded events to its model: one table per protocol.
+"""How a protocol's recorded events become steps of its model: one table per protocol.
 
 A trace is NDJSON. Its first line is ``{"event": "begin", "protocol": ..., "profile": ...}``, with
 the values of the table's ``bounds``; each further line is an event of the table. The table says
-which fields an event has and which actions of the model follow it; the guards, in words, are the
-operator ``Guard`` of the trace module, beside the actions they belong to.
+which fields an event has and which actions of the model follow it; the guards, in words, are in the
+operator ``Guard`` of the trace module, next to their actions.
 
 A trace module has a constant that takes the sequence of traces, each a sequence of records
 ``[k |-> event, field |-> value, ...]``; it follows one event per step and prints in every state
 what :mod:`~bentpipe_conformance.models.rejection` reads. ``docs/howto/extend.rst`` has an
-example.
+example. The tables of a protocol are ``BINDINGS`` of ``models.PROTOCOL``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bentpipe_conformance.models.rejection import Module
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record of TLA+ within a step, a message for example."""
-
-    fields: tuple[tuple[str, int | bool | str], ...]
-
-    def text(self) -> str:
-        """The record in TLA+."""
-        members = ", ".join(f"{name} |-> {tla(value)}" for name, value in self.fields)
-        return f"[{members}]"
-
-
-Value = int | bool | str | frozenset[int] | Mapping[int, int] | Record | tuple[Record, ...]
-"""What a field of a step can be; a set of numbers comes from a JSON array. A mapping is a function
-of TLA+; the trace module has to extend TLC. Several records are a set of them."""
+from bentpipe_conformance.models.values import Value, record_text
 
 LARGEST = 2**31 - 1
 """TLC's numbers end here."""
@@ -55,36 +38,17 @@ class Step:
 
     def text(self) -> str:
         """The event as a record of TLA+."""
-        members = "".join(f", {name} |-> {tla(value)}" for name, value in self.fields.items())
-        return f'[k |-> "{self.kind}"{members}]'
-
-
-def tla(value: Value) -> str:
-    """A value in TLA+."""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str):
-        return json.dumps(value)
-    if isinstance(value, Record):
-        return value.text()
-    if isinstance(value, tuple):
-        return "{" + ", ".join(record.text() for record in value) + "}"
-    if isinstance(value, Mapping):
-        pairs = " @@ ".join(f"{number} :> {value[number]}" for number in sorted(value))
-        return f"({pairs})" if pairs else "<<>>"
-    return "{" + ", ".join(map(str, sorted(value))) + "}"
+        return record_text({"k": self.kind, **self.fields})
 
 
 def numbers(value: object, where: str) -> list[int]:
     """An array of numbers that TLC can hold.
 
     Raises:
-        TraceProblem: it is none; the message begins with ``where``.
+        TraceProblem: it is not one; the message begins with ``where``.
     """
     if not isinstance(value, list) or not all(type(item) is int for item in value):
-        raise TraceProblem(f"{where} is no array of numbers.")
+        raise TraceProblem(f"{where} is not an array of numbers.")
     if any(abs(item) > LARGEST for item in value):
         raise TraceProblem(f"{where} exceeds {LARGEST}.")
     return value
@@ -94,7 +58,7 @@ class Encoder(Protocol):
     """Turns the events of one trace into steps, in order."""
 
     def steps(self, event: dict[str, Any], line: int) -> Iterable[Step]:
-        """The steps of one event; none if the model does not care, several if it splits it.
+        """The steps of one event: none if the model ignores it, several if it splits it.
 
         Raises:
             TraceProblem: the event cannot be expressed in the model.
@@ -103,11 +67,11 @@ class Encoder(Protocol):
 
 
 class PlainEncoder:
-    """For events whose fields the model takes as they are; arrays become sets of numbers."""
+    """For events whose fields the model takes unchanged; arrays become sets of numbers."""
 
-    def __init__(self, name: str, forms: Mapping[str, Form]) -> None:
+    def __init__(self, name: str, binding: Binding) -> None:
         self._name = name
-        self._forms = forms
+        self._forms = binding.forms
 
     def steps(self, event: dict[str, Any], line: int) -> Iterable[Step]:
         """One step per event, with the fields of its form."""
@@ -138,10 +102,6 @@ class Form:
     actions: tuple[str, ...]
 
 
-def _plain(name: str, binding: Binding) -> Encoder:
-    return PlainEncoder(name, binding.forms)
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
     """The table of one protocol.
@@ -153,6 +113,7 @@ class Binding:
         forms: its events.
         bounds: fields of ``begin`` that hold numbers, and the constant each one sets.
         encoder: makes the encoder of one trace from its name; the plain one if omitted.
+        default: whether a ``begin`` that names no protocol means this one.
     """
 
     protocol: str
@@ -160,10 +121,11 @@ class Binding:
     profiles: Mapping[str, Mapping[str, str]]
     forms: Mapping[str, Form]
     bounds: Mapping[str, str] = field(default_factory=dict)
-    encoder: Callable[[str, Binding], Encoder] = _plain
+    encoder: Callable[[str, Binding], Encoder] = PlainEncoder
+    default: bool = False
 
     def constants(self, begin: Mapping[str, Any], name: str) -> dict[str, str]:
-        """The module's constants for a trace that begins so.
+        """The module's constants for a trace with this ``begin``.
 
         Raises:
             TraceProblem: the profile is unknown, or a bound is missing.
@@ -194,6 +156,6 @@ class Binding:
         for field_name, kind in self.forms[name].fields.items():
             if type(event.get(field_name)) is not kind:
                 raise TraceProblem(
-                    f"{where}: {name!r} lacks {field_name!r}, or it is no {kind.__name__}."
+                    f"{where}: {name!r} lacks {field_name!r}, or it is not of type {kind.__name__}."
                 )
         return dict(event)

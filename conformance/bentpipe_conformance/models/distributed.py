@@ -15,8 +15,8 @@ from pathlib import Path
 from bentpipe_reference.common.processes import dying_with_parent
 
 from bentpipe_conformance.models import tlc
-from bentpipe_conformance.models.tool import ToolProblem
-from bentpipe_conformance.models.watching import Watch, kill
+from bentpipe_conformance.models.tool import Tool, ToolProblem
+from bentpipe_conformance.models.watch import Watch, kill
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
 _COUNTS = re.compile(
@@ -26,8 +26,7 @@ _ERROR = re.compile(r"Error: (.*)")
 
 
 def run(
-    java: str,
-    jar: Path,
+    tool: Tool,
     job: tlc.Job,
     host: str,
     report: Callable[[tlc.Progress], None] = lambda _progress: None,
@@ -39,8 +38,7 @@ def run(
     Counterexamples are in the log only, and liveness is not TLC's business in this mode.
 
     Args:
-        java: the Java launcher.
-        jar: the model checker.
+        tool: the model checker.
         job: what to run; properties must be safety properties.
         host: address of this machine at which workers reach the server.
         report: told how far the run is.
@@ -51,9 +49,9 @@ def run(
         Cancelled: they were stopped.
         ToolProblem: the jar has no distributed mode, or TLC could not finish.
     """
-    if not _has_server(jar):
+    if not _has_server(tool.jar):
         raise ToolProblem(
-            f"{jar} has no distributed mode; name the TLA+ project's own tla2tools.jar in "
+            f"{tool.jar} has no distributed mode; name the TLA+ project's own tla2tools.jar in "
             "TLA2TOOLS_JAR."
         )
     scratch = job.directory / "states"
@@ -62,7 +60,7 @@ def run(
     (job.directory / "run.cfg").write_text(job.config, encoding="utf-8")
     log = job.directory / "tlc.log"
     common = [
-        java,
+        tool.java,
         f"-Xmx{job.memory_mb}m",
         tlc.EXIT_WHEN_FULL,
         f"-Djava.rmi.server.hostname={host}",
@@ -74,7 +72,7 @@ def run(
         with ExitStack() as stack:
             output = stack.enter_context(log.open("w", encoding="utf-8"))
             server = subprocess.Popen(
-                dying_with_parent(_server(common, jar, job, scratch)),
+                dying_with_parent(_server(common, tool.jar, job, scratch)),
                 cwd=scratch, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                 start_new_session=True,
@@ -85,9 +83,9 @@ def run(
             for line in server.stdout:
                 output.write(line)
                 if "is ready" in line:
-                    announce(f"java -cp {jar.name} {_WORKER} {host}")
+                    announce(f"java -cp {tool.jar.name} {_WORKER} {host}")
                     for number in range(job.workers):
-                        _start_worker(stack, common, jar, scratch / f"worker{number}", host)
+                        _start_worker(stack, common, tool.jar, scratch / f"worker{number}", host)
                 elif found := _COUNTS.search(line):
                     counts = (int(part.replace(",", "")) for part in found.groups())
                     outcome.generated, outcome.distinct, queue = counts

@@ -1,9 +1,4 @@
-"""What the environment chose on a path: the script that a suite can impose on an implementation.
-
-A path of the state graph mixes what the endpoints did with what the environment did to them. A
-:class:`Script` keeps the environment's part alone: which transmissions were lost, which were
-overtaken by later ones, and when timers expired. Transmissions are counted per kind of message, in
-order of sending.
+"""Paths of a state graph as scripts of the environment, and scripts as executions.
 
 One script has many executions; they differ in the order of steps that it leaves open.
 :meth:`Projection.executions` finds all edges that they take.
@@ -12,126 +7,15 @@ One script has many executions; they differ in the order of steps that it leaves
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bentpipe_conformance.models.graph import Edge, Graph
+from bentpipe_conformance.models.script import Journey, Layout, Message, Script, copy_of
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.values import NotAValue, parse_value
 
 _CHANGING = "age"
 """A field of messages that changes while they are under way."""
-
-_COPY = " copy"
-"""After the kind of a second copy that the channel has made."""
-
-
-class Message(NamedTuple):
-    """A transmission: its kind, and which of that kind it is, from 1."""
-
-    kind: str
-    nth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """A variable that holds messages under way.
-
-    Attributes:
-        variable: its name.
-        kind: the kind of all its messages; empty where each has a ``type``.
-    """
-
-    variable: str
-    kind: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the environment's choices are in a model.
-
-    Attributes:
-        channels: the channels.
-        losses: actions that lose the message they take out of a channel.
-        duplications: actions that put a second copy of a message behind it.
-        timers: actions that are the expiry of a timer, with what their moments are counted in:
-            ``taken KIND`` or ``sent KIND``, messages taken in or sent before.
-    """
-
-    channels: tuple[Channel, ...]
-    losses: frozenset[str]
-    duplications: frozenset[str]
-    timers: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """The environment's choices on a path.
-
-    Attributes:
-        lost: transmissions that do not arrive.
-        overtaking: transmissions that arrive before earlier ones, with the number of those.
-            Lost ones do not count.
-        doubled: transmissions that arrive twice.
-        expiries: per timer, in the layout's order, its moments.
-    """
-
-    lost: frozenset[Message]
-    overtaking: frozenset[tuple[Message, int]]
-    doubled: frozenset[Message]
-    expiries: tuple[tuple[int, ...], ...]
-
-
-@dataclass(slots=True)
-class Journey:
-    """What became of each transmission on a path.
-
-    Attributes:
-        sent: per channel, in order of sending; copies behind what they are copies of.
-        arrived: per channel, in order of arrival.
-        lost: what did not arrive.
-        doubled: what arrived twice.
-        numbers: the sequence number that each carried, if any.
-        expiries: per timer, its moments.
-    """
-
-    sent: list[list[Message]]
-    arrived: list[list[Message]]
-    lost: set[Message]
-    doubled: set[Message]
-    numbers: dict[Message, int | None]
-    expiries: list[list[int]]
-
-    def script(self) -> Script:
-        """The environment's choices."""
-        overtaking = set()
-        for sent, arrived in zip(self.sent, self.arrived, strict=True):
-            waiting = [message for message in sent if message not in self.lost]
-            for message in arrived:
-                if passed := waiting.index(message):
-                    overtaking.add((message, passed))
-                waiting.remove(message)
-        # A copy that is lost leaves no trace.
-        doubled = {message for message in self.doubled if _copy(message) not in self.lost}
-        lost = {message for message in self.lost if not message.kind.endswith(_COPY)}
-        return Script(
-            frozenset(lost), frozenset(overtaking), frozenset(doubled),
-            tuple(map(tuple, self.expiries)),
-        )  # fmt: skip
-
-    def delayed(self) -> dict[Message, Message]:
-        """What arrived after transmissions sent later, and behind the last of which."""
-        found: dict[Message, Message] = {}
-        for sent, arrived in zip(self.sent, self.arrived, strict=True):
-            order = {message: at for at, message in enumerate(sent)}
-            there = set(arrived)
-            waiting = [m for m in sent if m not in there and m not in self.lost]
-            at_all = [*arrived, *waiting]
-            for at, message in enumerate(at_all):
-                later = [m for m in at_all[:at] if order[m] > order[message]]
-                if later:
-                    found[message] = later[-1]
-        return found
 
 
 class _Step(NamedTuple):
@@ -201,7 +85,7 @@ class Projection:
                 message = position.under_way[channel][at]
                 journey.doubled.add(message)
                 sent = journey.sent[channel]
-                sent.insert(sent.index(message) + 1, _copy(message))
+                sent.insert(sent.index(message) + 1, copy_of(message))
             if step.timer is not None:
                 journey.expiries[step.timer].append(position.count(self._bases[step.timer]))
             position = _after(position, step)
@@ -253,14 +137,14 @@ class Projection:
         if step.doubled is not None:
             channel, at = step.doubled
             message = position.under_way[channel][at]
-            return message in script.doubled and _copy(message) not in position.under_way[channel]
+            return message in script.doubled and copy_of(message) not in position.under_way[channel]
         if step.left is not None:
             channel, at = step.left
             ahead = position.under_way[channel][:at]
             message = position.under_way[channel][at]
             if (message in script.lost) != step.lost:
                 return False
-            if message in script.doubled and _copy(message) not in position.under_way[channel]:
+            if message in script.doubled and copy_of(message) not in position.under_way[channel]:
                 return False
             if not step.lost and overtaking.get(message, 0) != sum(
                 other not in script.lost for other in ahead
@@ -390,7 +274,7 @@ def _after(position: _Position, step: _Step, caps: Mapping[str, int] | None = No
     if step.doubled is not None:
         channel, at = step.doubled
         queue = under_way[channel]
-        under_way[channel] = (*queue[: at + 1], _copy(queue[at]), *queue[at + 1 :])
+        under_way[channel] = (*queue[: at + 1], copy_of(queue[at]), *queue[at + 1 :])
     for channel, kind, _ in step.sent:
         under_way[channel] += (Message(kind, raised(f"sent {kind}")),)
     expired = tuple(number + (at == step.timer) for at, number in enumerate(position.expired))
@@ -404,10 +288,6 @@ def _counted(position: _Position, step: _Step) -> list[str]:
         channel, at = step.left
         counted.append(f"taken {position.under_way[channel][at].kind}")
     return counted
-
-
-def _copy(message: Message) -> Message:
-    return Message(message.kind + _COPY, message.nth)
 
 
 def _bare(item: Any) -> Any:

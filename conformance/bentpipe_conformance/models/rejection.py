@@ -1,4 +1,4 @@
-"""Running a module that follows recorded events, and how far it could follow each recording.
+"""Running a module that follows recorded events, and how far it can follow each recording.
 
 Such a module prints ``<<"reached", recording, event, effort, guard>>`` in every state: the next
 event it would have to follow and the guard that blocks it. ``effort`` ranks states that got equally
@@ -15,7 +15,7 @@ from pathlib import Path
 from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.configuration import read_configuration
 from bentpipe_conformance.models.manifest import shared_modules
-from bentpipe_conformance.models.tool import ToolProblem
+from bentpipe_conformance.models.tool import Tool, ToolProblem
 
 # TLC breaks a long value into lines.
 _REACHED = re.compile(r'<<\s*"reached",\s*(\d+),\s*(\d+),\s*(\d+),\s*"([^"]*)"\s*>>')
@@ -51,15 +51,25 @@ class Reach:
     guard: str
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What TLC runs with.
+
+    Attributes:
+        tool: the model checker and the folder of the models.
+        directory: an existing folder for generated modules and logs.
+        timeout: seconds for all.
+        memory_mb: Java heap, MiB.
+    """
+
+    tool: Tool
+    directory: Path
+    timeout: float
+    memory_mb: int = 2048
+
+
 def follow(
-    module: Module,
-    recordings: Sequence[str],
-    constants: Mapping[str, str],
-    tool: tuple[str, Path],
-    root: Path,
-    directory: Path,
-    timeout: float,
-    memory_mb: int = 2048,
+    module: Module, recordings: Sequence[str], constants: Mapping[str, str], setup: Setup
 ) -> list[Reach]:
     """Let a module follow recordings, all in one run of TLC.
 
@@ -67,37 +77,30 @@ def follow(
         module: the module.
         recordings: each a value of TLA+ as the module's comment describes it.
         constants: values of further constants, as text.
-        tool: the Java launcher and the model checker.
-        root: the folder of the models.
-        directory: an existing folder for the generated module and the log.
-        timeout: seconds.
-        memory_mb: Java heap.
+        setup: what TLC runs with.
 
     Raises:
         ToolProblem: TLC could not do it.
     """
+    root = setup.tool.root
     folder = root / module.folder
-    generated = directory / "Recorded.tla"
+    generated = setup.directory / "Recorded.tla"
     text = ",\n".join(recordings)
     generated.write_text(
         f"---- MODULE Recorded ----\nEXTENDS {module.name}\nRecordings == <<\n{text}\n>>\n====\n",
         encoding="utf-8",
     )
     config = read_configuration(folder / module.config)
-    config = replace(
-        config,
-        constants={**config.constants, **constants, module.constant: "<- Recordings"},
-    )
+    more = {**constants, module.constant: "<- Recordings"}
     job = tlc.Job(
         generated,
-        config.text(),
+        replace(config, constants={**config.constants, **more}).text(),
         (*shared_modules(root), folder),
-        directory,
-        memory_mb=memory_mb,
-        timeout=timeout,
+        setup.directory,
+        memory_mb=setup.memory_mb,
+        timeout=setup.timeout,
     )
-    java, jar = tool
-    outcome = tlc.run(java, jar, job)
+    outcome = tlc.run(setup.tool, job)
     reached: dict[int, tuple[int, int, str]] = {}
     for found in _REACHED.finditer(outcome.log.read_text(encoding="utf-8")):
         index, at, effort = int(found[1]) - 1, int(found[2]) - 1, int(found[3])

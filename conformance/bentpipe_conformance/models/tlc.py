@@ -15,8 +15,8 @@ from typing import IO, Literal
 
 from bentpipe_reference.common.processes import dying_with_parent
 
-from bentpipe_conformance.models.tool import ToolProblem
-from bentpipe_conformance.models.watching import Watch
+from bentpipe_conformance.models.tool import Tool, ToolProblem
+from bentpipe_conformance.models.watch import Watch
 
 Status = Literal["ok", "violation"]
 
@@ -132,8 +132,7 @@ class Outcome:
 
 
 def run(
-    java: str,
-    jar: Path,
+    tool: Tool,
     job: Job,
     report: Callable[[Progress], None] = lambda _progress: None,
     cancelled: threading.Event | None = None,
@@ -141,8 +140,7 @@ def run(
     """Run TLC and wait for its end.
 
     Args:
-        java: the Java launcher.
-        jar: the model checker.
+        tool: the model checker.
         job: what to run.
         report: told how far the run is, about once a minute of TLC's and at its end.
         cancelled: when set, TLC is stopped.
@@ -161,7 +159,7 @@ def run(
     try:
         with log.open("w", encoding="utf-8") as output:
             process = subprocess.Popen(
-                dying_with_parent(_command(java, jar, job, config)),
+                dying_with_parent(_command(tool, job, config)),
                 cwd=scratch, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                 start_new_session=True,
@@ -188,8 +186,8 @@ def run(
     if not outcome.violated and not reading.succeeded:
         if _NO_TLC in log.read_text(encoding="utf-8", errors="replace"):
             raise ToolProblem(
-                f"{jar} holds no TLA+ tools; correct or unset TLA2TOOLS_JAR, which names another "
-                f"jar than the pinned one. Log: {log}"
+                f"{tool.jar} holds no TLA+ tools; correct or unset TLA2TOOLS_JAR, which names a "
+                f"jar other than the pinned one. Log: {log}"
             )
         raise ToolProblem(
             f"{job.module.stem} could not be checked: {reading.complaint(process.returncode)} "
@@ -198,7 +196,7 @@ def run(
     return outcome
 
 
-def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
+def _command(tool: Tool, job: Job, config: Path) -> list[str]:
     tuning = ["-XX:+UseSerialGC"] if job.workers == 1 else ["-XX:+UseParallelGC"]
     if job.short:  # it ends before the second compiler would pay
         tuning.append("-XX:TieredStopAtLevel=1")
@@ -209,8 +207,8 @@ def _command(java: str, jar: Path, job: Job, config: Path) -> list[str]:
     scratch = job.directory.absolute() / "states"
     dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
     return [
-        java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL, f"-Djava.io.tmpdir={scratch}",
-        f"-DTLA-Library={libraries}", "-cp", str(jar), "tlc2.TLC", "-tool",
+        tool.java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL, f"-Djava.io.tmpdir={scratch}",
+        f"-DTLA-Library={libraries}", "-cp", str(tool.jar), "tlc2.TLC", "-tool",
         "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
         "-config", config.name, *dump, str(job.module.absolute()),
     ]  # fmt: skip

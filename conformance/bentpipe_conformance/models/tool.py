@@ -19,7 +19,7 @@ _NAMESPACE = {"m": "http://maven.apache.org/POM/4.0.0"}
 
 
 class ToolProblem(Exception):
-    """The model checker cannot do its work; the message is one sentence with the mend."""
+    """The model checker cannot do its work; the message is one sentence with a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,28 @@ def cache_directory() -> Path:
     return Path(root).absolute() / "bentpipe" / "tla"
 
 
-def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, Path]:
-    """The Java launcher and the model checker's jar, for the models in ``root``.
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """The model checker, and the models it is for.
+
+    Attributes:
+        java: the Java launcher.
+        jar: the model checker.
+        root: the folder of the models.
+    """
+
+    java: str
+    jar: Path
+    root: Path
+
+
+def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) -> Tool:
+    """The model checker for the models in ``root``, fetched if necessary.
 
     Raises:
-        ToolProblem: one of them is missing, unfit, or cannot be fetched.
+        ToolProblem: Java or the jar is missing, unsuitable, or cannot be fetched.
     """
-    java = find_java()
-    return java, find_jar(read_pin(root / "pom.xml"), progress)
+    return Tool(find_java(), find_jar(read_pin(root / "pom.xml"), progress), root)
 
 
 def find_java() -> str:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.models.binding import Binding, Step, TraceProblem
-from bentpipe_conformance.models.exchanges import STP_DATA
-from bentpipe_conformance.models.rejection import follow
-from bentpipe_conformance.models.segments import SACK_NEWRENO
-from bentpipe_conformance.models.sessions import STP_CONN
+from bentpipe_conformance.models.rejection import Setup, follow
 
-BINDINGS: dict[str, Binding] = {
-    binding.protocol: binding for binding in (SACK_NEWRENO, STP_DATA, STP_CONN)
-}
-"""The table of every protocol whose traces can be checked."""
+
+@cache
+def load_bindings() -> dict[str, Binding]:
+    """Every table by the name of its protocol: ``BINDINGS`` of each folder in ``models``."""
+    models = importlib.import_module("bentpipe_conformance.models")
+    found: dict[str, Binding] = {}
+    for folder in pkgutil.iter_modules(models.__path__):
+        if folder.ispkg:
+            module = importlib.import_module(f"{models.__name__}.{folder.name}")
+            found |= {binding.protocol: binding for binding in module.BINDINGS}
+    return dict(sorted(found.items(), key=lambda item: not item[1].default))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ def read_trace(path: Path) -> Trace:
     """Read an NDJSON trace as its protocol's table describes it.
 
     Raises:
-        TraceProblem: a line is no event, or an event cannot be expressed in the model.
+        TraceProblem: a line is not an event, or an event cannot be expressed in the model.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -85,12 +92,13 @@ def read_trace(path: Path) -> Trace:
     begin = events[0] if events else None
     if not isinstance(begin, dict) or begin.get("event") != "begin":
         raise TraceProblem(f"{path} does not begin with the event 'begin'.")
-    protocol = begin.get("protocol", SACK_NEWRENO.protocol)
-    if not isinstance(protocol, str) or protocol not in BINDINGS:
+    bindings = load_bindings()
+    protocol = begin.get("protocol", next(name for name in bindings if bindings[name].default))
+    if not isinstance(protocol, str) or protocol not in bindings:
         raise TraceProblem(
-            f"{path}, line 1: the protocol {protocol!r} is none of {', '.join(BINDINGS)}."
+            f"{path}, line 1: the protocol {protocol!r} is none of {', '.join(bindings)}."
         )
-    binding = BINDINGS[protocol]
+    binding = bindings[protocol]
     constants = binding.constants(begin, str(path))
     encoder = binding.encoder(str(path), binding)
     steps = [
@@ -109,35 +117,22 @@ def _parsed(line: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         raise TraceProblem(f"{where} is not JSON: {error.msg}.") from error
     except RecursionError as error:
-        raise TraceProblem(f"{where} is not JSON that can be read: it nests too deep.") from error
+        raise TraceProblem(f"{where} is not readable JSON: it is nested too deeply.") from error
 
 
-def validate(
-    traces: Sequence[Trace],
-    tool: tuple[str, Path],
-    root: Path,
-    directory: Path,
-    timeout: float,
-    memory_mb: int = 2048,
-) -> list[Judgement]:
+def validate(traces: Sequence[Trace], setup: Setup) -> list[Judgement]:
     """Check traces of one kind against their model, all in one run of TLC.
 
     Args:
         traces: the traces; their ``kind`` must be equal.
-        tool: the Java launcher and the model checker.
-        root: the folder of the models.
-        directory: an existing folder for the generated module and the log.
-        timeout: seconds.
-        memory_mb: Java heap.
+        setup: what TLC runs with.
 
     Raises:
         ToolProblem: TLC could not do it.
     """
     logs = ["<<" + ",\n  ".join(step.text() for step in trace.steps) + ">>" for trace in traces]
-    constants = dict(traces[0].constants)
-    module = traces[0].binding.module
-    reached = follow(module, logs, constants, tool, root, directory, timeout, memory_mb)
+    binding, constants = traces[0].binding, dict(traces[0].constants)
     return [
         Judgement(trace, item.events, "" if item.events == len(trace.steps) else item.guard)
-        for trace, item in zip(traces, reached, strict=True)
+        for trace, item in zip(traces, follow(binding.module, logs, constants, setup), strict=True)
     ]

@@ -1,15 +1,62 @@
-"""Values of TLA+ as the model checker prints them, read into Python."""
+"""Values of TLA+: those the model checker prints are read, those it is given are written."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of TLA+, a message for example."""
+
+    fields: tuple[tuple[str, int | bool | str], ...]
+
+    def text(self) -> str:
+        """The record in TLA+."""
+        return record_text(dict(self.fields))
+
+
+Value = (
+    int | bool | str | frozenset[int] | Mapping[int, int] | Record | tuple[Record, ...] | list[Any]
+)
+"""What can be written. A mapping becomes a function (the module has to extend TLC), several records
+become a set of them, a list of values or of pairs a sequence."""
+
+
+def record_text(fields: Mapping[str, Value]) -> str:
+    """A record of TLA+ with these fields."""
+    return f"[{', '.join(f'{name} |-> {value_text(value)}' for name, value in fields.items())}]"
+
+
+def value_text(value: Value) -> str:
+    """A value in TLA+."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, Record):
+        return value.text()
+    if isinstance(value, list):
+        return f"<<{', '.join(map(value_text, value))}>>"
+    if isinstance(value, tuple):
+        return f"{{{', '.join(record.text() for record in value)}}}"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(map(str, sorted(value)))}}}"
+    if isinstance(value, Mapping):
+        pairs = " @@ ".join(f"{number} :> {value[number]}" for number in sorted(value))
+        return f"({pairs})" if pairs else "<<>>"
+    return str(value)
+
 
 _TOKEN = re.compile(r'\s*(<<|>>|\|->|:>|@@|\.\.|[\[\](){},]|"(?:[^"\\]|\\.)*"|-?\d+|\w+)')
 
 
 class NotAValue(ValueError):
-    """The text is no value of TLA+."""
+    """The text is not a value of TLA+."""
 
 
 def parse_value(text: str) -> Any:
@@ -34,7 +81,7 @@ def _tokens(text: str) -> list[str]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
-            raise NotAValue(f"{text[at : at + 20]!r} begins no value")
+            raise NotAValue(f"{text[at : at + 20]!r} does not begin a value")
         found.append(match[1])
         at = match.end()
     return found
@@ -64,7 +111,7 @@ def _value(tokens: list[str], at: int) -> tuple[Any, int]:
         return int(token), at + 1
     if token[0].isalpha():
         return token, at + 1
-    raise NotAValue(f"{token!r} begins no value")
+    raise NotAValue(f"{token!r} does not begin a value")
 
 
 def _items(tokens: list[str], at: int, close: str) -> tuple[list[Any], int]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from bentpipe_conformance.models import distributed, tlc
 from bentpipe_conformance.models.configuration import Configuration, read_configuration
 from bentpipe_conformance.models.manifest import Manifest, Run
-from bentpipe_conformance.models.tool import ToolProblem
+from bentpipe_conformance.models.tool import Tool, ToolProblem
 
 # From about this many distinct states on, Java's second compiler pays (measured: at 55,000 it costs
 # half as much again as the first one alone, at 210,000 it saves an eighth).
@@ -84,8 +84,8 @@ class Result:
 class Checker:
     """Runs of models with one tool and one set of limits."""
 
-    def __init__(self, java: str, jar: Path, root: Path, limits: Limits) -> None:
-        self._java, self._jar, self._root, self._limits = java, jar, root, limits
+    def __init__(self, tool: Tool, limits: Limits) -> None:
+        self._tool, self._limits = tool, limits
         self._cancelled = threading.Event()
 
     def check_all(
@@ -155,17 +155,17 @@ class Checker:
     def _run(self, job: tlc.Job, report: Callable[[tlc.Progress], None]) -> tlc.Outcome:
         limits = self._limits
         if limits.host is None:
-            return tlc.run(self._java, self._jar, job, report, self._cancelled)
+            return tlc.run(self._tool, job, report, self._cancelled)
         job = replace(job, workers=limits.workers)
         return distributed.run(
-            self._java, self._jar, job, limits.host, report, limits.announce, self._cancelled
+            self._tool, job, limits.host, report, limits.announce, self._cancelled
         )
 
     def _job(self, manifest: Manifest, run: Run, config: Configuration, directory: Path) -> tlc.Job:
         return tlc.Job(
             module=manifest.folder / run.module,
             config=config.text(),
-            libraries=manifest.libraries(self._root, run.module),
+            libraries=manifest.libraries(self._tool.root, run.module),
             directory=directory,
             workers=self._limits.workers if run.tier == "nightly" else 1,
             memory_mb=self._limits.memory_mb,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.models import distributed, tlc
-from bentpipe_conformance.models.tool import ToolProblem
+from bentpipe_conformance.models.tool import Tool, ToolProblem
 
 READY = "TLC server at vm is ready (2026-01-01 00:00:00)\n"
 COUNT = "55220 states generated, 11921 distinct states found, 0 states left on queue.\n"
@@ -29,7 +29,7 @@ def run(jar: Path, output: str, announced: list[str] | None = None) -> tlc.Outco
     java.chmod(0o755)
     job = tlc.Job(folder / "M.tla", "CHECK_DEADLOCK FALSE\n", (), folder, workers=2, timeout=30.0)
     note = announced.append if announced is not None else lambda _line: None
-    return distributed.run(str(java), jar, job, "127.0.0.1", announce=note)
+    return distributed.run(Tool(str(java), jar, folder), job, "127.0.0.1", announce=note)
 
 
 def test_server_and_workers_started_and_counts_read(jar: Path) -> None:

@@ -27,12 +27,12 @@ def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Result
     """Results by name. The model checker works ahead of the tests, one process per CPU."""
     missing = ""
     try:
-        java, jar = find_tool(ROOT)
+        tool = find_tool(ROOT)
     except ToolProblem as problem:
         missing = str(problem)
     if missing:  # outside the handler, so that the sentence stands alone
         pytest.fail(missing, pytrace=False)
-    checker = Checker(java, jar, ROOT, LIMITS)
+    checker = Checker(tool, LIMITS)
 
     def check(manifest: Manifest, run: Run) -> Result:
         return checker.check(manifest, run, lambda _run, _progress: None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bentpipe_conformance.models.covering import Cover, covering_paths
+from bentpipe_conformance.models.cover import Cover, covering_paths
 from bentpipe_conformance.models.graph import Edge, Graph
-from bentpipe_conformance.models.projection import Channel, Layout, Message, Projection
+from bentpipe_conformance.models.projection import Projection
+from bentpipe_conformance.models.script import Channel, Layout, Message
 from bentpipe_conformance.models.tool import ToolProblem
 
 LAYOUT = Layout(

@@ -15,7 +15,7 @@ from bentpipe_conformance.models.manifest import (
     load_models,
     model_root,
 )
-from bentpipe_conformance.models.planned import Plan, load_plan, plan_hash
+from bentpipe_conformance.models.plan import Plan, load_plan, plan_hash
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_spec.scenario import load_scenarios
 from click.testing import CliRunner, Result

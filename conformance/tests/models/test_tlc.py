@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.models import tlc
-from bentpipe_conformance.models.tool import ToolProblem
-from bentpipe_conformance.models.watching import Cancelled
+from bentpipe_conformance.models.tool import Tool, ToolProblem
+from bentpipe_conformance.models.watch import Cancelled
 
 
 def message(code: int, severity: int, text: str) -> str:
@@ -48,8 +48,12 @@ def java(folder: Path, output: str, status: int = 0, then: str = "") -> str:
     return str(script)
 
 
+def tool(java: str) -> Tool:
+    return Tool(java, Path("x.jar"), Path())
+
+
 def run(job: tlc.Job, output: str, status: int = 0, then: str = "") -> tlc.Outcome:
-    return tlc.run(java(job.directory, output, status, then), Path("x.jar"), job)
+    return tlc.run(tool(java(job.directory, output, status, then)), job)
 
 
 def test_finished_run_counted(job: tlc.Job) -> None:
@@ -61,7 +65,7 @@ def test_finished_run_counted(job: tlc.Job) -> None:
 
 def test_progress_reported_as_it_comes(job: tlc.Job) -> None:
     seen: list[tlc.Progress] = []
-    tlc.run(java(job.directory, PROGRESS + DONE + COUNT), Path("x.jar"), job, seen.append)
+    tlc.run(tool(java(job.directory, PROGRESS + DONE + COUNT)), job, seen.append)
     assert (seen[0].generated, seen[0].distinct, seen[0].queue, seen[0].depth) == (300, 200, 50, 4)
     assert seen[-1].distinct == 567 and seen[0].rate > 0
 
@@ -138,5 +142,5 @@ def test_cancelled_run_killed(job: tlc.Job) -> None:
     started = time.monotonic()
     waiting = java(job.directory, PROGRESS, then="sleep 60")
     with pytest.raises(Cancelled):
-        tlc.run(waiting, Path("x.jar"), job, cancelled=cancelled)
+        tlc.run(tool(waiting), job, cancelled=cancelled)
     assert time.monotonic() - started < 10

@@ -16,10 +16,10 @@ from bentpipe_conformance.models.binding import (
     Form,
     Step,
     TraceProblem,
-    Value,
     numbers,
 )
 from bentpipe_conformance.models.rejection import Module
+from bentpipe_conformance.models.values import Value
 
 _ENDS = {"end": int}
 _SENDER = ("vt_s", "vt_a", "vt_ms", "vt_ps", "vt_pa", "vt_pd")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
-from bentpipe_conformance.models.covering import covering_paths, set_cover
+from bentpipe_conformance.models.cover import covering_paths, set_cover
 from bentpipe_conformance.models.graph import Edge
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
-from bentpipe_conformance.models.transfers import CaptureProblem, Transfer, read_transfer
-from bentpipe_conformance.models.windows import cut_windows
+from bentpipe_conformance.models.tcp.transfers import CaptureProblem, Transfer, read_transfer
+from bentpipe_conformance.models.tcp.windows import cut_windows
 from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_reference.tcp.config import EndpointConfig
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import RangeSet
 
+from bentpipe_conformance.models.values import record_text
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import read_episodes
@@ -97,16 +98,10 @@ class Window:
 
     def text(self) -> str:
         """The window as a record of TLA+."""
-        acks = ", ".join(map(str, self.acks))
+        head = {"max": self.outstanding, "pieces": self.pieces, "weak": self.weak}
+        fields = record_text({**head, "fresh": self.fresh, "acks": self.acks})
         log = ",\n  ".join(item.text for item in self.items)
-        return (
-            f"[max |-> {self.outstanding}, pieces |-> {self.pieces}, weak |-> {_bool(self.weak)}, "
-            f"fresh |-> {_bool(self.fresh)},\n acks |-> <<{acks}>>,\n log |-> <<{log}>>]"
-        )
-
-
-def _bool(value: bool) -> str:
-    return "TRUE" if value else "FALSE"
+        return f"{fields[:-1]},\n log |-> <<{log}>>]"
 
 
 def race_of(flow: Flow) -> float:
@@ -197,19 +192,18 @@ class _Cutter:
     # -- events
 
     def _ack(self, window: Window, ack: Ack) -> None:
-        number = max(0, self._piece(ack.ack) - window.base)
-        blocks = ", ".join(
-            f"<<{max(0, self._piece(left) - window.base)}, {self._piece(right) - window.base}>>"
+        blocks = [
+            [max(0, self._piece(left) - window.base), self._piece(right) - window.base]
             for left, right in ack.blocks
             if self._piece(right) > window.base
-        )
+        ]
         bare = ack.packet.content is not None and not ack.packet.content.payload
-        duplicate = bare and not ack.advance and ack.max > ack.una
-        optional = ack.rejected or ack.ancient
-        text = (
-            f'[k |-> "ack", n |-> {number}, b |-> <<{blocks}>>, d |-> {_bool(duplicate)}, '
-            f"o |-> {_bool(optional)}]"
-        )
+        number = max(0, self._piece(ack.ack) - window.base)
+        text = record_text(
+            {"k": "ack", "n": number, "b": blocks,
+             "d": bare and not ack.advance and ack.max > ack.una,
+             "o": ack.rejected or ack.ancient}
+        )  # fmt: skip
         window.items.append(Item(ack.packet.number, text, None, again=False))
         window.acks.append(len(window.items))
         window.ack_times.append(ack.time)
@@ -254,12 +248,11 @@ class _Cutter:
         surely = bisect_right(window.ack_times, sent.time - self.race)
         few = self.offload or sent.flight < FEW_SEGMENTS * self.unit
         old = self.offload or age >= REORDERING_RTTS * self.rtt
-        return (
-            f'[k |-> "send", n |-> {max(0, first - window.base)}, '
-            f"m |-> {max(0, end - window.base)}, w |-> {edge}, c |-> {surely}, "
-            f"t |-> {self._timer(sent, age)}, old |-> {_bool(old)}, few |-> {_bool(few)}, "
-            f"r |-> {_bool(id(sent) in self.reordered)}]"
-        )
+        return record_text(
+            {"k": "send", "n": max(0, first - window.base), "m": max(0, end - window.base),
+             "w": edge, "c": surely, "t": self._timer(sent, age), "old": old, "few": few,
+             "r": id(sent) in self.reordered}
+        )  # fmt: skip
 
     def _timer(self, sent: Sent, age: float) -> int:
         """Whether a timer can have sent it: 2 yes, 1 if nothing else explains it, 0 no."""

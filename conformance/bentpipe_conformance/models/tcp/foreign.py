@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from bentpipe_conformance.models.rejection import Module, Reach, follow
+from bentpipe_conformance.models.rejection import Module, Reach, Setup, follow
+from bentpipe_conformance.models.tcp.transfers import Transfer
+from bentpipe_conformance.models.tcp.windows import Window, cut_windows
 from bentpipe_conformance.models.tool import ToolProblem
-from bentpipe_conformance.models.transfers import Transfer
-from bentpipe_conformance.models.windows import Window, cut_windows
 
 ENVELOPE = Module("sack-newreno", "CaptureSackSender", "capture.cfg", "Windows")
 """What every SACK sender obeys; the module says what it leaves open."""
@@ -63,26 +62,15 @@ class ForeignJudgement:
         return "consistent" if self.transfer.lack is None else "capture insufficient"
 
 
-def judge_transfers(
-    transfers: Sequence[Transfer],
-    tool: tuple[str, Path],
-    root: Path,
-    directory: Path,
-    timeout: float,
-    memory_mb: int = 2048,
-) -> list[ForeignJudgement]:
+def judge_transfers(transfers: Sequence[Transfer], setup: Setup) -> list[ForeignJudgement]:
     """Check captured transfers against the envelope, several windows in one run of TLC.
 
-    Windows with retransmissions come first. When the time is over, what has not been checked is
+    Windows with retransmissions come first. When the time has expired, what has not been checked is
     left out, and the judgements say so.
 
     Args:
         transfers: the transfers.
-        tool: the Java launcher and the model checker.
-        root: the folder of the models.
-        directory: an existing folder for the generated modules and the logs.
-        timeout: seconds for all.
-        memory_mb: Java heap.
+        setup: what TLC runs with.
 
     Raises:
         ToolProblem: TLC could not do it, or not even the first windows in that time.
@@ -96,14 +84,15 @@ def judge_transfers(
     places = [(i, j) for i, several in enumerate(windows) for j in range(len(several))]
     places.sort(key=lambda place: windows[place[0]][place[1]].retransmissions == 0)
     reached: dict[tuple[int, int], Reach] = {}
-    ends = time.monotonic() + timeout
+    ends = time.monotonic() + setup.timeout
     texts = ((place, windows[place[0]][place[1]].text()) for place in places)
     for number, batch in enumerate(_batches(texts)):
-        folder = directory / f"batch-{number}"
+        folder = setup.directory / f"batch-{number}"
         folder.mkdir()
         left = max(1.0, ends - time.monotonic())
+        part = replace(setup, directory=folder, timeout=left)
         try:
-            found = follow(ENVELOPE, list(batch.values()), {}, tool, root, folder, left, memory_mb)
+            found = follow(ENVELOPE, list(batch.values()), {}, part)
         except ToolProblem:
             if reached and time.monotonic() >= ends:
                 break

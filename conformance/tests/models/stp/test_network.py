@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.models.graph import Edge, Graph
-from bentpipe_conformance.models.network import history
+from bentpipe_conformance.models.stp.network import history
 from bentpipe_conformance.models.tool import ToolProblem
 
 BEGIN = '[type |-> "BEGIN", from |-> "client", csn |-> 1, data |-> TRUE, fin |-> FALSE]'

@@ -10,24 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.models import tlc
-from bentpipe_conformance.models.covering import Cover, covering_paths, set_cover
+from bentpipe_conformance.models.cover import Cover, covering_paths, set_cover
 from bentpipe_conformance.models.graph import Edge, Graph, read_graph
 from bentpipe_conformance.models.manifest import Manifest
-from bentpipe_conformance.models.network import history
-from bentpipe_conformance.models.planned import (
+from bentpipe_conformance.models.plan import (
     Bounded,
     Plan,
     constants_of,
     graph_configuration,
     plan_hash,
 )
-from bentpipe_conformance.models.projection import (
-    Journey,
-    Message,
-    Projection,
-    Script,
-)
-from bentpipe_conformance.models.tool import ToolProblem
+from bentpipe_conformance.models.projection import Projection
+from bentpipe_conformance.models.script import Journey, Message
+from bentpipe_conformance.models.tool import Tool, ToolProblem
 from bentpipe_conformance.models.verification import Checker, Limits, Result
 
 Data = dict[str, Any]
@@ -36,11 +31,9 @@ Data = dict[str, Any]
 class Generator:
     """Makes the scenarios of models with one tool and one set of limits."""
 
-    def __init__(
-        self, java: str, jar: Path, root: Path, limits: Limits, say: Callable[[str], None]
-    ) -> None:
-        """Prepare; ``say`` is told in one line each time something is done."""
-        self._java, self._jar, self._root, self._say = java, jar, root, say
+    def __init__(self, tool: Tool, limits: Limits, say: Callable[[str], None]) -> None:
+        """Prepare; ``say`` gets a line each time something is done."""
+        self._tool, self._say = tool, say
         self._limits = replace(limits, directory=None, host=None)
 
     def generate(self, manifest: Manifest, plan: Plan) -> Data:
@@ -53,14 +46,14 @@ class Generator:
         covers, graphs = self._covers(manifest, plan)
         return {
             "model": manifest.name,
-            "model_sha256": plan_hash(manifest, plan, self._root),
-            "tool": self._jar.stem,
+            "model_sha256": plan_hash(manifest, plan, self._tool.root),
+            "tool": self._tool.jar.stem,
             "graphs": graphs,
             "scenarios": [*named, *covers],
         }
 
     def _named(self, manifest: Manifest, plan: Plan) -> list[Data]:
-        checker = Checker(self._java, self._jar, self._root, self._limits)
+        checker = Checker(self._tool, self._limits)
         results = checker.check_all(
             [(manifest, run) for run in plan.broken],
             lambda result: self._say(f"{manifest.name} {result.run.name}: {result.verdict}"),
@@ -109,13 +102,13 @@ class Generator:
             job = tlc.Job(
                 module=manifest.folder / item.run.module,
                 config=graph_configuration(manifest, item.run).text(),
-                libraries=manifest.libraries(self._root, item.run.module),
+                libraries=manifest.libraries(self._tool.root, item.run.module),
                 directory=Path(scratch),
                 memory_mb=self._limits.memory_mb,
                 timeout=self._limits.timeout,
                 dump=Path(scratch) / "graph.dot",
             )
-            outcome = tlc.run(self._java, self._jar, job)
+            outcome = tlc.run(self._tool, job)
             graph = read_graph(Path(scratch) / "graph.dot", plan.variables)
         if len(graph.states) != outcome.distinct:
             raise ToolProblem(
@@ -138,7 +131,7 @@ class _Candidate:
 def _candidates(graph: Graph, plan: Plan) -> list[_Candidate]:
     """Scripts whose executions together take every edge of a graph."""
     if not plan.layout.channels:
-        return _orders(graph)
+        return _orders(graph, plan)
     projection = Projection(graph, plan.layout)
     cover = Cover(graph.initial, graph.edges, len(graph.states))
     found: list[_Candidate] = []
@@ -151,11 +144,11 @@ def _candidates(graph: Graph, plan: Plan) -> list[_Candidate]:
     return found
 
 
-def _orders(graph: Graph) -> list[_Candidate]:
+def _orders(graph: Graph, plan: Plan) -> list[_Candidate]:
     """As :func:`_candidates`, where a script fixes the order of all that the environment does."""
     found = []
     for path in covering_paths(graph.initial, graph.edges, len(graph.states)):
-        past = history(graph, path)
+        past = plan.network.history(graph, path)
         candidate = _Candidate(past.fates(), past.order)
         candidate.edges = set(path)
         found.append(candidate)
@@ -182,7 +175,7 @@ def _counterexample(result: Result, plan: Plan) -> Data:
     }
     path = range(len(edges))
     if not plan.layout.channels:
-        past = history(graph, path)
+        past = plan.network.history(graph, path)
         sent = [[m.text for m in past.sent if m.to_server is way] for way in (True, False)]
         return scenario | {"events": past.fates(), "order": list(past.order), "sent": sent}
     journey = Projection(graph, plan.layout).journey(path)
@@ -204,7 +197,7 @@ def _bound(constants: Mapping[str, str], name: str) -> int:
 
 def _events(journey: Journey, plan: Plan) -> list[Data]:
     """A script as data: what becomes of which transmission, and when timers expire."""
-    script: Script = journey.script()
+    script = journey.script()
     delayed = journey.delayed()
     events: list[Data] = []
     for channel in journey.sent:

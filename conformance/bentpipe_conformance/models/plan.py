@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import re
 from collections.abc import Mapping
@@ -10,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bentpipe_conformance.models import network
 from bentpipe_conformance.models.configuration import Configuration
+from bentpipe_conformance.models.history import Network
 from bentpipe_conformance.models.manifest import Manifest, Run, shared_modules
-from bentpipe_conformance.models.projection import Channel, Layout
+from bentpipe_conformance.models.script import Channel, Layout
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.verification import configured
 
@@ -36,7 +37,7 @@ class Plan:
 
     Attributes:
         layout: where the environment's choices are; without channels where the network is a set
-            (:mod:`.network`).
+            (:mod:`.history`).
         numbered: kinds of messages that are known by a sequence number.
         offered: the constant that says how many packets the user offers.
         window: the constant that says how many the receiver permits.
@@ -56,7 +57,15 @@ class Plan:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables of a state that show the environment's choices."""
-        return tuple(channel.variable for channel in self.layout.channels) or network.VARIABLES
+        channels = tuple(channel.variable for channel in self.layout.channels)
+        return channels or self.network.variables
+
+    @property
+    def network(self) -> Network:
+        """How the environment's choices are inferred where there are no channels."""
+        package = f"bentpipe_conformance.models.{self.protocol}.network"
+        found: Network = importlib.import_module(package).NETWORK
+        return found
 
 
 def load_plan(manifest: Manifest) -> Plan | None:

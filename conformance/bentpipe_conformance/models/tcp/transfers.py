@@ -16,7 +16,7 @@ from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.network import ipv4_packet
 from bentpipe_conformance.evidence.pcapng import read_capture
-from bentpipe_conformance.models.windows import race_of
+from bentpipe_conformance.models.tcp.windows import race_of
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow, read_flows

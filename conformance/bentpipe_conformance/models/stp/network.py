@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bentpipe_conformance.models.graph import Graph
+from bentpipe_conformance.models.history import History, Network, Sent
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.values import NotAValue, parse_value
-
-VARIABLES = ("cState", "c", "told", "sState", "s", "pending", "sTold", "taken", "log", "net")
-"""What the inference looks at."""
 
 _USERS = {
     "BeginWith": "client opens",
@@ -29,65 +26,6 @@ _OWN = ("ClientSends", "ServerSends", "ClientReleases", "ServerReports", "Server
 _ARRIVAL = re.compile(r"(Client|Server)Receives(\w+)")
 
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A message of the network.
-
-    Attributes:
-        kind: its type.
-        nth: which of its kind, in order of sending, from 1.
-        number: its sequence number; None where it has none.
-        text: all of it.
-        to_server: its direction.
-    """
-
-    kind: str
-    nth: int
-    number: int | None
-    text: str
-    to_server: bool
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What the environment did on a path.
-
-    Attributes:
-        order: users' calls, restarts and deliveries, in order, in words.
-        sent: every message, in order of sending.
-        delivered: what was delivered, in order, repetitions included.
-    """
-
-    order: tuple[str, ...]
-    sent: tuple[Sent, ...]
-    delivered: tuple[Sent, ...]
-
-    def fates(self) -> list[dict[str, Any]]:
-        """What became of messages that did not arrive once and in order.
-
-        A message counts as lost when it never arrived and one sent later in its direction did.
-        """
-        found = []
-        place = {message: at for at, message in enumerate(self.sent)}
-        for message in self.sent:
-            times = self.delivered.count(message)
-            event: dict[str, Any] = {"message": message.kind, "nth": message.nth}
-            if message.number is not None:
-                event |= {"number": message.number, "transmission": 1}
-            first = self.delivered.index(message) if times else len(self.delivered)
-            later = [
-                other
-                for other in self.delivered[:first]
-                if other.to_server == message.to_server and place[other] > place[message]
-            ]
-            if later:
-                fate = {"fate": "delayed", "behind": [later[-1].kind, later[-1].nth]}
-                found.append(event | (fate if times else {"fate": "lost"}))
-            if times > 1:
-                found.append(event | {"fate": "doubled"})
-        return found
 
 
 def history(graph: Graph, path: Sequence[int]) -> History:
@@ -247,3 +185,8 @@ def _read(state: Mapping[str, str]) -> Record:
 def _text(record: Record) -> str:
     fields = (f"{key}={record[key]}" for key in sorted(record) if key != "type")
     return " ".join((record["type"], *fields))
+
+
+NETWORK = Network(
+    ("cState", "c", "told", "sState", "s", "pending", "sTold", "taken", "log", "net"), history
+)

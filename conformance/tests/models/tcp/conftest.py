@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path as File
 
 import pytest
 from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
+from bentpipe_conformance.models.manifest import model_root
+from bentpipe_conformance.models.tool import Tool, cache_directory, find_tool, read_pin
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.path import Delivery, Path
@@ -65,6 +68,14 @@ def _recorded(
 def recorded() -> Recorder:
     """Transfers and returns what the sender's side of the link saw (the receiver's if ``far``)."""
     return _recorded
+
+
+def found_tool() -> Tool:
+    """The model checker, for tests that are skipped without it."""
+    pin = read_pin(model_root() / "pom.xml")
+    if shutil.which("java") is None or not (cache_directory() / pin.file_name).is_file():
+        pytest.skip("needs Java and the model checker: bentpipe model all")
+    return find_tool(model_root())
 
 
 def write(path: File, frames: Iterable[Frame], name: str = "link") -> File:

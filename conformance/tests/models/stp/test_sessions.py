@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.models.binding import TraceProblem
-from bentpipe_conformance.models.manifest import model_root
-from bentpipe_conformance.models.tool import find_tool
-from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
+from bentpipe_conformance.models.traces import read_trace
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
@@ -23,7 +21,8 @@ from bentpipe_reference.stp.sessions import Session, main, record_session
 from bentpipe_reference.stp.setup import Setup
 from bentpipe_reference.stp.states import State
 
-Event = dict[str, Any]
+from .conftest import Checked, Event, judged, lines, written
+
 FIN, C, A, R = 1, 2, 4, 8
 
 OPENING = {"event": "begin", "protocol": "stp-conn", "profile": "stp1"}
@@ -46,13 +45,8 @@ SD = {
 }  # fmt: skip
 
 
-def written(path: Path, events: list[Event]) -> Path:
-    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
-    return path
-
-
 def texts(folder: Path, *events: Event) -> list[str]:
-    trace = read_trace(written(folder / "x.ndjson", [OPENING, *events]))
+    trace = read_trace(written(folder / "x.ndjson", OPENING, *events))
     return [step.text() for step in trace.steps]
 
 
@@ -102,7 +96,7 @@ def test_outcome_joins_what_brought_it_about(tmp_path: Path) -> None:
         ({**BEGIN, "at": "moon"}, "line 2: 'moon' is neither client nor server"),
         ({"at": "client", "event": "start"}, "line 2: the model's client does not restart"),
         ({**BEGIN, "sent": [{"packet": "BEGIN"}]}, "line 2: 'begin' lacks 'flags'"),
-        ({**SD, "held": ["x"]}, "line 2: 'held' is no array of numbers"),
+        ({**SD, "held": ["x"]}, "line 2: 'held' is not an array of numbers"),
         ({**SD, "tag": None}, "line 2: 'sd' lacks 'tag'"),
         ({**SD, "event": "odd"}, "line 2: the event 'odd' is none of"),
         ({**BEGIN, "vt_s": 2**31}, "line 2: 'vt_s' exceeds"),
@@ -124,34 +118,6 @@ def recorded(seed: int, parts: Parts = TRUE_PARTS) -> list[Event]:
         aborts=(0.3, 0.0, 0.6)[seed // 3 % 3], replays=1 + seed % 5, forgeries=seed % 3,
     )  # fmt: skip
     return record_session(session, parts=parts, seed=seed).events
-
-
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[Trace]], list[Judgement]]:
-    tool = find_tool(model_root())
-
-    def check(traces: list[Trace]) -> list[Judgement]:
-        folder = tmp_path_factory.mktemp("tlc")
-        return validate(traces, tool, model_root(), folder, timeout=280.0)
-
-    return check
-
-
-Checked = Callable[[list[Trace]], list[Judgement]]
-
-
-def judged(folder: Path, check: Checked, traces: dict[str, list[Event]]) -> dict[str, Judgement]:
-    read_traces = [
-        read_trace(written(folder / f"{at}.ndjson", events))
-        for at, events in enumerate(traces.values())
-    ]
-    return dict(zip(traces, check(read_traces), strict=True))
-
-
-def lines(found: dict[str, Judgement]) -> dict[str, int | None]:
-    return {
-        name: None if item.rejected is None else item.rejected.line for name, item in found.items()
-    }
 
 
 # One event changed

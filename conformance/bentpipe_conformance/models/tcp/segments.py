@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
-from bentpipe_conformance.models.binding import Binding, Encoder, Form, Step, TraceProblem
+from bentpipe_conformance.models.binding import Binding, Form, Step, TraceProblem
 from bentpipe_conformance.models.rejection import Module
 
 
@@ -16,7 +16,7 @@ class SegmentEncoder:
     The model has no FIN: its octet, and what happens once all data is acknowledged, is left out.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, _binding: Binding) -> None:
         self._name = name
         self._edges = [0]  # where segments begin, and where the last one ends
         self._window: int | None = None
@@ -97,10 +97,6 @@ def _step(
     return Step(kind, {"n": number, "s": held, "d": flag}, line)
 
 
-def _encoder(name: str, _binding: Binding) -> Encoder:
-    return SegmentEncoder(name)
-
-
 SACK_NEWRENO = Binding(
     protocol="sack-newreno",
     module=Module("sack-newreno", "TraceSackNewReno", "trace.cfg", "TraceLogs"),
@@ -111,5 +107,6 @@ SACK_NEWRENO = Binding(
         "timeout": Form({}, ("TimedOut",)),
         "state": Form({"snd_una": int, "in_recovery": bool}, ("Observed",)),
     },
-    encoder=_encoder,
+    encoder=SegmentEncoder,
+    default=True,
 )

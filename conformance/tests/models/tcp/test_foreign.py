@@ -8,10 +8,9 @@ import pytest
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.evidence.frames import Frame
-from bentpipe_conformance.models.foreign import ForeignJudgement, judge_transfers
-from bentpipe_conformance.models.manifest import model_root
-from bentpipe_conformance.models.tool import cache_directory, find_jar, find_java, read_pin
-from bentpipe_conformance.models.transfers import read_transfer
+from bentpipe_conformance.models import rejection
+from bentpipe_conformance.models.tcp.foreign import ForeignJudgement, judge_transfers
+from bentpipe_conformance.models.tcp.transfers import read_transfer
 from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.flow import read_flows
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
@@ -20,7 +19,7 @@ from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.setup import Setup
 
-from .conftest import Recorder, write
+from .conftest import Recorder, found_tool, write
 
 pytestmark = pytest.mark.slow
 
@@ -36,15 +35,12 @@ MUTANTS = {
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Callable[[dict[str, list[Frame]]], dict[str, ForeignJudgement]]:
-    pin = read_pin(model_root() / "pom.xml")
-    if not (cache_directory() / pin.file_name).is_file():
-        pytest.skip("needs Java and the model checker: bentpipe model all")
-    tool = find_java(), find_jar(pin)
+    tool = found_tool()
 
     def judging(captures: dict[str, list[Frame]]) -> dict[str, ForeignJudgement]:
         files = [write(tmp_path / f"{name}.pcapng", frames) for name, frames in captures.items()]
         transfers = [read_transfer(path) for path in files]
-        found = judge_transfers(transfers, tool, model_root(), tmp_path, timeout=500.0)
+        found = judge_transfers(transfers, rejection.Setup(tool, tmp_path, timeout=500.0))
         return dict(zip(captures, found, strict=True))
 
     return judging

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.models.binding import TraceProblem
-from bentpipe_conformance.models.manifest import model_root
-from bentpipe_conformance.models.tool import find_tool
-from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
+from bentpipe_conformance.models.traces import Trace, read_trace
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
@@ -20,7 +18,7 @@ from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.recording import main, record
 from bentpipe_reference.stp.sender import Sender, SentSd
 
-Event = dict[str, Any]
+from .conftest import Checked, Event, judged, lines, written
 
 BEGIN = {"event": "begin", "protocol": "stp-data", "profile": "stp1", "window": 8}
 CALL = {"event": "begin", "end": 7, "vt_s": 1}
@@ -28,11 +26,6 @@ SENDER = {"vt_s": 2, "vt_a": 0, "vt_ms": 4, "vt_ps": 0, "vt_pa": 0, "vt_pd": 2, 
 SEND = {"event": "send", "end": 7, "n": 1, **SENDER, "kept": [[0, 0], [1, 0]]}
 RECEIVER = {"end": 9, "peer_end": 7, "vr_r": 0, "vr_h": 2, "vr_mr": 8, "held": [1]}
 ARRIVAL = {"event": "sd", "n": 1, "gap": [0, 1], **RECEIVER}
-
-
-def written(path: Path, *events: Event) -> Path:
-    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
-    return path
 
 
 def read(folder: Path, *events: Event) -> Trace:
@@ -80,9 +73,9 @@ def test_gap_that_does_not_rise_is_none_of_the_model(tmp_path: Path) -> None:
     [
         ({**ARRIVAL, "gap": [0]}, "line 3: 'gap' is no pair"),
         ({**ARRIVAL, "gap": [0, 2**31 - 1]}, "line 3: 0 to 2147483647 is no run of at most"),
-        ({**ARRIVAL, "held": ["x"]}, "line 3: 'held' is no array of numbers"),
+        ({**ARRIVAL, "held": ["x"]}, "line 3: 'held' is not an array of numbers"),
         ({**SEND, "kept": [[1]]}, "line 3: 'kept' has something else than pairs"),
-        ({**SEND, "kept": [1]}, "line 3: a pair of 'kept' is no array of numbers"),
+        ({**SEND, "kept": [1]}, "line 3: a pair of 'kept' is not an array of numbers"),
         ({**SEND, "n": 2**31}, "line 3: 'n' exceeds"),
         ({**SEND, "vt_a": None}, "line 3: 'send' lacks 'vt_a'"),
         ({**SEND, "event": "odd"}, "line 3: the event 'odd' is none of"),
@@ -182,39 +175,6 @@ CHANGES: dict[str, tuple[tuple[str, ...], Callable[[Event], bool], Callable[[Eve
         put("valid", False),
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[Trace]], list[Judgement]]:
-    tool = find_tool(model_root())
-
-    def check(traces: list[Trace]) -> list[Judgement]:
-        judged: dict[str, Judgement] = {}
-        for kind in dict.fromkeys(trace.kind for trace in traces):
-            alike = [trace for trace in traces if trace.kind == kind]
-            folder = tmp_path_factory.mktemp("tlc")
-            found = validate(alike, tool, model_root(), folder, timeout=240.0)
-            judged |= {item.trace.name: item for item in found}
-        return [judged[trace.name] for trace in traces]
-
-    return check
-
-
-Checked = Callable[[list[Trace]], list[Judgement]]
-
-
-def judged(folder: Path, check: Checked, traces: dict[str, list[Event]]) -> dict[str, Judgement]:
-    read_traces = [
-        read_trace(written(folder / f"{at}.ndjson", *events))
-        for at, events in enumerate(traces.values())
-    ]
-    return dict(zip(traces, check(read_traces), strict=True))
-
-
-def lines(found: dict[str, Judgement]) -> dict[str, int | None]:
-    return {
-        name: None if item.rejected is None else item.rejected.line for name, item in found.items()
-    }
 
 
 def test_transfer_of_the_reference_is_one_of_the_model(tmp_path: Path, checked: Checked) -> None:

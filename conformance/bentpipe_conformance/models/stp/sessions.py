@@ -3,7 +3,7 @@
 The events are those of ``bentpipe_reference.stp.sessions``, both endpoints' together in the order
 of time. What arrived becomes the model's message, and so does what was sent; CSNs become small
 numbers in the same order. POLLs, credit and retransmissions are the business of
-:mod:`~bentpipe_conformance.models.exchanges`.
+:mod:`~bentpipe_conformance.models.stp.exchanges`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any
 from bentpipe_conformance.models.binding import (
     Binding,
     Form,
-    Record,
     Step,
     TraceProblem,
-    Value,
     numbers,
 )
 from bentpipe_conformance.models.rejection import Module
+from bentpipe_conformance.models.values import Record, Value
 
 _FIN, _C, _A, _R = 1, 2, 4, 8
 _NUMBERS = 1 << 24

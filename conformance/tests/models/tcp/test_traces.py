@@ -2,19 +2,18 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bentpipe_conformance.models.binding import Binding, Form, TraceProblem
-from bentpipe_conformance.models.manifest import model_root
-from bentpipe_conformance.models.rejection import Module
-from bentpipe_conformance.models.tool import cache_directory, find_jar, find_java, read_pin
-from bentpipe_conformance.models.traces import BINDINGS, Trace, read_trace, validate
+from bentpipe_conformance.models.rejection import Module, Setup
+from bentpipe_conformance.models.traces import Trace, load_bindings, read_trace, validate
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.tracing import record
+
+from .conftest import found_tool
 
 BEGIN: dict[str, Any] = {"event": "begin", "profile": "hk99"}
 
@@ -98,7 +97,7 @@ STAT = {"event": "stat", "n": 3, "gaps": [5, 4], "ok": True, "why": "x", "more":
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BINDINGS, "toy", TOY)
+    monkeypatch.setitem(load_bindings(), "toy", TOY)
 
 
 @pytest.mark.usefixtures("toy")
@@ -117,8 +116,8 @@ def test_table_alone_turns_a_protocols_events_into_records(tmp_path: Path) -> No
         ({"window": "8"}, {}, "lacks 'window'"),
         ({"profile": "odd"}, {}, "'odd' is none of plain"),
         ({}, {"event": "odd"}, "line 2: the event 'odd' is none of begin, stat"),
-        ({}, {"ok": 1}, "lacks 'ok', or it is no bool"),
-        ({}, {"gaps": ["x"]}, "'gaps' is no array of numbers"),
+        ({}, {"ok": 1}, "lacks 'ok', or it is not of type bool"),
+        ({}, {"gaps": ["x"]}, "'gaps' is not an array of numbers"),
         ({}, {"n": 2**31}, "'n' exceeds"),
     ],
 )
@@ -128,13 +127,6 @@ def test_what_the_table_does_not_have_refused(
     path = written(tmp_path / "x.ndjson", {**TOY_BEGIN, **begin}, {**STAT, **event})
     with pytest.raises(TraceProblem, match=says):
         read_trace(path)
-
-
-def tool() -> tuple[str, Path]:
-    pin = read_pin(model_root() / "pom.xml")
-    if shutil.which("java") is None or not (cache_directory() / pin.file_name).is_file():
-        pytest.skip("needs Java and the model checker: bentpipe model all")
-    return find_java(), find_jar(pin)
 
 
 def recorded(seed: int, variant: Variant) -> list[dict[str, Any]]:
@@ -175,7 +167,7 @@ def test_reference_follows_the_model_and_each_corruption_is_found(
             changed, line = corrupted(events, seed)
             traces.append(read_trace(written(tmp_path / f"{seed}-bad.ndjson", *changed)))
             expected.append(line)
-    found = validate(traces, tool(), model_root(), tmp_path, timeout=240.0)
+    found = validate(traces, Setup(found_tool(), tmp_path, timeout=240.0))
     lines = [None if item.rejected is None else item.rejected.line for item in found]
     assert lines == expected
     assert all(item.guard for item in found if not item.consistent)
