@@ -54,9 +54,8 @@ def mutant(
 
     def declare(part: Part) -> Part:
         title = (part.__doc__ or "").partition("\n")[0]
-        own = (
-            "hk99" if isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender) else "rfc"
-        )
+        of_hk99 = isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender)
+        own = "hk99" if of_hk99 else "rfc"
         for name, mutated in ((identifier, profile or own), (hk99, "hk99")):
             if name:
                 change = _replacing(part, mutated)

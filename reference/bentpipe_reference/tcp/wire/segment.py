@@ -86,8 +86,10 @@ class Segment:
             octets += 12
         if self.sack_blocks:
             octets += 4 + 8 * len(self.sack_blocks)
+        if self.unknown:
+            octets += sum((len(data) + 5) // 4 * 4 for _, data in self.unknown)
         fixed = (self.mss is not None) + (self.window_scale is not None) + self.sack_permitted
-        return octets + 4 * (fixed + sum((len(data) + 5) // 4 for _, data in self.unknown))
+        return octets + 4 * fixed
 
     @property
     def has_options(self) -> bool:
