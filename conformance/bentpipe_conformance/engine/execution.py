@@ -84,7 +84,7 @@ class Outcome:
 
     @classmethod
     def of_broken_bed(cls, item: Case, sentence: str) -> Outcome:
-        """The outcome of a case for which no lane could be had."""
+        """The outcome of a case for which no lane could be opened."""
         findings = tuple(Finding(name, Verdict.ERROR, (), sentence) for name in item.requirements)
         return cls(Verdict.ERROR, sentence, findings, broken=sentence)
 

@@ -59,7 +59,7 @@ class Interpreter:
 
     Attributes:
         dissect: the packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`.
-        trusting: such a packet with its checksums taken for right.
+        trusting: such a packet with its checksums assumed correct.
         read_flows: the connections of a trace.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
         refused: a finding when the handshake belies the conformance statement, else None.

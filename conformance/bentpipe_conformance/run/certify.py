@@ -44,6 +44,19 @@ class Watcher(Protocol):
         """Something a person should know."""
 
 
+class SilentWatcher:
+    """A watcher that ignores everything; a subclass overrides what it needs."""
+
+    def planned(self, cases: int, already: int) -> None:
+        """Ignore it."""
+
+    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
+        """Ignore it."""
+
+    def note(self, sentence: str) -> None:
+        """Ignore it."""
+
+
 class AdapterError(Exception):
     """The nonsense probe found that the adapter or the implementation cannot be judged."""
 

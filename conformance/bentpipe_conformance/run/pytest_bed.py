@@ -12,20 +12,17 @@ import pytest
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.run.certify import certify
+from bentpipe_conformance.run.certify import SilentWatcher, certify
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.seal import seal_bundle
 
 
-class _Reporter:
+class _Reporter(SilentWatcher):
     """Turns each finished case into a pytest report as it comes in."""
 
     def __init__(self, session: pytest.Session, cases: Mapping[pytest.Item, Case]) -> None:
         self._session = session
         self._items = {case.id: item for item, case in cases.items()}
-
-    def planned(self, cases: int, already: int) -> None:
-        """Nothing to say: pytest has announced the number."""
 
     def note(self, sentence: str) -> None:
         """Warn in pytest's own summary."""
