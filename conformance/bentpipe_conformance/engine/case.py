@@ -91,10 +91,10 @@ def case(
             script=script,
             extra=extra,
         )
-        if item.id in _CASES and _CASES[item.id].script.__code__ is not script.__code__:
-            known = _CASES[item.id].script.__code__
-            if known.co_filename != script.__code__.co_filename:
-                raise ValueError(f"two cases are called {item.id}")
+        known = _CASES.get(item.id)
+        # The same module may be imported again: pytest does, under a name of its own.
+        if known and known.script.__code__.co_filename != script.__code__.co_filename:
+            raise ValueError(f"two cases are called {item.id}")
         _CASES[item.id] = item
         return script
 

@@ -22,7 +22,7 @@ import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from bentpipe_spec.registry import Requirement, load_requirements
 
@@ -34,6 +34,8 @@ from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.scene import Scene
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.trace import Packet, Trace
+
+_Part = TypeVar("_Part")
 
 
 class UnknownSuite(ValueError):
@@ -149,19 +151,21 @@ class Suite:
     @property
     def driver(self) -> Driver:
         """What drives an implementation."""
-        found: Driver = importlib.import_module(f"{self.package}.probe").DRIVER
-        return found
+        return self._part("probe", Driver)
 
     @property
     def interpreter(self) -> Interpreter:
         """What turns octets into what checkers are given."""
-        found: Interpreter = importlib.import_module(f"{self.package}.interpreter").INTERPRETER
-        return found
+        return self._part("interpreter", Interpreter)
 
     @property
     def reporter(self) -> Reporter:
         """What the report shows of a trace."""
-        found: Reporter = importlib.import_module(f"{self.package}.report").REPORTER
+        return self._part("report", Reporter)
+
+    def _part(self, module: str, kind: type[_Part]) -> _Part:
+        found = getattr(importlib.import_module(f"{self.package}.{module}"), kind.__name__.upper())
+        assert isinstance(found, kind)
         return found
 
     def profile(self, asked: str | None) -> str:

@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.execution import Outcome
 from bentpipe_conformance.engine.probe import Probe
-from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew
 from bentpipe_conformance.run.plan import Plan
+from bentpipe_conformance.run.worker import case_record
 
 POLL_S = 0.1
 """Seconds between two looks at what the workers have finished."""
@@ -217,18 +217,7 @@ class _Certification:
     def _give_up(self, name: str, sentence: str) -> None:
         """Store an error in place of a result."""
         item = self._wanted[name]
-        record = CaseRecord(
-            id=item.id,
-            title=item.title,
-            purpose=item.purpose,
-            requirements=item.requirements,
-            verdict=Verdict.ERROR,
-            reason=sentence,
-            findings=tuple(Finding(r, Verdict.ERROR, (), sentence) for r in item.requirements),
-            started=time.time(),
-            lane={"timing_error": 0.0, "not_reached": "", "died": ""},
-            error=sentence,
-        )
+        record = case_record(item, Outcome.of_broken_bed(item, sentence), time.time())
         self._bundle.add_case(record, ())
         self._done.add(name)
         self._watcher.finished(record, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,11 +137,6 @@ def analyze(
             )
         )
     return analyses, flows
-
-
-def observed_ics(flows: Sequence[HasPackets], suite: Suite) -> dict[str, Any]:
-    """The conformance statement a capture's handshakes suggest, for stacks without one."""
-    return suite.interpreter.observed(flows)
 
 
 def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite: Suite) -> str:

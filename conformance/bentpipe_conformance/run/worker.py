@@ -83,7 +83,7 @@ class Worker:
             )
         except LaneError as error:
             outcome = Outcome.of_broken_bed(item, str(error))
-        bundle.add_case(_case_record(item, outcome, started, self.number), outcome.captured)
+        bundle.add_case(case_record(item, outcome, started, self.number), outcome.captured)
         if outcome.died or outcome.broken:
             self._drop_lane()
 
@@ -100,7 +100,9 @@ class Worker:
             self._lane = None
 
 
-def _case_record(item: Case, outcome: Outcome, started: float, worker: int) -> CaseRecord:
+def case_record(
+    item: Case, outcome: Outcome, started: float, worker: int | None = None
+) -> CaseRecord:
     """The record of a case for the bundle; ``lane`` holds what re-judging it needs."""
     return CaseRecord(
         id=item.id,
@@ -115,7 +117,7 @@ def _case_record(item: Case, outcome: Outcome, started: float, worker: int) -> C
         wall_seconds=outcome.wall_seconds,
         tester_address=outcome.tester_address,
         lane={
-            "worker": worker,
+            **({} if worker is None else {"worker": worker}),
             "timing_error": outcome.timing_error,
             "not_reached": outcome.not_reached,
             "died": outcome.died,
