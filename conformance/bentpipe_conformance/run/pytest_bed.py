@@ -42,32 +42,26 @@ class _Reporter(SilentWatcher):
 def _reports(item: pytest.Item, record: CaseRecord) -> list[pytest.TestReport]:
     verdict = record.verdict
     text = f"{verdict.value}: {record.reason}"
-    reports = []
-    for when in ("setup", "call", "teardown"):
-        outcome: Literal["passed", "failed", "skipped"] = "passed"
-        longrepr: str | tuple[str, int, str] | None = None
-        if when == "setup" and verdict is Verdict.ERROR:
-            outcome, longrepr = "failed", text
-        if when == "call":
-            if verdict is Verdict.ERROR:
-                continue
-            if verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
-                outcome, longrepr = "failed", text
-            elif verdict is Verdict.UNSUPPORTED:
-                path, line, _ = item.location
-                outcome, longrepr = "skipped", (path, (line or 0) + 1, text)
-        reports.append(
-            pytest.TestReport(
-                nodeid=item.nodeid,
-                location=item.location,
-                keywords={},
-                outcome=outcome,
-                longrepr=longrepr,
-                when=when,
-                duration=record.wall_seconds if when == "call" else 0.0,
-            )
+
+    def report(
+        when: Literal["setup", "call", "teardown"],
+        outcome: Literal["passed", "failed", "skipped"] = "passed",
+        longrepr: str | tuple[str, int, str] | None = None,
+    ) -> pytest.TestReport:
+        duration = record.wall_seconds if when == "call" else 0.0
+        return pytest.TestReport(
+            item.nodeid, item.location, {}, outcome, longrepr, when, duration=duration
         )
-    return reports
+
+    if verdict is Verdict.ERROR:
+        return [report("setup", "failed", text), report("teardown")]
+    call = report("call")
+    if verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
+        call = report("call", "failed", text)
+    elif verdict is Verdict.UNSUPPORTED:
+        path, line, _ = item.location
+        call = report("call", "skipped", (path, (line or 0) + 1, text))
+    return [report("setup"), call, report("teardown")]
 
 
 def run_in_bed(session: pytest.Session, cases: Mapping[pytest.Item, Case]) -> bool:
