@@ -95,7 +95,7 @@ class Opening:
         command: words of a command with the same placeholders; empty for a line. Neither: the
             lane asks the implementation itself.
         on_host: the command runs on the host, not in the bed's network namespace: it reaches the
-            implementation by another port than the one that is tested.
+            implementation through a port other than the one that is tested.
     """
 
     line: str = ""

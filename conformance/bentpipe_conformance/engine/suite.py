@@ -64,7 +64,7 @@ class Interpreter:
         trusting: such a packet with its checksums assumed correct.
         read_flows: the connections of a trace.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
-        refused: a finding when the handshake belies the conformance statement, else None.
+        refused: a finding when the handshake contradicts the conformance statement, else None.
         observed: the conformance statement that the handshakes of a foreign capture suggest.
         payload: the sender of such a packet and its octets of user data.
     """
@@ -107,7 +107,7 @@ class Suite:
 
     Attributes:
         name: short name, also the first part of its cases' identifiers.
-        title: for people.
+        title: what people call it.
         protocol: the protocol judged, as a sentence calls it.
         profiles: its requirement profiles, the default one first.
         proforma: file of the conformance statement proforma in ``bentpipe_spec/ics``.
@@ -130,7 +130,7 @@ class Suite:
 
     @property
     def default_profile(self) -> str:
-        """The profile taken when none is asked for."""
+        """The profile used when none is asked for."""
         return self.profiles[0]
 
     @property
@@ -183,7 +183,7 @@ class Suite:
         return asked
 
     def requirements(self) -> Mapping[str, Requirement]:
-        """Its requirements by identifier, those shown by models alone included."""
+        """Its requirements by identifier, including those that only models show."""
         return _requirements(self.prefix)
 
     def __str__(self) -> str:

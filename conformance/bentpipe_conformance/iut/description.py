@@ -23,7 +23,7 @@ from bentpipe_conformance.iut.start import Start, read_opening, read_start
 from bentpipe_conformance.iut.table import DescriptionError, Table
 
 DEFAULT_SUITE = "snr"
-"""The suite of a description that names none: there was only one when the first were written."""
+"""The suite of a description that does not name one, from when there was only one."""
 
 _IUTS = Path(__file__).resolve().parent.parent / "iuts"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
