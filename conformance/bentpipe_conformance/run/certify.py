@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -79,14 +78,14 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     make = Bundle.resume if plan.resume else Bundle.create
     bundle = make(plan.directory, replace(plan.run, bed=bed))
     with _scratch() as claims:
-        _Certification(plan, bundle, claims, watcher).run()
+        _Certification(plan, bundle, Path(claims), watcher).run()
     return bundle
 
 
 def _probe(plan: Plan) -> Probe:
     """Run the nonsense probe in the place where the cases will run."""
     with _scratch() as folder:
-        target = folder / "probe.json"
+        target = Path(folder) / "probe.json"
         crew = plan.place.start(_assignment(plan, ("probe",), folder, probe=str(target)), 1)
         try:
             patience = time.monotonic() + plan.case_timeout
@@ -101,7 +100,7 @@ def _probe(plan: Plan) -> Probe:
             crew.stop()
 
 
-def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path, probe: str = "") -> Assignment:
+def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = "") -> Assignment:
     return Assignment(
         iut=plan.iut,
         link=plan.link,
@@ -109,20 +108,15 @@ def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path, probe: str = "
         suite=plan.run.suite,
         cases=cases,
         bundle=str(plan.directory.resolve()),
-        claims=str(claims),
+        claims=claims,
         seed=plan.run.seed,
         timing_error=plan.run.bed.timing_error,
         probe=probe,
     )
 
 
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="bentpipe-run-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="bentpipe-run-", ignore_cleanup_errors=True)
 
 
 class _Certification:
@@ -148,7 +142,7 @@ class _Certification:
             if attempt:
                 self._watcher.note(f"{len(left)} cases are left; starting new workers")
             crew = self._plan.place.start(
-                _assignment(self._plan, left, self._claims), self._plan.jobs
+                _assignment(self._plan, left, str(self._claims)), self._plan.jobs
             )
             try:
                 self._watch(crew)
@@ -170,7 +164,7 @@ class _Certification:
         return self._claims / case_directory(name)
 
     def _watch(self, crew: Crew) -> None:
-        """Until the crew ends or a case hangs."""
+        """Watch until the crew ends or a case hangs."""
         timeout = self._plan.case_timeout
         while True:
             alive = crew.alive()
@@ -202,7 +196,7 @@ class _Certification:
                 self._watcher.finished(self._bundle.case(name), self._running())
 
     def _release(self, crew: Crew) -> None:
-        """Cases that died with their worker are tried once more, then given up."""
+        """Try cases that died with their worker once more, then give them up."""
         for name in self._running():
             claim = self._claim(name)
             self._since.pop(name, None)

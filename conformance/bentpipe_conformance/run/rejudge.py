@@ -23,7 +23,7 @@ from bentpipe_conformance.evidence.records import CaseRecord
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A case whose stored verdict is not what its packets give today."""
+    """A case whose stored verdict is not the one its packets give now."""
 
     case: str
     stored: str
@@ -31,7 +31,7 @@ class Difference:
 
 
 def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
-    """The record of a stored case as its captures give it, by the same function as live.
+    """The record of a stored case judged anew from its captures, by the same function as live.
 
     Raises:
         BundleError: a capture is missing or damaged.

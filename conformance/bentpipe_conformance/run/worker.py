@@ -2,7 +2,7 @@
 
 Workers run where the bed is: in this process's own kernel, or inside User-Mode Linux, from where
 only files come back. Several workers share a directory of claims: whoever is free takes the next
-case, each case runs once, and a worker that dies leaves a claim that names its case.
+case, so each case runs once; a worker that dies leaves a claim that names its case.
 """
 
 from __future__ import annotations
