@@ -90,7 +90,7 @@ def analyze(
     from bentpipe_conformance.evidence.frames import CaptureError
     from bentpipe_conformance.evidence.network import read_foreign
     from bentpipe_conformance.run.rejudge import analyze as judge_capture
-    from bentpipe_conformance.run.rejudge import busiest_sender, observed_ics
+    from bentpipe_conformance.run.rejudge import busiest_sender
 
     if not capture.is_file():
         raise Failure(f"{capture} is not a file", USAGE)
@@ -105,7 +105,7 @@ def analyze(
     except ValueError as error:
         raise Failure(str(error), USAGE) from error
     trace = read_trace(foreign.captured, trust_checksums=True, suite=suite)
-    ics = observed_ics(suite.interpreter.read_flows(trace), suite)
+    ics = suite.interpreter.observed(suite.interpreter.read_flows(trace))
     analyses, flows = judge_capture(trace, profile, ics, suite)
     if not flows:
         raise Failure(f"{capture} holds no {suite.protocol} connection of {address}")

@@ -1,1 +1,1 @@
-"""What is true of any protocol: cases drive, checkers judge, verdicts merge."""
+"""What all protocols have in common: cases drive, checkers judge, verdicts merge."""

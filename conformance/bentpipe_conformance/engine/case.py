@@ -6,8 +6,8 @@ A case is a function in a module ``protocols/<protocol>/cases/test_<group>.py``:
     def test_established_third_duplicate_acknowledgment(peer: Peer) -> None:
         \"\"\"Fast retransmit starts at the third duplicate, not before.\"\"\"
 
-Its identifier, here ``snr/<group>/established-third-duplicate-acknowledgment``, comes from the
-names, so that inserting a case moves no other.
+Its identifier, here ``snr/<group>/established-third-duplicate-acknowledgment``, follows from the
+names, so that inserting a case does not renumber others.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def case(
             script=script,
             extra=extra,
         )
-        if item.id in _CASES and _CASES[item.id].script.__code__ is not script.__code__:
-            known = _CASES[item.id].script.__code__
-            if known.co_filename != script.__code__.co_filename:
-                raise ValueError(f"two cases are called {item.id}")
+        known = _CASES.get(item.id)
+        # The same module may be imported again: pytest does, under a name of its own.
+        if known and known.script.__code__.co_filename != script.__code__.co_filename:
+            raise ValueError(f"two cases are called {item.id}")
         _CASES[item.id] = item
         return script
 
@@ -105,7 +105,7 @@ def identifier(script: Callable[..., object]) -> str:
     """The identifier of a case, from the names of its suite, module and function.
 
     Raises:
-        UnknownSuite: the module is in no protocol's folder.
+        UnknownSuite: the module is not in a protocol's folder.
     """
     group = script.__module__.rpartition(".test_")[2]
     name = script.__name__.removeprefix("test_")

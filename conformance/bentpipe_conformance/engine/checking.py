@@ -105,7 +105,7 @@ def _found(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
 
 
 def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings with all passing ones as one, the first of them with their count, at the end."""
+    """The findings; in place of all that pass, at the end the first of them with their number."""
     passed: list[Finding] = []
     for finding in findings:
         if finding.verdict is Verdict.PASS:

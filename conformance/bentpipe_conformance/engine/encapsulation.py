@@ -1,4 +1,4 @@
-"""How packets of a protocol without a place in kernels travel in IPv4 (STP/1, section 3.7)."""
+"""How packets of a protocol that kernels do not know travel in IPv4 (STP/1, section 3.7)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Kind = Literal["udp", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 DEFAULT_UDP_PORT = 7253
-"""UDP port of an implementation whose description names none."""
+"""UDP port of an implementation whose description does not name one."""
 
 EXPERIMENTAL = (253, 254)
-"""IP protocol numbers for experiments (RFC 3692); STP has none of its own (STP-PF-015)."""
+"""IP protocol numbers for experiments (RFC 3692); STP does not have its own (STP-PF-015)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encapsulation:
-    """What is around every packet.
+    """What encloses every packet.
 
     Attributes:
         kind: ``udp`` (the whole payload of a datagram) or ``ip`` (directly in IPv4).

@@ -23,7 +23,7 @@ SETTLE_RTTS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A case as it was driven: everything its judgment depends on.
+    """A case that was driven, with everything that its judgment depends on.
 
     Attributes:
         case: the case.
@@ -58,7 +58,7 @@ Lateness = Callable[[Trace[Any]], float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one case came to.
+    """The outcome of one case.
 
     Attributes:
         verdict: of the case: its targets' findings merged.
@@ -84,7 +84,7 @@ class Outcome:
 
     @classmethod
     def of_broken_bed(cls, item: Case, sentence: str) -> Outcome:
-        """The outcome of a case for which no lane could be had."""
+        """The outcome of a case for which no lane could be opened."""
         findings = tuple(Finding(name, Verdict.ERROR, (), sentence) for name in item.requirements)
         return cls(Verdict.ERROR, sentence, findings, broken=sentence)
 
@@ -98,8 +98,8 @@ def run_case(
 ) -> Outcome:
     """Drive a case on a lane and judge what was captured.
 
-    A script that fails to reach its situation makes the targets it left open inconclusive; an
-    implementation that died makes them fail; a bed or script that broke is an error.
+    If the script does not reach its situation, the targets it left open are inconclusive; if the
+    implementation died, they fail; a bed or script that broke is an error.
     """
     missing = [need for need in item.needs if not declared(settings.ics, need)]
     if missing:
@@ -144,9 +144,9 @@ def run_case(
 
 
 def judge_case(recording: Recording) -> Judgment:
-    """The verdict of a case, its reason and all findings: a function of the recording alone.
+    """The verdict of a case, its reason and all findings; they depend on the recording alone.
 
-    :mod:`bentpipe_conformance.run.rejudge` calls it again on a stored bundle.
+    :mod:`bentpipe_conformance.run.rejudge` calls it for the cases of a stored bundle.
     """
     item, profile, ics = recording.case, recording.profile, recording.ics
     trace = read_trace(recording.captured, recording.timing_error, suite=item.suite)

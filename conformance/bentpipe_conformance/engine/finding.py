@@ -19,7 +19,7 @@ class Finding:
         sentence: why, in one sentence.
         expected: what the requirement asks for here; empty when the sentence says it.
         actual: what the packets show; empty when the sentence says it.
-        count: how many times it was found (passing findings of one flow are folded).
+        count: how many times it was found; passing findings of one flow are folded.
     """
 
     requirement: str

@@ -6,6 +6,7 @@ User-Mode Linux and on a host's own netem.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -75,6 +76,15 @@ def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
     return sorted(rounded, key=lambda item: (item.time, item.point))
 
 
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+"""What stands for a value in a word of a command."""
+
+
+def filled(word: str, values: Mapping[str, object]) -> str:
+    """A word with these placeholders filled in; others stay."""
+    return PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), word)
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How an implementation is made to open a connection (the adapter command).
@@ -85,7 +95,7 @@ class Opening:
         command: words of a command with the same placeholders; empty for a line. Neither: the
             lane asks the implementation itself.
         on_host: the command runs on the host, not in the bed's network namespace: it reaches the
-            implementation by another port than the one that is tested.
+            implementation through a port other than the one that is tested.
     """
 
     line: str = ""
@@ -94,14 +104,8 @@ class Opening:
 
     def filled(self, values: Mapping[str, object]) -> Opening:
         """With the placeholders filled in."""
-
-        def fill(text: str) -> str:
-            for name, value in values.items():
-                text = text.replace(f"{{{name}}}", str(value))
-            return text
-
-        words = tuple(fill(word) for word in self.command)
-        return Opening(fill(self.line), words, self.on_host)
+        words = tuple(filled(word, values) for word in self.command)
+        return Opening(filled(self.line, values), words, self.on_host)
 
 
 @dataclass(frozen=True, slots=True)

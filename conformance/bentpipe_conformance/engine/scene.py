@@ -1,4 +1,4 @@
-"""One connection prepared for drawing: which side sends data, and the meaning of its packets."""
+"""Scenes: what a report plots of one connection."""
 
 from __future__ import annotations
 

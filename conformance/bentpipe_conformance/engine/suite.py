@@ -22,7 +22,7 @@ import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from bentpipe_spec.registry import Requirement, load_requirements
 
@@ -34,6 +34,8 @@ from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.scene import Scene
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.trace import Packet, Trace
+
+_Part = TypeVar("_Part")
 
 
 class UnknownSuite(ValueError):
@@ -59,10 +61,10 @@ class Interpreter:
 
     Attributes:
         dissect: the packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`.
-        trusting: such a packet with its checksums taken for right.
+        trusting: such a packet with its checksums assumed correct.
         read_flows: the connections of a trace.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
-        refused: a finding when the handshake belies the conformance statement, else None.
+        refused: a finding when the handshake contradicts the conformance statement, else None.
         observed: the conformance statement that the handshakes of a foreign capture suggest.
         payload: the sender of such a packet and its octets of user data.
     """
@@ -105,7 +107,7 @@ class Suite:
 
     Attributes:
         name: short name, also the first part of its cases' identifiers.
-        title: for people.
+        title: what people call it.
         protocol: the protocol judged, as a sentence calls it.
         profiles: its requirement profiles, the default one first.
         encapsulated: whether its packets travel in UDP or directly in IPv4, as a description says.
@@ -126,7 +128,7 @@ class Suite:
 
     @property
     def default_profile(self) -> str:
-        """The profile taken when none is asked for."""
+        """The profile used when none is asked for."""
         return self.profiles[0]
 
     @property
@@ -147,19 +149,21 @@ class Suite:
     @property
     def driver(self) -> Driver:
         """What drives an implementation."""
-        found: Driver = importlib.import_module(f"{self.package}.probe").DRIVER
-        return found
+        return self._part("probe", Driver)
 
     @property
     def interpreter(self) -> Interpreter:
         """What turns octets into what checkers are given."""
-        found: Interpreter = importlib.import_module(f"{self.package}.interpreter").INTERPRETER
-        return found
+        return self._part("interpreter", Interpreter)
 
     @property
     def reporter(self) -> Reporter:
         """What the report shows of a trace."""
-        found: Reporter = importlib.import_module(f"{self.package}.report").REPORTER
+        return self._part("report", Reporter)
+
+    def _part(self, module: str, kind: type[_Part]) -> _Part:
+        found = getattr(importlib.import_module(f"{self.package}.{module}"), kind.__name__.upper())
+        assert isinstance(found, kind)
         return found
 
     def profile(self, asked: str | None) -> str:
@@ -177,7 +181,7 @@ class Suite:
         return asked
 
     def requirements(self) -> Mapping[str, Requirement]:
-        """Its requirements by identifier, those shown by models alone included."""
+        """Its requirements by identifier, including those that only models show."""
         return _requirements(self.prefix)
 
     def __str__(self) -> str:

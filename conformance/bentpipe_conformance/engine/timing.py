@@ -1,8 +1,8 @@
 """How wrong a recorded time may be, measured on the recorded packets themselves.
 
 Every packet is captured on both sides of the link, and the link is a FIFO of known rate and
-delay, so its transit time can be calculated. What a packet took beyond that is the bed's own
-lateness at that moment: the error bar of every time in the trace.
+delay, so its transit time can be calculated. What a packet took beyond that is the lateness of the
+bed itself: the error bar of every time in the trace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _IMPLAUSIBLE_S = 30.0
 def lateness(trace: Trace[Any], link: LinkProfile) -> float:
     """The largest deviation from a calculated transit time, in seconds; 0.0 without packets.
 
-    Links that reorder on purpose are not calculable and give 0.0.
+    The transit time of a link that reorders on purpose cannot be calculated; it gives 0.0.
     """
     worst = 0.0
     for outgoing, direction in ((True, link.forward), (False, link.return_)):
@@ -44,11 +44,11 @@ def lateness(trace: Trace[Any], link: LinkProfile) -> float:
 def _transits(
     entered: Sequence[Packet[Any]], left: Sequence[Packet[Any]], outgoing: bool
 ) -> list[tuple[Packet[Any], float]]:
-    """Packets seen on both sides, each with the time it came out of the link.
+    """Packets seen on both sides, each with the time at which it left the link.
 
-    Where equal octets went in more often than they came out, it is unknown which copy was lost,
-    so none of them is used. What the link dropped never reached its transmitter, so it does not
-    delay what follows.
+    Where equal octets entered more often than they left, it is unknown which copy was lost, so
+    none of them is used. A packet that the link dropped never reached its transmitter, so it does
+    not delay what follows.
     """
     exits: dict[bytes, deque[float]] = defaultdict(deque)
     for packet in left:
@@ -63,6 +63,6 @@ def _transits(
 
 
 def _identity(packet: Packet[Any]) -> bytes:
-    """What the satellite's router leaves alone: all but TTL and header checksum."""
+    """What the satellite's router leaves unchanged: all but TTL and header checksum."""
     data = packet.data
     return data[2:8] + data[9:10] + data[12:]

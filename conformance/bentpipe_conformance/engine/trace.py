@@ -74,7 +74,7 @@ class Dissector(Protocol):
 
     @property
     def trusting(self) -> Callable[[Any], Any]:
-        """Such a packet with its checksums taken for right."""
+        """Such a packet with its checksums assumed correct."""
         ...
 
 
@@ -96,8 +96,8 @@ def read_trace(
 ) -> Trace[Any]:
     """Dissect captured octets; what cannot be dissected stays in the trace without content.
 
-    ``trust_checksums`` takes every checksum for right: in captures of hosts with checksum
-    offload, and in captures that cut packets short, the stored octets say nothing about it.
+    ``trust_checksums`` assumes that every checksum is correct: captures of hosts with checksum
+    offload, and captures that truncate packets, do not show it.
     """
     interpreter = suite.interpreter
     counts: dict[Point, int] = {"iut": 0, "peer": 0}

@@ -9,8 +9,8 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """A test verdict; the order inside one case is that of TTCN-3 (ETSI ES 201 873-1, 24.1).
 
-    ``UNSUPPORTED`` stands beside that order: it comes only from a declared and probed
-    implementation conformance statement, before any packet is judged.
+    ``UNSUPPORTED`` is outside that order: it comes only from the declared and probed conformance
+    statement, before any packet is judged.
     """
 
     PASS = "pass"
@@ -21,8 +21,8 @@ class Verdict(StrEnum):
 
 
 _WITHIN_A_CASE = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL, Verdict.ERROR)
-# Across cases a proven violation stays proven even when the bed broke in another case, so here
-# FAIL outranks ERROR: a deviation from TTCN-3, which has no verdict across test cases.
+# Across cases a proven violation stays proven even when the bed failed in another case, so FAIL
+# outranks ERROR here: a deviation from TTCN-3, which has no verdict across test cases.
 _ACROSS_CASES = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.ERROR, Verdict.FAIL)
 
 

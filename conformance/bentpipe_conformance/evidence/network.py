@@ -72,6 +72,22 @@ class ForeignCapture:
     notes: tuple[str, ...]
 
 
+def readable_frames(
+    path: str | os.PathLike[str], *, partial: bool = False
+) -> tuple[tuple[Frame, ...], tuple[str, ...]]:
+    """The frames of a capture; with ``partial`` those before a damage, and a note that says so.
+
+    Raises:
+        CaptureError: the file is unreadable.
+    """
+    try:
+        return read_capture(path), ()
+    except CaptureError as error:
+        if not partial or not error.partial:
+            raise
+        return error.partial, (f"{error} The packets before are judged.",)
+
+
 def read_foreign(
     path: str | os.PathLike[str], iut: str, *, partial: bool = False
 ) -> ForeignCapture:
@@ -83,14 +99,8 @@ def read_foreign(
         CaptureError: the file is unreadable, or holds no IPv4 packet from or to ``iut``.
     """
     name = os.fspath(path)
-    notes = []
-    try:
-        frames = read_capture(path)
-    except CaptureError as error:
-        if not partial or not error.partial:
-            raise
-        frames = error.partial
-        notes.append(f"{error} The packets before are judged.")
+    frames, damage = readable_frames(path, partial=partial)
+    notes = list(damage)
     try:
         address = IPv4Address(iut).packed
     except ValueError as error:

@@ -20,12 +20,12 @@ class Attach:
     """Where the implementation meets the bed.
 
     Attributes:
-        kind: how; see :mod:`bentpipe_conformance.iut.description`.
+        kind: how; ``docs/howto/own-stack.rst`` explains each.
         interface: of the host, in front of an ``address``.
         address: the implementation's IPv4 address.
         gateway, prefix: the bed's address on its network, and the network's prefix length.
         variant: of an ``in-process`` reference.
-        sends_on: the second interface, where it sends by another port than it receives by.
+        sends_on: the second interface, where it sends through a port of its own.
         sends_to: the bed's address and prefix length there.
     """
 

@@ -1,9 +1,8 @@
 """Building the bundled implementations under test, once per machine, without root.
 
 A recipe compiles a responder of ``iuts/`` into a directory of the cache whose name holds a hash of
-its sources and one of its toolchain. A build is done in a directory of its own and renamed when it
-is complete, so that an interrupted one leaves nothing that looks finished; a lock keeps two from
-doing the same work.
+its sources and one of its toolchain. It is built elsewhere and renamed when it is complete, so that
+an interrupted build leaves nothing that looks finished; a lock prevents two builds of the same.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _LAST_LINES = 40
 
 
 class IutUnavailable(Exception):
-    """This machine cannot build an implementation; the message says in a sentence what it lacks."""
+    """This machine cannot build an implementation; the message says what is missing."""
 
 
 class BuildFailed(IutUnavailable):
-    """Everything needed is here, but the build failed: its log tells more than the message."""
+    """The toolchain is here, but the build failed: its log tells more than the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class _Shop:
-    """What a recipe works with: a place for intermediate results, a log, and who wants to know."""
+    """What a recipe works with: a directory for intermediate results, a log, progress."""
 
     title: str
     scratch: Path
@@ -92,7 +91,7 @@ class _Shop:
                     self.progress(f"{self.title}: {line.strip()}")
         if process.returncode:
             errors = [line for line in lines if re.match(r"E:|.*\berror\b", line)]
-            blamed = (errors[:1] or lines[-1:] or ["no word why"])[0]
+            blamed = (errors[:1] or lines[-1:] or ["it did not say why"])[0]
             raise BuildFailed(
                 f"{self.title} could not be built: {blamed} (a first build needs the network; the "
                 f"whole output is in {self.log})."
@@ -106,7 +105,7 @@ def cache_directory() -> Path:
 
 
 def _silent(line: str) -> None:
-    """Progress nobody wants to hear of."""
+    """Discard progress."""
 
 
 def built(recipe: str) -> Path:
@@ -131,11 +130,11 @@ def build(recipe: str, progress: Progress = _silent) -> Path:
 
     Args:
         recipe: a key of :data:`RECIPES`, as ``[start] build`` names it.
-        progress: told what is going on, line by line; not called when nothing is to do.
+        progress: told what is going on, line by line; not called when nothing needs building.
 
     Raises:
         IutUnavailable: the recipe is unknown or the machine lacks something.
-        BuildFailed: the build itself failed, for want of a network for example.
+        BuildFailed: the build itself failed, without a network for example.
     """
     sources = _sources(recipe)
     chosen = RECIPES[recipe]
@@ -214,8 +213,8 @@ def _program(name: str, *elsewhere: str) -> str | None:
     return shutil.which(name, path=os.path.expanduser(path))
 
 
-def _said(command: Sequence[str]) -> str:
-    """The first line a command prints, empty when it fails."""
+def _output(command: Sequence[str]) -> str:
+    """What a command prints, empty when it fails."""
     try:
         result = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -223,12 +222,26 @@ def _said(command: Sequence[str]) -> str:
         )  # fmt: skip
     except OSError:
         return ""
-    return result.stdout.partition("\n")[0].strip() if result.returncode == 0 else ""
+    return result.stdout if result.returncode == 0 else ""
 
 
-def _at_least(said: str, least: tuple[int, int]) -> bool:
+def _said(command: Sequence[str]) -> str:
+    """The first line a command prints, empty when it fails."""
+    return _output(command).partition("\n")[0].strip()
+
+
+def _recent(
+    title: str, language: str, compiler: str, least: tuple[int, int], option: str, advice: str
+) -> str:
+    """The version a compiler prints, ``least`` or newer."""
+    said = _said([compiler, option])
     number = re.search(r"(\d+)\.(\d+)", said)
-    return number is not None and (int(number[1]), int(number[2])) >= least
+    if number is None or (int(number[1]), int(number[2])) < least:
+        raise IutUnavailable(
+            f"{title} needs {language} {least[0]}.{least[1]} or newer and this machine has "
+            f"{said or 'none'}: {advice}."
+        )
+    return said
 
 
 # lwIP: Debian's library, downloaded and unpacked for the build unless it is installed.
@@ -251,14 +264,7 @@ def _lwip_toolchain() -> str:
 
 
 def _candidate(package: str) -> str:
-    try:
-        policy = subprocess.run(
-            ["apt-cache", "policy", package], capture_output=True, text=True, check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        ).stdout  # fmt: skip
-    except OSError:
-        return ""
-    found = re.search(r"Candidate: (\d\S*)", policy)
+    found = re.search(r"Candidate: (\d\S*)", _output(["apt-cache", "policy", package]))
     return found[1] if found else ""
 
 
@@ -291,21 +297,14 @@ def _compile_lwip(sources: Path, output: Path, shop: _Shop) -> None:
 
 # smoltcp: a crate; Cargo.toml pins every version, also of what it needs in turn.
 
-_RUST = (1, 91)
-
 
 def _cargo() -> str:
     return _program("cargo", "~/.cargo/bin") or "cargo"
 
 
 def _smoltcp_toolchain() -> str:
-    cargo = _said([_cargo(), "--version"])
-    if not _at_least(cargo, _RUST):
-        raise IutUnavailable(
-            f"smoltcp needs Rust {_RUST[0]}.{_RUST[1]} or newer and this machine has "
-            f"{cargo or 'none'}: install a current one with rustup."
-        )
-    return cargo
+    advice = "install a current one with rustup"
+    return _recent("smoltcp", "Rust", _cargo(), (1, 91), "--version", advice)
 
 
 def _compile_smoltcp(sources: Path, output: Path, shop: _Shop) -> None:
@@ -318,21 +317,14 @@ def _compile_smoltcp(sources: Path, output: Path, shop: _Shop) -> None:
 
 # gVisor: a Go module, pinned by go.sum. stp-go: Go's standard library is all it needs.
 
-_GO = (1, 23)
-
 
 def _go() -> str:
     return _program("go", "/usr/local/go/bin", "~/go/bin") or "go"
 
 
 def _go_toolchain(title: str) -> str:
-    go = _said([_go(), "version"])
-    if not _at_least(go, _GO):
-        raise IutUnavailable(
-            f"{title} needs Go {_GO[0]}.{_GO[1]} or newer and this machine has "
-            f"{go or 'none'}: apt-get install golang, or a newer one where that is older."
-        )
-    return go
+    advice = "apt-get install golang, or a newer one where that is older"
+    return _recent(title, "Go", _go(), (1, 23), "version", advice)
 
 
 def _compile_go(program: str, sources: Path, output: Path, shop: _Shop) -> None:

@@ -1,47 +1,6 @@
-"""Implementations under test as TOML files: typed loading, one sentence per mistake.
+"""Implementations under test as TOML files, in ``iuts/`` or anywhere.
 
-A description has these tables; ``iuts/README.md`` shows whole ones.
-
-``id``, ``name``, ``suite``
-    An identifier (letters, digits, ``-``), what a person calls the implementation, and the suite
-    that judges it: ``snr`` when left out, or ``stp``.
-``[attach]``
-    ``kind`` says where the implementation meets the bed:
-
-    ``tun``, ``tap``
-        a user-space stack that inherits the descriptor of a TUN (plain IPv4 packets) or TAP
-        (Ethernet frames) as ``{fd}``;
-    ``namespace``
-        the TCP of the bed's kernel, in a network namespace that ``[sysctl]`` configures; the
-        command is the upper tester that serves the ports; or a program with sockets of its own
-        there, such as STP over UDP;
-    ``address``
-        a stack outside the bed, at the IPv4 ``address`` behind the host's ``interface``; the bed
-        is the ``gateway`` (address and prefix length) of its default route, or of its route to
-        10.78.0.0/16; started by the bed only when there is a command. With ``sends_on`` and
-        ``sends_to`` it receives by ``interface`` and sends by another port, behind that interface,
-        where the bed is ``sends_to``;
-    ``in-process``
-        the reference, inside the simulation; ``variant`` names its loss recovery, or its
-        configuration.
-``[start]``
-    ``command`` (a list of words with the placeholders of :data:`.start.PLACEHOLDERS`), ``ready``
-    (the line on standard output that says it listens) and ``build`` (a recipe of
-    :mod:`bentpipe_conformance.iut.build`, whose directory is ``{cache}``).
-``[sysctl]``
-    Settings under ``net.`` for the namespace.
-``[services]``
-    The ports of ``echo``, ``discard`` and ``chargen`` where they are not 7, 9 and 19.
-``[encapsulation]``
-    For STP, how its packets travel: ``kind`` ``udp`` (default) to ``port`` (7253; ``{udp_port}`` in
-    the command), or ``ip`` with ``protocol`` (253; ``{protocol}`` in the command).
-``[open]``
-    How to make it open a connection, with the placeholders of :data:`.start.OPEN_PLACEHOLDERS`: a
-    ``line`` for the standard input of the started program, or a ``command`` (a list of words) to
-    run, in the bed's network or, with ``on_host``, in the host's. Without it, requirements on
-    opening cannot be judged.
-``[ics]``
-    The conformance statement; what it leaves out has the proforma's default.
+``docs/howto/own-stack.rst`` explains every key, ``iuts/README.md`` shows whole files.
 """
 
 from __future__ import annotations
@@ -64,7 +23,7 @@ from bentpipe_conformance.iut.start import Start, read_opening, read_start
 from bentpipe_conformance.iut.table import DescriptionError, Table
 
 DEFAULT_SUITE = "snr"
-"""The suite of a description that names none: there was only one when the first were written."""
+"""The suite of a description that does not name one, from when there was only one."""
 
 _IUTS = Path(__file__).resolve().parent.parent / "iuts"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")

@@ -24,7 +24,7 @@ TESTER_ADDRESS = "10.78.0.1"
 
 
 class _MortalStation(Station):
-    """A station whose host may end: an implementation that crashes is a finding, not our end.
+    """A station that survives its host: a crash of the implementation is a finding.
 
     Attributes:
         died: the exception that ended the host, None while it lives.

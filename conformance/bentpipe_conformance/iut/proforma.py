@@ -25,7 +25,7 @@ class Item:
         kind: ``boolean``, ``integer`` or ``string``.
         default: the answer of a statement that leaves the item out.
         question: what is asked.
-        choices: the permitted answers; empty when any of the kind will do.
+        choices: the permitted answers; empty when any of the kind is permitted.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Item:
     choices: tuple[str, ...] = ()
 
     def permits(self, answer: object) -> bool:
-        """Is this an answer to the question?"""
+        """Whether this is an answer to the question."""
         # bool is a subclass of int, so isinstance would take true for a number.
         if type(answer) is not _KINDS[self.kind]:
             return False

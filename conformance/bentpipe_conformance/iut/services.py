@@ -1,8 +1,8 @@
 """The standard services an implementation under test offers, for kernels' own TCP.
 
 Discard (port 9, RFC 863), echo (port 7, RFC 862) and an endless chargen (port 19, RFC 864) whose
-octets follow from their place in the stream, so that a tester can check any part of it. One thread
-that only ever blocks in select: inside User-Mode Linux with a virtual clock a busy loop would be
+octets follow from their offset in the stream, so that a tester can check any part of it. A single
+thread that always blocks in poll: inside User-Mode Linux with a virtual clock a busy loop would be
 expensive. Run as ``python -IS services.py``; prints ``ready``.
 """
 
@@ -16,10 +16,10 @@ import sys
 ECHO, DISCARD, CHARGEN = 7, 9, 19
 PIECE = 65536
 SEND_BUFFER = 1 << 20
-"""Octets; more than any profile's window, so that the application never holds TCP back."""
+"""Octets; more than any profile's window, so that the application never limits TCP."""
 SO_SNDBUFFORCE = 32
 PERIOD = 65536
-"""Octets after which the pattern comes again; octet ``i`` is ``(i ^ i >> 8) & 0xFF``."""
+"""Octets after which the pattern repeats; octet ``i`` is ``(i ^ i >> 8) & 0xFF``."""
 PATTERN = 2 * b"".join(bytes([high ^ low for low in range(256)]) for high in range(256))
 POLL_END = select.POLLHUP | select.POLLERR | select.POLLNVAL
 

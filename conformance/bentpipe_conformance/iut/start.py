@@ -6,23 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bentpipe_conformance.engine.lane import Opening
+from bentpipe_conformance.engine.lane import Opening, filled
 from bentpipe_conformance.iut.attachment import AttachKind
-from bentpipe_conformance.iut.table import Table, filled
+from bentpipe_conformance.iut.table import Table
 
 PLACEHOLDERS = (
     "python", "here", "cache", "fd", "address", "prefix", "gateway", "mtu", "mac", "gateway_mac",
     "udp_port", "protocol",
 )  # fmt: skip
-"""What a command may name: the interpreter running bentpipe, the description's own directory, the
-directory of what ``build`` made, the descriptor of the TUN or TAP, the implementation's address
-and its prefix length, the next hop's address, the largest packet in octets, for a TAP the two
-Ethernet addresses, and for an encapsulated protocol its UDP port or IP protocol number."""
+"""What a command may name; ``docs/howto/own-stack.rst`` says what each is."""
 
 OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "service", "octets")
-"""What ``[open]`` may name: the interpreter, the description's directory, the tester's address, UDP
-port and port (9: send to it; 19: receive from it), the same as what the implementation does
-(``chargen`` or ``discard``), and how many octets to send to port 9."""
+"""What ``[open]`` may name, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+from bentpipe_conformance.engine.lane import PLACEHOLDER
+
 _Value = TypeVar("_Value")
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -120,14 +120,9 @@ class Table:
         self, words: Iterable[str], allowed: Sequence[str], where: str = ""
     ) -> set[str]:
         """The placeholders that ``words`` name, all of them ``allowed``."""
-        named = {name for word in words for name in _PLACEHOLDER.findall(word)}
+        named = {name for word in words for name in PLACEHOLDER.findall(word)}
         if unknown := sorted(named - set(allowed)):
             raise self.wrong(
                 f"has unknown placeholder {{{unknown[0]}}}{where}; allowed are {', '.join(allowed)}"
             )
         return named
-
-
-def filled(word: str, values: Mapping[str, object]) -> str:
-    """A word with these placeholders filled in; others stay."""
-    return _PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), word)

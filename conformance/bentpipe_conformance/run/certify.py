@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.execution import Outcome
 from bentpipe_conformance.engine.probe import Probe
-from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew
 from bentpipe_conformance.run.plan import Plan
+from bentpipe_conformance.run.worker import case_record
 
 POLL_S = 0.1
 """Seconds between two looks at what the workers have finished."""
@@ -44,6 +43,19 @@ class Watcher(Protocol):
         """Something a person should know."""
 
 
+class SilentWatcher:
+    """A watcher that ignores everything; a subclass overrides what it needs."""
+
+    def planned(self, cases: int, already: int) -> None:
+        """Ignore it."""
+
+    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
+        """Ignore it."""
+
+    def note(self, sentence: str) -> None:
+        """Ignore it."""
+
+
 class AdapterError(Exception):
     """The nonsense probe found that the adapter or the implementation cannot be judged."""
 
@@ -66,14 +78,14 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     make = Bundle.resume if plan.resume else Bundle.create
     bundle = make(plan.directory, replace(plan.run, bed=bed))
     with _scratch() as claims:
-        _Certification(plan, bundle, claims, watcher).run()
+        _Certification(plan, bundle, Path(claims), watcher).run()
     return bundle
 
 
 def _probe(plan: Plan) -> Probe:
     """Run the nonsense probe in the place where the cases will run."""
     with _scratch() as folder:
-        target = folder / "probe.json"
+        target = Path(folder) / "probe.json"
         crew = plan.place.start(_assignment(plan, ("probe",), folder, probe=str(target)), 1)
         try:
             patience = time.monotonic() + plan.case_timeout
@@ -88,7 +100,7 @@ def _probe(plan: Plan) -> Probe:
             crew.stop()
 
 
-def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path, probe: str = "") -> Assignment:
+def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = "") -> Assignment:
     return Assignment(
         iut=plan.iut,
         link=plan.link,
@@ -96,20 +108,15 @@ def _assignment(plan: Plan, cases: tuple[str, ...], claims: Path, probe: str = "
         suite=plan.run.suite,
         cases=cases,
         bundle=str(plan.directory.resolve()),
-        claims=str(claims),
+        claims=claims,
         seed=plan.run.seed,
         timing_error=plan.run.bed.timing_error,
         probe=probe,
     )
 
 
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="bentpipe-run-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="bentpipe-run-", ignore_cleanup_errors=True)
 
 
 class _Certification:
@@ -135,7 +142,7 @@ class _Certification:
             if attempt:
                 self._watcher.note(f"{len(left)} cases are left; starting new workers")
             crew = self._plan.place.start(
-                _assignment(self._plan, left, self._claims), self._plan.jobs
+                _assignment(self._plan, left, str(self._claims)), self._plan.jobs
             )
             try:
                 self._watch(crew)
@@ -157,7 +164,7 @@ class _Certification:
         return self._claims / case_directory(name)
 
     def _watch(self, crew: Crew) -> None:
-        """Until the crew ends or a case hangs."""
+        """Watch until the crew ends or a case hangs."""
         timeout = self._plan.case_timeout
         while True:
             alive = crew.alive()
@@ -189,7 +196,7 @@ class _Certification:
                 self._watcher.finished(self._bundle.case(name), self._running())
 
     def _release(self, crew: Crew) -> None:
-        """Cases that died with their worker are tried once more, then given up."""
+        """Try cases that died with their worker once more, then give them up."""
         for name in self._running():
             claim = self._claim(name)
             self._since.pop(name, None)
@@ -204,18 +211,7 @@ class _Certification:
     def _give_up(self, name: str, sentence: str) -> None:
         """Store an error in place of a result."""
         item = self._wanted[name]
-        record = CaseRecord(
-            id=item.id,
-            title=item.title,
-            purpose=item.purpose,
-            requirements=item.requirements,
-            verdict=Verdict.ERROR,
-            reason=sentence,
-            findings=tuple(Finding(r, Verdict.ERROR, (), sentence) for r in item.requirements),
-            started=time.time(),
-            lane={"timing_error": 0.0, "not_reached": "", "died": ""},
-            error=sentence,
-        )
+        record = case_record(item, Outcome.of_broken_bed(item, sentence), time.time())
         self._bundle.add_case(record, ())
         self._done.add(name)
         self._watcher.finished(record, ())

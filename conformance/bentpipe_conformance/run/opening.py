@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict
+from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
@@ -77,21 +78,15 @@ def open_lane(
     if start.build:
         # Built before on the host: inside a guest the toolchain would cost minutes.
         values["cache"] = built(start.build)
+    place: dict[str, Any] = {"kind": attach.kind}
+    if attach.kind == "address":
+        place = asdict(attach)
+        del place["variant"]
     attachment = Attachment(
-        kind=attach.kind,
         command=start.words(values),
         ready=start.ready,
         sysctls=description.sysctl,
         opening=description.opening,
+        **place,
     )
-    if attach.kind == "address":
-        attachment = replace(
-            attachment,
-            interface=attach.interface,
-            address=attach.address,
-            gateway=attach.gateway,
-            prefix=attach.prefix,
-            sends_on=attach.sends_on,
-            sends_to=attach.sends_to,
-        )
     return KernelLane(link, attachment, timing_error=timing_error)

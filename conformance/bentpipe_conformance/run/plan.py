@@ -1,4 +1,4 @@
-"""From what a person typed to a plan: description, link, cases, place, run record."""
+"""The plan of a certification: description, link, cases, place, run record."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Plan:
         iut, link: identifier or path of the IUT description and the link profile.
         cases: the selected cases.
         directory: the bundle's directory.
-        jobs: workers side by side (None: as many as the place bears).
-        resume: go on with an interrupted run.
+        jobs: workers side by side (None: as many as fit).
+        resume: whether to continue an interrupted run.
         case_timeout: wall-clock seconds after which one case counts as hung.
     """
 

@@ -12,20 +12,17 @@ import pytest
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.run.certify import certify
+from bentpipe_conformance.run.certify import SilentWatcher, certify
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.seal import seal_bundle
 
 
-class _Reporter:
+class _Reporter(SilentWatcher):
     """Turns each finished case into a pytest report as it comes in."""
 
     def __init__(self, session: pytest.Session, cases: Mapping[pytest.Item, Case]) -> None:
         self._session = session
         self._items = {case.id: item for item, case in cases.items()}
-
-    def planned(self, cases: int, already: int) -> None:
-        """Nothing to say: pytest has announced the number."""
 
     def note(self, sentence: str) -> None:
         """Warn in pytest's own summary."""
@@ -45,32 +42,26 @@ class _Reporter:
 def _reports(item: pytest.Item, record: CaseRecord) -> list[pytest.TestReport]:
     verdict = record.verdict
     text = f"{verdict.value}: {record.reason}"
-    reports = []
-    for when in ("setup", "call", "teardown"):
-        outcome: Literal["passed", "failed", "skipped"] = "passed"
-        longrepr: str | tuple[str, int, str] | None = None
-        if when == "setup" and verdict is Verdict.ERROR:
-            outcome, longrepr = "failed", text
-        if when == "call":
-            if verdict is Verdict.ERROR:
-                continue
-            if verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
-                outcome, longrepr = "failed", text
-            elif verdict is Verdict.UNSUPPORTED:
-                path, line, _ = item.location
-                outcome, longrepr = "skipped", (path, (line or 0) + 1, text)
-        reports.append(
-            pytest.TestReport(
-                nodeid=item.nodeid,
-                location=item.location,
-                keywords={},
-                outcome=outcome,
-                longrepr=longrepr,
-                when=when,
-                duration=record.wall_seconds if when == "call" else 0.0,
-            )
+
+    def report(
+        when: Literal["setup", "call", "teardown"],
+        outcome: Literal["passed", "failed", "skipped"] = "passed",
+        longrepr: str | tuple[str, int, str] | None = None,
+    ) -> pytest.TestReport:
+        duration = record.wall_seconds if when == "call" else 0.0
+        return pytest.TestReport(
+            item.nodeid, item.location, {}, outcome, longrepr, when, duration=duration
         )
-    return reports
+
+    if verdict is Verdict.ERROR:
+        return [report("setup", "failed", text), report("teardown")]
+    call = report("call")
+    if verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
+        call = report("call", "failed", text)
+    elif verdict is Verdict.UNSUPPORTED:
+        path, line, _ = item.location
+        call = report("call", "skipped", (path, (line or 0) + 1, text))
+    return [report("setup"), call, report("teardown")]
 
 
 def run_in_bed(session: pytest.Session, cases: Mapping[pytest.Item, Case]) -> bool:

@@ -9,8 +9,9 @@ here, so that selection, ``-k``, JUnit files and exit status are pytest's own.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,12 +20,13 @@ from bentpipe_conformance.engine.verdict import Verdict
 
 if TYPE_CHECKING:
     from bentpipe_conformance.engine.case import Case
+    from bentpipe_conformance.engine.lane import Lane
     from bentpipe_conformance.engine.settings import RunSettings
     from bentpipe_conformance.iut.description import IutDescription
 
 
 def pytest_load_initial_conftests(args: list[str]) -> None:
-    """Find the cases also by the names of the packages in which they used to be."""
+    """Accept the names of the packages in which the cases used to be."""
     former = {"bentpipe_conformance.suites": "bentpipe_conformance.protocols"}
     former |= {
         f"bentpipe_conformance.suites.{name}": item.cases for name, item in load_suites().items()
@@ -96,8 +98,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     from bentpipe_conformance.engine.execution import run_case
 
-    lane, settings = _simulated(pyfuncitem.config)
-    outcome = run_case(case, lane, settings)
+    asked = map(pyfuncitem.config.getoption, ("--iut", "--link", "--requirement-profile"))
+    outcome = run_case(case, *_simulated(*asked))
     _conclude(outcome.verdict, outcome.reason)
     return True
 
@@ -113,16 +115,14 @@ def _conclude(verdict: Verdict, reason: str) -> None:
         raise VerdictError(reason)
 
 
-def _simulated(config: pytest.Config) -> tuple[Any, RunSettings]:
-    known: tuple[Any, RunSettings] | None = getattr(config, "_bentpipe", None)
-    if known is None:
-        from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
+@cache
+def _simulated(iut: str, link: str, profile: str | None) -> tuple[Lane, RunSettings]:
+    from bentpipe_conformance.iut.description import load_iut
+    from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
 
-        description, link = _description(config), load_link(config.getoption("--link"))
-        profile = description.suite.profile(config.getoption("--requirement-profile"))
-        known = open_lane(description, link, 1), run_settings(description, link, profile, 1)
-        config._bentpipe = known  # type: ignore[attr-defined]
-    return known
+    description, found = load_iut(iut), load_link(link)
+    profile = description.suite.profile(profile)
+    return open_lane(description, found, 1), run_settings(description, found, profile, 1)
 
 
 def _description(config: pytest.Config) -> IutDescription:

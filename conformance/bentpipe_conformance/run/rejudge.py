@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,13 @@ from bentpipe_conformance.engine.trace import HasPackets, Trace, dissected
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.frames import CaptureError
-from bentpipe_conformance.evidence.network import ipv4_packet
-from bentpipe_conformance.evidence.pcapng import read_capture
+from bentpipe_conformance.evidence.network import ipv4_packet, readable_frames
 from bentpipe_conformance.evidence.records import CaseRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A case whose stored verdict is not what its packets give today."""
+    """A case whose stored verdict is not the one its packets give now."""
 
     case: str
     stored: str
@@ -32,7 +31,7 @@ class Difference:
 
 
 def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
-    """The record of a stored case as its captures give it, by the same function as live.
+    """The record of a stored case judged anew from its captures, by the same function as live.
 
     Raises:
         BundleError: a capture is missing or damaged.
@@ -139,11 +138,6 @@ def analyze(
     return analyses, flows
 
 
-def observed_ics(flows: Sequence[HasPackets], suite: Suite) -> dict[str, Any]:
-    """The conformance statement a capture's handshakes suggest, for stacks without one."""
-    return suite.interpreter.observed(flows)
-
-
 def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite: Suite) -> str:
     """The IPv4 address that sent the most user data of the suite's protocol in a capture.
 
@@ -151,12 +145,7 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite
         CaptureError: the file is unreadable or holds no such data.
     """
     interpreter = suite.interpreter
-    try:
-        frames = read_capture(path)
-    except CaptureError as error:
-        if not partial or not error.partial:
-            raise
-        frames = error.partial
+    frames, _ = readable_frames(path, partial=partial)
     octets: Counter[str] = Counter()
     for frame in frames:
         content = dissected(interpreter.dissect, ipv4_packet(frame) or b"")

@@ -43,7 +43,7 @@ def seal_bundle(bundle: Bundle) -> dict[str, Any]:
     """Write everything derived from the cases and the manifest; return the result.
 
     Raises:
-        BundleError: the disk refuses, or a stored case is damaged.
+        BundleError: a file cannot be written, or a stored case is damaged.
     """
     from bentpipe_conformance.evidence.junit import junit_xml
     from bentpipe_conformance.report.page import RequirementText, render_report

@@ -1,7 +1,7 @@
 """Do repeated certifications of one implementation agree? ``make stability`` asks.
 
-A verdict that flips between pass and fail is a defect of the judge or of the bed; inconclusive is
-allowed where the machine is loaded on purpose.
+A verdict that flips between pass and fail is a defect of the judge or of the bed; where the machine
+is loaded on purpose, inconclusive verdicts are allowed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,9 @@ from typing import Any
 import click
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.run.certify import certify
+from bentpipe_conformance.run.certify import SilentWatcher, certify
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.seal import seal_bundle
-
-
-class _Silent:
-    def planned(self, cases: int, already: int) -> None:
-        """Say nothing."""
-
-    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
-        """Say nothing."""
-
-    def note(self, sentence: str) -> None:
-        """Say nothing."""
 
 
 def _burn() -> None:
@@ -41,25 +29,23 @@ def _burn() -> None:
 
 
 def verdicts_of(result: dict[str, Any]) -> dict[str, str]:
-    """Verdict by identifier, of requirements and cases alike."""
+    """Verdicts of requirements and cases by identifier."""
     return {row["id"]: row["verdict"] for row in (*result["requirements"], *result["cases"])}
 
 
-def flips(runs: Sequence[dict[str, str]]) -> dict[str, list[str]]:
-    """Identifiers that both passed and failed, with all their verdicts."""
+def differences(
+    runs: Sequence[dict[str, str]], *, only_flips: bool = False
+) -> dict[str, list[str]]:
+    """All verdicts of each identifier that did not get the same in every run.
+
+    With ``only_flips`` only of those that both passed and failed.
+    """
     found = {}
     for name in sorted({name for run in runs for name in run}):
         seen = [run.get(name, "absent") for run in runs]
-        if Verdict.PASS in seen and Verdict.FAIL in seen:
+        if {Verdict.PASS, Verdict.FAIL} <= set(seen) if only_flips else len(set(seen)) > 1:
             found[name] = seen
     return found
-
-
-def differences(runs: Sequence[dict[str, str]]) -> dict[str, list[str]]:
-    """Identifiers whose verdict was not the same in all runs."""
-    names = sorted({name for run in runs for name in run})
-    seen = {name: [run.get(name, "absent") for run in runs] for name in names}
-    return {name: found for name, found in seen.items() if len(set(found)) > 1}
 
 
 @click.command(
@@ -99,7 +85,7 @@ def main(
                     iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
                     directory=Path(folder) / str(number),
                 )  # fmt: skip
-                bundle = certify(plan, _Silent())
+                bundle = certify(plan, SilentWatcher())
                 found.append(verdicts_of(seal_bundle(bundle)))
                 bundle.close()
                 click.echo(
@@ -108,7 +94,7 @@ def main(
     finally:
         for burner in burners:
             burner.kill()
-    different = differences(found) if not load else flips(found)
+    different = differences(found, only_flips=load)
     if as_json:
         click.echo(json.dumps({"runs": len(found), "load": load, "different": different}, indent=1))
     else:

@@ -2,7 +2,7 @@
 
 Workers run where the bed is: in this process's own kernel, or inside User-Mode Linux, from where
 only files come back. Several workers share a directory of claims: whoever is free takes the next
-case, each case runs once, and a worker that dies leaves a claim that names its case.
+case, so each case runs once; a worker that dies leaves a claim that names its case.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Worker:
             )
         except LaneError as error:
             outcome = Outcome.of_broken_bed(item, str(error))
-        bundle.add_case(_case_record(item, outcome, started, self.number), outcome.captured)
+        bundle.add_case(case_record(item, outcome, started, self.number), outcome.captured)
         if outcome.died or outcome.broken:
             self._drop_lane()
 
@@ -100,7 +100,9 @@ class Worker:
             self._lane = None
 
 
-def _case_record(item: Case, outcome: Outcome, started: float, worker: int) -> CaseRecord:
+def case_record(
+    item: Case, outcome: Outcome, started: float, worker: int | None = None
+) -> CaseRecord:
     """The record of a case for the bundle; ``lane`` holds what re-judging it needs."""
     return CaseRecord(
         id=item.id,
@@ -115,7 +117,7 @@ def _case_record(item: Case, outcome: Outcome, started: float, worker: int) -> C
         wall_seconds=outcome.wall_seconds,
         tester_address=outcome.tester_address,
         lane={
-            "worker": worker,
+            **({} if worker is None else {"worker": worker}),
             "timing_error": outcome.timing_error,
             "not_reached": outcome.not_reached,
             "died": outcome.died,

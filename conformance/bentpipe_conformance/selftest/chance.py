@@ -1,4 +1,4 @@
-"""Links and users drawn at random; a protocol's hosts are drawn by its reference."""
+"""Links and calls drawn at random; a protocol's hosts are drawn by its reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOSSES = (0.0, 0.0, 0.002, 0.01, 0.03, 0.1)
 
 
 def draw_link(numbers: random.Random) -> LinkProfile:
-    """A link that may lose, delay, reorder and double packets."""
+    """A link that may lose, delay, reorder and duplicate packets."""
     delay = numbers.choice((0.001, 0.02, 0.06, 0.15, 0.3))
     untidy = numbers.random() < 0.3
     return LinkProfile(

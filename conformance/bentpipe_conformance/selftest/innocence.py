@@ -38,9 +38,9 @@ class Accusation:
 
     Attributes:
         seed: of the transfer.
-        host: 1 for the one whose packets go forward, 2 for the other.
-        requirement: which one.
-        sentence: why.
+        host: 1 for the one that sends in the link's forward direction, 2 for the other.
+        requirement: the one said to be violated.
+        sentence: the finding.
         packets: frame numbers of the evidence.
     """
 
@@ -53,7 +53,7 @@ class Accusation:
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """What came of one transfer.
+    """The outcome of one transfer.
 
     Attributes:
         seed: of the transfer.

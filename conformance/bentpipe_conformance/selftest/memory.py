@@ -1,7 +1,7 @@
 """Judging the same packets once.
 
-Most cases never touch a mutant's defect, and the packets are then those of the true reference to
-the octet. A verdict is a pure function of the recording, so it need not be found again.
+Most cases do not touch a mutant's defect; the packets then equal those of the true reference to
+the octet. A verdict depends on the recording alone, so it need not be computed again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RememberingJudge:
         self._known: dict[bytes, Judgment] = {}
 
     def __call__(self, recording: Recording) -> Judgment:
-        """The judgment of this recording, found now or before."""
+        """The judgment of this recording, computed now or before."""
         key = _digest(recording)
         if key not in self._known:
             self._known[key] = judge_case(recording)

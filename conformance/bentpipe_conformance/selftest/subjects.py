@@ -44,13 +44,13 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class SubjectResult:
-    """What the suite said of one subject.
+    """The suite's verdict on one subject.
 
     Attributes:
-        subject: whom.
+        subject: the one that was judged.
         failed: requirements with at least one failing finding, and the first sentence of each.
-        open: targets of cases that stayed inconclusive or in error, with the sentence; under
-            another setting than the usual one only those that no case decides.
+        open: targets of cases that stayed inconclusive or in error, with the sentence; in a
+            setting other than the usual one only those that no case decides.
     """
 
     subject: Subject
@@ -82,7 +82,7 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
 
 
 def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
-    """Run the cases of the subject's profile, but extra ones, on the simulated GEO link."""
+    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link."""
     link = load_profiles()["geo"]
     reference = subject_of(suite_named(suite).folder)
     changes: list[Configure] = []

@@ -72,7 +72,10 @@ def told(process: subprocess.Popen[str], line: str) -> dict[str, str]:
     return {"outcome": words[2], **facts}
 
 
-@pytest.mark.parametrize("arguments", [["vet", "./..."], ["test", "-count=1", "./..."]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["vet", "./..."], pytest.param(["test", "-count=1", "./..."], marks=pytest.mark.slow)],
+)
 def test_sources_vetted_and_tested_by_go_are_clean(arguments: list[str]) -> None:
     RECIPES["stp-go"].toolchain()
     result = subprocess.run(

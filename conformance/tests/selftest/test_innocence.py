@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.selftest import innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
+from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import Drawn, subject_of
 from click.testing import CliRunner
@@ -58,20 +62,26 @@ def test_transfer_of_one_seed_is_the_same_again() -> None:
     assert first[0]
 
 
+def blamed(
+    suite: str, mutant: str, seeds: Iterable[int], monkeypatch: pytest.MonkeyPatch
+) -> set[str]:
+    """The requirements that transfers between two hosts of a mutant are accused of."""
+    guilty = load_mutants()[mutant]
+    subject = subject_of(suite_named(suite).folder)
+
+    def drawn(numbers: random.Random, link: LinkProfile) -> Drawn:
+        found = subject.draw(numbers, link)
+        return replace(found, setup=guilty.configure(found.setup))
+
+    monkeypatch.setattr(innocence, "subject_of", lambda _: replace(subject, draw=drawn))
+    return {a.requirement for seed in seeds for a in hear(suite, seed).accusations}
+
+
 @pytest.mark.parametrize(
     "mutant", ["stp-goes-back", "stp-compares-loosely", "stp-takes-the-rest-for-received"]
 )
 def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    guilty = load_mutants()[mutant]
-    subject = subject_of("stp")
-
-    def drawn(numbers: object, link: object) -> Drawn:
-        found = subject.draw(numbers, link)  # type: ignore[arg-type]
-        return replace(found, setup=guilty.configure(found.setup))
-
-    monkeypatch.setattr(innocence, "subject_of", lambda _: replace(subject, draw=drawn))
-    blamed = {a.requirement for seed in range(10, 18) for a in hear("stp", seed).accusations}
-    assert guilty.breaks in blamed
+    assert load_mutants()[mutant].breaks in blamed("stp", mutant, range(10, 18), monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -82,15 +92,7 @@ def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.M
 def test_tcp_mutant_over_a_random_link_is_accused(
     mutant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guilty = load_mutants()[mutant]
-    subject = subject_of("tcp")
-
-    def drawn(numbers: object, link: object) -> Drawn:
-        found = subject.draw(numbers, link)  # type: ignore[arg-type]
-        return replace(found, setup=guilty.configure(found.setup))
-
-    monkeypatch.setattr(innocence, "subject_of", lambda _: replace(subject, draw=drawn))
-    assert guilty.breaks in {a.requirement for a in hear("snr", 16).accusations}
+    assert load_mutants()[mutant].breaks in blamed("snr", mutant, (16,), monkeypatch)
 
 
 def test_selftest_of_transfers_and_of_chosen_mutants_at_once_is_refused() -> None:

@@ -14,7 +14,7 @@ from bentpipe_conformance.models.tcp.transfers import read_transfer
 from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.flow import read_flows
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
-from bentpipe_conformance.run.rejudge import analyze, observed_ics
+from bentpipe_conformance.run.rejudge import analyze
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.setup import Setup
@@ -98,7 +98,7 @@ def first_violation(frames: list[Frame], requirement: str) -> int:
         for f in frames
     ]
     trace = read_trace(captured, suite=SNR)
-    analyses, _ = analyze(trace, "rfc", observed_ics(read_flows(trace), SNR))
+    analyses, _ = analyze(trace, "rfc", SNR.interpreter.observed(read_flows(trace)), SNR)
     found = next(item for item in analyses if item.requirement == requirement)
     return min((packet for v in found.violations for packet in v.packets[:1]), default=0)
 
