@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
 from bentpipe_conformance.engine.lane import OpenRequest, Port
 from bentpipe_conformance.engine.peer import UNUSED_PORT, BasePeer, NotReached
-from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, UDP, C, Stp, dissect
+from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, C, Stp, dissect
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD
 
