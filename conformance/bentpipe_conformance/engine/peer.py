@@ -86,14 +86,18 @@ def pattern(offset: int, octets: int) -> bytes:
     return (cycle[start:] + cycle * (octets // len(cycle) + 1))[:octets]
 
 
-def rule_to_lose(
-    times: Mapping[int, int] | Iterable[int], index: Callable[[Arriving], int]
-) -> Callable[[Arriving, int], bool]:
-    """The rule that loses what has certain indices: each once, or as often as a mapping says.
+Rule = Callable[[Arriving, int], bool]
+"""Given an arrival and how often its data arrived before (0, 1, ...), whether to lose it."""
 
-    A rule is given a packet and how often the same data arrived before (0, 1, ...).
-    """
-    wanted = dict(times) if isinstance(times, Mapping) else dict.fromkeys(times, 1)
+Losses = Rule[Arriving] | Mapping[int, int] | Iterable[int]
+"""A rule, or what to lose by index: each once, or as often as a mapping says."""
+
+
+def rule_to_lose(losses: Losses[Arriving], index: Callable[[Arriving], int]) -> Rule[Arriving]:
+    """The rule, where ``index`` is the index of an arrival."""
+    if callable(losses):
+        return losses
+    wanted = dict(losses) if isinstance(losses, Mapping) else dict.fromkeys(losses, 1)
     return lambda arrival, before: before < wanted.get(index(arrival), 0)
 
 

@@ -61,7 +61,7 @@ def settle(connection: Connection) -> None:
     )  # fmt: skip
 
 
-def fill(connection: Connection, lose: Collection[int] = ()) -> None:
+def fill(connection: Connection, losing: Collection[int] = ()) -> None:
     """Take in SDs until the credit is used and a POLL behind them has come, and answer nothing.
 
     Raises:
@@ -74,7 +74,7 @@ def fill(connection: Connection, lose: Collection[int] = ()) -> None:
         arrival = connection.next(deadline - connection.peer.now())
         if arrival is None or connection.closed:
             raise NotReached(f"the credit up to {reception.vr_mr} was not used, and asked about")
-        if arrival.has_data and arrival.number not in lose:
+        if arrival.has_data and arrival.number not in losing:
             connection.hold(arrival)
         if arrival.polls:
             connection.remember(arrival)

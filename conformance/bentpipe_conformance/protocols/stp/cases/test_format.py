@@ -24,7 +24,7 @@ UNKNOWN_THEN_MAX_SD = bytes((0xAA, 4, 1, 2, 1, 4, 0x03, 0x20))
 )  # fmt: skip
 def test_ready_chargen_transfer_with_loss(connection: Connection) -> None:
     """Every packet of a transfer with losses has the form the specification gives it."""
-    connection.receive(60, lose=[7, 20, 21])
+    connection.receive(60, losing=[7, 20, 21])
 
 
 @connected("STP-PF-001", "STP-PF-002", "STP-PF-011", "STP-PF-013")

@@ -33,7 +33,7 @@ def test_ready_first_bursts_of_a_stream(connection: Connection) -> None:
 @connected("STP-PL-003", to="chargen", credit=256)
 def test_ready_losses_have_made_the_window_small(connection: Connection) -> None:
     """Once losses have halved the window several times, each burst ends with a POLL again."""
-    connection.receive(84, lose=[14, 46, 60])
+    connection.receive(84, losing=[14, 46, 60])
 
 
 @connected("STP-PL-003", "STP-PL-006", to="chargen", credit=6)
@@ -53,7 +53,7 @@ def test_ready_echo_ends(peer: Peer) -> None:
 @connected("STP-PL-006", to="chargen", credit=64)
 def test_ready_polls_among_retransmissions(connection: Connection) -> None:
     """Retransmissions are no SDPs, and POLLs beside them still name VT(S)."""
-    connection.receive(60, lose={8: 2, 20: 1, 21: 1}, credit=64)
+    connection.receive(60, losing={8: 2, 20: 1, 21: 1}, credit=64)
 
 
 @case("STP-PL-007", "STP-PL-008")

@@ -57,7 +57,7 @@ def test_ready_fin_while_much_is_to_be_returned(peer: Peer) -> None:
         connection.sds(10, octets=400)
         connection.ask()
     connection.sd(b"the end", fin=True, poll=True)
-    connection.serve(lambda: connection.reception.vr_r >= 12, lose=[9], credit=8)
+    connection.serve(lambda: connection.reception.vr_r >= 12, losing=[9], credit=8)
     connection.release()
     peer.wait(PAUSE_S)
 

@@ -64,7 +64,7 @@ def test_ready_old_stat_gives_credit(peer: Peer) -> None:
 def test_ready_old_stat_reports_a_gap(peer: Peer) -> None:
     """A STAT that a newer one has overtaken retransmits nothing."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2])
+    fill(connection, losing=[base + 2])
     for _ in range(2):
         poll = connection.expect(POLL, within=BY_TIMER_S, what="a POLL by timer")
     n_ps = poll.packet.n_ps or 0
@@ -79,4 +79,4 @@ def test_ready_old_stat_reports_a_gap(peer: Peer) -> None:
 @connected("STP-DT-003", to="chargen", credit=16)
 def test_ready_stats_arrive_twice(connection: Connection) -> None:
     """Every STAT arrives twice, the second time late: the stream goes on unharmed."""
-    connection.receive(60, lose=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))
+    connection.receive(60, losing=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))

@@ -25,20 +25,22 @@ NEGLECT_S = 6.0
 )  # fmt: skip
 def test_ready_stream_with_losses(connection: Connection) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
-    connection.receive(64, lose=[5, 14, 15, 16, 30, 47], credit=48)
+    connection.receive(64, losing=[5, 14, 15, 16, 30, 47], credit=48)
 
 
 @connected("STP-DT-010", "STP-DT-003", "STP-DT-015", to="chargen", credit=12)
 def test_ready_same_sd_lost_three_times(connection: Connection) -> None:
     """An SD that is lost again and again is sent again and again."""
-    connection.receive(24, lose={6: 3, 11: 3}, credit=12, within=8 * connection.rtt + 2 * NEGLECT_S)
+    connection.receive(
+        24, losing={6: 3, 11: 3}, credit=12, within=8 * connection.rtt + 2 * NEGLECT_S
+    )
 
 
 @case("STP-DT-003", "STP-DT-014")
 def test_ready_reports_name_what_is_under_way(peer: Peer) -> None:
     """A gap that has just been mended is reported once more, by USTAT and by STAT."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2, base + 3])
+    fill(connection, losing=[base + 2, base + 3])
     connection.ustat(base + 2, base + 4)
     connection.expect(SD, lambda sd: sd.number == base + 2, what="a retransmission")
     for _ in range(2):
@@ -54,7 +56,7 @@ def test_ready_reports_name_what_is_under_way(peer: Peer) -> None:
 def test_ready_stat_reports_one_sd_and_everything_else_arrived(peer: Peer) -> None:
     """With nothing else in flight, what a STAT reports missing is sent again."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 3])
+    fill(connection, losing=[base + 3])
     connection.stat()
     connection.serve(
         lambda: connection.reception.vr_r >= base + 8, credit=None, within=NEGLECT_S
@@ -66,7 +68,7 @@ def test_ready_stat_reports_one_sd_and_everything_else_arrived(peer: Peer) -> No
 def test_ready_ustat_reports_the_only_sd_in_flight(peer: Peer) -> None:
     """With nothing else in flight, what a USTAT reports missing is sent again."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 7])
+    fill(connection, losing=[base + 7])
     connection.stat(n_r=base + 7, elements=())
     peer.wait(PAUSE_S)
     connection.ustat(base + 7, base + 8)
@@ -81,7 +83,7 @@ def test_ready_ustat_reports_the_only_sd_in_flight(peer: Peer) -> None:
 def test_ready_stat_says_nothing_of_the_last_sds(peer: Peer) -> None:
     """SDs above the bound of a STAT are not taken for received."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2, base + 6])
+    fill(connection, losing=[base + 2, base + 6])
     connection.stat(elements=(base + 2, base + 3, base + 4))
     connection.receive(base + 8, credit=8, within=2 * NEGLECT_S)
     connection.abort()
@@ -91,7 +93,7 @@ def test_ready_stat_says_nothing_of_the_last_sds(peer: Peer) -> None:
 def test_ready_polls_are_lost(peer: Peer) -> None:
     """With nothing new to send and its POLL unanswered, the sender asks by timer."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 6, base + 7])
+    fill(connection, losing=[base + 6, base + 7])
     for _ in range(2):
         connection.expect(POLL, within=NEGLECT_S, what="a POLL by timer")
     connection.receive(base + 16, credit=8)
@@ -102,7 +104,7 @@ def test_ready_polls_are_lost(peer: Peer) -> None:
 def test_ready_invalid_stats_arrive(peer: Peer) -> None:
     """STATs with impossible numbers and lists neither retransmit nor give credit."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2])
+    fill(connection, losing=[base + 2])
     end = base + 8
     gap = (base + 2, base + 3)
     n_ps, edge = connection.last_poll[0], base + 16
@@ -130,7 +132,7 @@ def test_ready_invalid_stats_arrive(peer: Peer) -> None:
 def test_ready_invalid_ustats_arrive(peer: Peer) -> None:
     """USTATs with impossible numbers and runs neither retransmit nor give credit."""
     connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2])
+    fill(connection, losing=[base + 2])
     more = connection.theirs(connection.reception.vr_mr + 8)
     for n_r, first, second in (
         (base + 2, base + 3, base + 2),
