@@ -243,16 +243,15 @@ def test_ready_peer_that_restarted_calls_again(peer: Peer) -> None:
     call_again(peer, old, csn=new.csn, iss=new.iss).abort()
 
 
-@case("STP-CC-007")
-def test_ready_bgak_with_a_newer_number(peer: Peer) -> None:
+@connected("STP-CC-007", aborted=False)
+def test_ready_bgak_with_a_newer_number(connection: Connection) -> None:
     """Another incarnation of the peer answers: the connection ends with reason 2."""
-    connection = peer.connect("discard")
     connection.ask()
     connection.polite = False
     connection.send(codec.BGAK, csn=(connection.csn + 7) % CSN_MODULUS)
-    peer.wait(1.5)
+    connection.wait(1.5)
     connection.poll()
-    peer.wait(2 * peer.rtt + PAUSE_S)
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 @case("STP-CC-019")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.cases.steps import connected
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
 
 LARGE = 320
 """SDs after which the window of a stream over the GEO link has long been large."""
@@ -42,10 +40,9 @@ def test_ready_small_credit(connection: Connection) -> None:
     connection.receive(18, credit=6)
 
 
-@case("STP-PL-004")
-def test_ready_echo_ends(peer: Peer) -> None:
+@connected("STP-PL-004", to="echo")
+def test_ready_echo_ends(connection: Connection) -> None:
     """The SD with the FIN flag asks for a STAT."""
-    connection = peer.connect("echo")
     connection.sds(3, octets=400)
     connection.release()
 
@@ -56,14 +53,13 @@ def test_ready_polls_among_retransmissions(connection: Connection) -> None:
     connection.receive(60, losing={8: 2, 20: 1, 21: 1}, credit=64)
 
 
-@case("STP-PL-007", "STP-PL-008")
-def test_ready_peer_falls_silent(peer: Peer) -> None:
+@connected("STP-PL-007", "STP-PL-008", to="chargen", credit=64, aborted=False)
+def test_ready_peer_falls_silent(connection: Connection) -> None:
     """A peer that answers no more is polled more and more rarely, and given up after a minute."""
-    connection = peer.connect("chargen", credit=64)
     connection.serve(
         lambda: bool(connection.closed),
         answer=withholding(ALL_FROM_HERE), report_gaps=False, credit=64,
-        within=GIVEN_UP_S + 10 * peer.rtt,
+        within=GIVEN_UP_S + 10 * connection.rtt,
     )  # fmt: skip
 
 

@@ -33,10 +33,9 @@ def test_ready_polls_arrive_late(connection: Connection) -> None:
     connection.deliver()
 
 
-@case("STP-DT-012")
-def test_ready_echo_of_sds_in_reverse(peer: Peer) -> None:
+@connected("STP-DT-012", to="echo")
+def test_ready_echo_of_sds_in_reverse(connection: Connection) -> None:
     """SDs that arrive in reverse order come back in order."""
-    connection = peer.connect("echo")
     for first in (0, 6):
         connection.sds(6, octets=200, skip=range(first, first + 6))
         for number in reversed(range(first, first + 6)):
