@@ -1,7 +1,7 @@
-"""Cases that need no script of their own from the first packet to the last.
+"""Cases whose script, or its beginning, is the same as others'.
 
-:func:`connected` opens the connection of a case; :class:`ScenarioCases` makes cases from the
-scenarios of a model (``bentpipe_spec.scenario``).
+:func:`staged` and :func:`connected` bring a connection into the situation that a case is about;
+:class:`ScenarioCases` makes cases from the scenarios of a model (``bentpipe_spec.scenario``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,40 @@ from bentpipe_spec.scenario import Scenario
 from bentpipe_conformance.engine.case import Script, case
 from bentpipe_conformance.engine.peer import BasePeer
 
+Registration = Callable[[Callable[..., None]], Script]
+"""Registers a function as a case."""
+
+
+def staged(
+    *requirements: str,
+    stage: Callable[[Any], tuple[Any, ...]],
+    needs: tuple[str, ...] = (),
+    profiles: tuple[str, ...] | None = None,
+    aborted: bool = False,
+) -> Registration:
+    """Register a function of a connection in some situation as a case that reaches it first.
+
+    Args:
+        requirements: see :func:`case`.
+        stage: given the scripted peer, reaches the situation; returns the function's arguments,
+            the connection first.
+        needs: see :func:`case`.
+        profiles: see :func:`case`.
+        aborted: whether the connection is aborted at the end.
+    """
+
+    def register(body: Callable[..., None]) -> Script:
+        def script(peer: BasePeer[Any, Any]) -> None:
+            reached = stage(peer)
+            body(*reached)
+            if aborted:
+                reached[0].abort()
+
+        _name(script, body.__module__, body.__name__, body.__doc__)
+        return case(*requirements, needs=needs, profiles=profiles)(script)
+
+    return register
+
 
 def connected(
     *requirements: str,
@@ -23,29 +57,16 @@ def connected(
     profiles: tuple[str, ...] | None = None,
     aborted: bool = False,
     **offer: Any,
-) -> Callable[[Callable[[Any], None]], Script]:
-    """Register a function of a connection as a case that opens the connection first.
+) -> Registration:
+    """As :func:`staged`, for a connection that the tester opens to a service.
 
-    Args:
-        requirements: see :func:`case`, as ``needs`` and ``profiles``.
-        to: the service that the connection is opened to.
-        needs: see :func:`case`.
-        profiles: see :func:`case`.
-        aborted: whether the connection is aborted at the end.
-        offer: what the tester offers, see the protocol's ``Peer.connect``.
+    ``offer`` is what the tester offers, see the protocol's ``Peer.connect``.
     """
 
-    def register(body: Callable[[Any], None]) -> Script:
-        def script(peer: BasePeer[Any, Any]) -> None:
-            connection = peer.connect(to, **offer)
-            body(connection)
-            if aborted:
-                connection.abort()
+    def stage(peer: BasePeer[Any, Any]) -> tuple[Any]:
+        return (peer.connect(to, **offer),)
 
-        _name(script, body.__module__, body.__name__, body.__doc__)
-        return case(*requirements, needs=needs, profiles=profiles)(script)
-
-    return register
+    return staged(*requirements, stage=stage, needs=needs, profiles=profiles, aborted=aborted)
 
 
 def _name(script: Script, module: str, name: str, purpose: str | None) -> None:

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import internet_checksum
 
-from bentpipe_conformance.engine.codec import (
-    MalformedPacket,
-    build_ipv4,
-    pseudo_header,
-    read_ipv4,
-)
+from bentpipe_conformance.engine.codec import MalformedPacket, build_ipv4, pseudo_header, read_ipv4
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32

@@ -15,7 +15,7 @@ from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
 PAUSE_S = 0.3
 """Seconds between two stimuli, so that an answer has one cause only."""
@@ -29,23 +29,6 @@ WARM_UP = 20
 
 connected = partial(scripts.connected, to="discard", aborted=True)
 """Register a case on a connection that is opened to a service and aborted at the end."""
-
-
-def open_stream(peer: Peer) -> tuple[Connection, int]:
-    """A stream that has run a while; the count of the first SD of the last credit.
-
-    Raises:
-        NotReached: it does not run.
-    """
-    connection = peer.connect("chargen", credit=CREDIT)
-    # The last credit is given with the last SDs; what it permits has not been looked at.
-    connection.serve(
-        lambda: connection.reception.vr_r >= WARM_UP, credit=CREDIT, within=60 + 20 * peer.rtt
-    )  # fmt: skip
-    settle(connection)
-    base = connection.reception.vr_r
-    connection.stat(n_mr=base + CREDIT)
-    return connection, base
 
 
 def settle(connection: Connection) -> None:
@@ -82,6 +65,28 @@ def fill(connection: Connection, losing: Collection[int] = ()) -> None:
     reception.polled(asked)
 
 
+def holding(*requirements: str, losing: Collection[int] = ()) -> scripts.Registration:
+    """Register a case on a stream that has run a while and used up its last credit.
+
+    It is a function of the connection and of the count of the first SD of that credit. ``losing``
+    counts from there the SDs that were lost.
+    """
+
+    def stage(peer: Peer) -> tuple[Connection, int]:
+        connection = peer.connect("chargen", credit=CREDIT)
+        # The last credit is given with the last SDs; what it permits has not been looked at.
+        connection.serve(
+            lambda: connection.reception.vr_r >= WARM_UP, credit=CREDIT, within=60 + 20 * peer.rtt
+        )
+        settle(connection)
+        base = connection.reception.vr_r
+        connection.stat(n_mr=base + CREDIT)
+        fill(connection, [base + count for count in losing])
+        return connection, base
+
+    return scripts.staged(*requirements, stage=stage, aborted=True)
+
+
 def go_on(
     connection: Connection,
     seconds: float,
@@ -97,6 +102,24 @@ def go_on(
             connection.remember(arrival)
         if until():
             return
+
+
+def summoned(
+    *requirements: str, role: Role = "receive", accepted: bool = False, aborted: bool = True
+) -> scripts.Registration:
+    """Register a case on a connection that the IUT opens.
+
+    Its BEGIN is not answered yet, or ``accepted`` at once, and its questions are not answered.
+    """
+
+    def stage(peer: Peer) -> tuple[Connection]:
+        connection = peer.summon(role)
+        if accepted:
+            connection.polite = False
+            connection.confirm()
+        return (connection,)
+
+    return scripts.staged(*requirements, stage=stage, needs=("active_open",), aborted=aborted)
 
 
 def send_each(connection: Connection, kinds: Iterable[int], apart: float = PAUSE_S) -> None:
