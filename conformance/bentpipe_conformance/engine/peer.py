@@ -1,4 +1,4 @@
-"""The scripted peer, in what is the same for every protocol.
+"""The scripted peer, as far as it is the same for every protocol.
 
 Scripts are synchronous: waiting blocks in select on a real link and steps the event queue on the
 simulated one. Nothing here judges; a script only drives the implementation under test (IUT) into
@@ -28,7 +28,7 @@ PATIENCE_S = 5.0
 """Seconds a script waits beyond two round trips for something that a live IUT must do."""
 
 SERVING_S, SERVING_RTTS = 60.0, 20.0
-"""Seconds, and round trips besides, that a script is an ordinary receiver at most."""
+"""Seconds, plus round trips, that a script is an ordinary receiver at most."""
 
 
 class NotReached(Exception):

@@ -17,7 +17,7 @@ Act = Callable[[], None]
 
 
 class Path:
-    """What the scenario does to packets of some kinds: pass them on never, late, or twice."""
+    """What a scenario does to packets: lose, delay or double some of them."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._events: dict[tuple[str, int], Event] = {
@@ -27,7 +27,7 @@ class Path:
         self._pocket: list[tuple[tuple[str, int], Act]] = []
 
     def carry(self, kind: str, act: Act) -> None:
-        """Do what a packet of this kind does when it arrives, as its fate is."""
+        """Let ``act``, the arrival of a packet of this kind, happen as its fate says."""
         self._counts[kind] += 1
         here = kind, self._counts[kind]
         event = self._events.get(here)
@@ -44,7 +44,7 @@ class Path:
             item[1]()
 
     def release(self) -> None:
-        """Let everything arrive that still waits for something to overtake it."""
+        """Let everything arrive that is still delayed."""
         pocket, self._pocket = self._pocket, []
         for _, act in pocket:
             act()
@@ -54,8 +54,8 @@ class Path:
 class ScenarioCases:
     """Cases that impose scenarios in one way.
 
-    They do to packets what a scenario says; the checkers of all requirements judge, so the
-    requirement named here is only one that always applies.
+    The checkers of all requirements judge them, so the requirement named here is only one that
+    always applies.
 
     Attributes:
         module: names of the module that holds the cases, its ``globals()``.

@@ -110,7 +110,7 @@ class Peer(BasePeer[Stp, Connection]):
         csn: int | None = None,
         **own: Any,
     ) -> Connection:
-        """A connection of which nothing has been sent yet; arguments as for :meth:`connect`.
+        """A connection on which nothing has been sent yet; arguments as for :meth:`connect`.
 
         Args:
             service: see :meth:`connect`.
@@ -176,8 +176,8 @@ class Peer(BasePeer[Stp, Connection]):
     def finish(self) -> None:
         """Abort every connection still open, so that the IUT carries nothing into the next case.
 
-        In any case a last packet leaves, an ENDAK that everybody discards if there is nothing to
-        abort: the record shows by it how long the tester waited for what never came.
+        If none is open, an ENDAK that every endpoint discards is sent, so that the captures show
+        how long the tester waited for what never came.
         """
         if not self.open_connections:
             self.prepare(UNUSED_PORT).send(ENDAK)

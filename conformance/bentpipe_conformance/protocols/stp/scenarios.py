@@ -1,9 +1,9 @@
 """Scenarios of the model StpData, imposed on a sender and on a receiver of STP.
 
-A scenario says which transmissions of SDs, POLLs, STATs and USTATs are lost, come late or twice.
-The tester does that to its own packets before they leave and to the implementation's after they
-have come, so that it happens whatever the link does. The POLL of an SDP counts as a POLL. What the
-user offers is bounded by the credit, which is never below the early credit of four SDs.
+A scenario says which transmissions of SDs, POLLs, STATs and USTATs are lost, delayed or doubled.
+The tester does that to its own packets before it sends them and to the implementation's after they
+have arrived, so that the link has no part in it. The POLL of an SDP counts as a POLL. What the user
+offers is bounded by the credit, which is never below the early credit of four SDs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 WITHIN_S = 30.0
-"""Longer than a transfer takes in which a few POLLs are lost."""
+"""Seconds; longer than a transfer takes in which a few POLLs are lost."""
 
 LATE_S = 3.0
-"""A packet that was to come behind another one comes after so long at the latest."""
+"""Seconds after which a delayed packet arrives at the latest."""
 
 ROUNDS = 12
-"""POLLs of the tester until everything has arrived, at most."""
+"""The most POLLs that the tester sends until everything has arrived."""
 
 
 def replay_on_sender(peer: Peer, scenario: Scenario) -> None:

@@ -1,7 +1,7 @@
 """The tester's own IPv4/TCP codec: fast, and independent of the reference's.
 
-It dissects whatever arrives for the checkers and builds the tester's ordinary segments; odd
-and malformed ones are crafted with Scapy. Addresses are dotted strings, numbers are unsigned.
+It dissects what arrives for the checkers and builds the tester's segments. Addresses are dotted
+strings, numbers are unsigned.
 """
 
 from __future__ import annotations

@@ -300,7 +300,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         Args:
             until: asked after every arrival.
             losing: segments to lose, by index from the start of the connection, or a rule.
-            ack_every: acknowledge in-sequence data every so many segments, anything else at once.
+            ack_every: acknowledge only every n-th in-sequence segment; anything else at once.
             within: see :meth:`serve_until`.
 
         Raises:

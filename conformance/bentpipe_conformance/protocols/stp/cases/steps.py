@@ -21,10 +21,10 @@ PAUSE_S = 0.3
 """Seconds between two stimuli, so that an answer has one cause only."""
 
 CREDIT = 8
-"""SDs that a script holds in its hand."""
+"""SDs that a script permits at a time."""
 
 WARM_UP = 20
-"""SDs after which the window of the sender permits that many."""
+"""SDs after which the sender's window permits that many."""
 
 
 connected = partial(scripts.connected, to="discard", aborted=True)
@@ -32,7 +32,7 @@ connected = partial(scripts.connected, to="discard", aborted=True)
 
 
 def settle(connection: Connection) -> None:
-    """Take in what the credit given so far permits, without giving more.
+    """Take in what the credit given so far permits, and give no more.
 
     Raises:
         NotReached: the IUT does not use its credit.
@@ -94,7 +94,7 @@ def go_on(
     answering: bool = True,
     until: Callable[[], bool] = lambda: False,
 ) -> None:
-    """For a while, or until ``until()``, answer POLLs or only take them; lose SDs."""
+    """For a while, or until ``until()``, answer POLLs or only note them; SDs are lost."""
     for arrival in connection.arrivals(seconds):
         if arrival.polls and answering:
             connection.answer(arrival)
@@ -123,7 +123,7 @@ def summoned(
 
 
 def send_each(connection: Connection, kinds: Iterable[int], apart: float = PAUSE_S) -> None:
-    """Send a packet of each type, with the right values."""
+    """Send a packet of each type, with the usual values."""
     for kind in kinds:
         raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
         connection.send(kind, **raw)

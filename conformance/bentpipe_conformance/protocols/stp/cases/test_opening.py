@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, tag
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 NEARLY_HALF = CSN_MODULUS // 2 - 100
-"""What is known of an address cannot be newer than both of two CSNs so far apart."""
+"""Hardly any CSN is newer than both of two CSNs this far apart."""
 
 
 def _known(peer: Peer, csn: int | None = None) -> Connection:
@@ -305,7 +305,7 @@ def test_calling_answered(connection: Connection) -> None:
 
 
 def _hear_questions(connection: Connection, wanted: int) -> None:
-    """Answer POLLs until so many more BGAKs with C flag have come."""
+    """Answer POLLs until ``wanted`` more BGAKs with C flag have arrived."""
     enough = connection.questions + wanted
     go_on(
         connection, 15.0 * wanted,
