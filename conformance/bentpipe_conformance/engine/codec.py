@@ -1,4 +1,4 @@
-"""IPv4 as the codecs of all protocols read and write it."""
+"""IPv4 and UDP as the codecs of all protocols read and write them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from bentpipe_reference.common.checksum import internet_checksum
 DONT_FRAGMENT = 0x4000
 """The flag in the field that also holds the fragment offset (RFC 791 section 3.1)."""
 
+UDP = 17
+"""Its IP protocol number."""
+
 _HEADER = struct.Struct("!BBHHHBBH4s4s")
+_UDP_HEADER = struct.Struct("!HHHH")
 _PSEUDO_HEADER_END = struct.Struct("!BBH")
 
 
@@ -51,3 +55,27 @@ def build_ipv4(
 def pseudo_header(src: bytes, dst: bytes, protocol: int, length: int) -> bytes:
     """What a transport protocol's checksum covers besides its packet (RFC 9293 section 3.1)."""
     return src + dst + _PSEUDO_HEADER_END.pack(0, protocol, length)
+
+
+def read_udp(src: bytes, dst: bytes, datagram: bytes) -> tuple[int, int, bytes, bool]:
+    """Source port, destination port, payload, and whether there is a correct checksum.
+
+    Raises:
+        MalformedPacket: an impossible length.
+    """
+    if len(datagram) < 8:
+        raise MalformedPacket("no room for a UDP header")
+    sport, dport, length, checksum = _UDP_HEADER.unpack_from(datagram)
+    if not 8 <= length <= len(datagram):
+        raise MalformedPacket(f"UDP length {length} does not fit the packet")
+    covered = pseudo_header(src, dst, UDP, length) + datagram[:length]
+    return sport, dport, datagram[8:length], checksum != 0 and internet_checksum(covered) == 0
+
+
+def build_udp(src: bytes, dst: bytes, sport: int, dport: int, payload: bytes) -> bytes:
+    """A datagram, UDP header included."""
+    length = 8 + len(payload)
+    header = _UDP_HEADER.pack(sport, dport, length, 0)
+    summed = internet_checksum(pseudo_header(src, dst, UDP, length) + header + payload)
+    # RFC 768: zero would say that there is no checksum.
+    return header[:6] + (summed or 0xFFFF).to_bytes(2, "big") + payload

@@ -1,4 +1,4 @@
-"""The scripted peer, in what is the same for every protocol.
+"""The scripted peer, as far as it is the same for every protocol.
 
 Scripts are synchronous: waiting blocks in select on a real link and steps the event queue on the
 simulated one. Nothing here judges; a script only drives the implementation under test (IUT) into
@@ -28,7 +28,7 @@ PATIENCE_S = 5.0
 """Seconds a script waits beyond two round trips for something that a live IUT must do."""
 
 SERVING_S, SERVING_RTTS = 60.0, 20.0
-"""Seconds, and round trips besides, that a script is an ordinary receiver at most."""
+"""Seconds, plus round trips, that a script is an ordinary receiver at most."""
 
 
 class NotReached(Exception):
@@ -86,14 +86,18 @@ def pattern(offset: int, octets: int) -> bytes:
     return (cycle[start:] + cycle * (octets // len(cycle) + 1))[:octets]
 
 
-def rule_to_lose(
-    times: Mapping[int, int] | Iterable[int], index: Callable[[Arriving], int]
-) -> Callable[[Arriving, int], bool]:
-    """The rule that loses what has certain indices: each once, or as often as a mapping says.
+Rule = Callable[[Arriving, int], bool]
+"""Given an arrival and how often its data arrived before (0, 1, ...), whether to lose it."""
 
-    A rule is given a packet and how often the same data arrived before (0, 1, ...).
-    """
-    wanted = dict(times) if isinstance(times, Mapping) else dict.fromkeys(times, 1)
+Losses = Rule[Arriving] | Mapping[int, int] | Iterable[int]
+"""A rule, or what to lose by index: each once, or as often as a mapping says."""
+
+
+def rule_to_lose(losses: Losses[Arriving], index: Callable[[Arriving], int]) -> Rule[Arriving]:
+    """The rule, where ``index`` is the index of an arrival."""
+    if callable(losses):
+        return losses
+    wanted = dict(losses) if isinstance(losses, Mapping) else dict.fromkeys(losses, 1)
     return lambda arrival, before: before < wanted.get(index(arrival), 0)
 
 

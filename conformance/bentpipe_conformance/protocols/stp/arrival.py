@@ -45,17 +45,9 @@ class Arrival:
         return self.number + (self.packet.type == SDP)
 
 
-Lose = Callable[[Arrival, int], bool]
-"""Given an SD and how often it arrived before (0, 1, ...), whether to lose it."""
-
 Answer = Callable[[Arrival, int], Iterable[float]]
 """Given a POLL or SDP and how many came before it (0, 1, ...), after how many seconds each of the
 STATs in answer is sent: ``()`` none, ``(0.0,)`` at once, ``(0.0, 0.1)`` twice."""
-
-
-def lose_nothing(_sd: Arrival, _before: int) -> bool:
-    """The rule of a path without loss."""
-    return False
 
 
 def at_once(_poll: Arrival, _before: int) -> Iterable[float]:

@@ -1,8 +1,7 @@
 """The tester's own STP/1 codec: fast, and independent of the reference's.
 
-It dissects whatever an implementation sends, keeps what a receiver would ignore (reserved bits,
-wrong checksums, impossible lengths) for the checkers, and builds the tester's packets, odd ones
-too.
+It dissects what an implementation sends, keeps what a receiver would ignore (reserved bits, wrong
+checksums, impossible lengths) for the checkers, and builds the tester's packets, odd ones included.
 Section numbers are those of STP/1. Addresses are dotted strings, numbers are unsigned.
 """
 
@@ -17,10 +16,13 @@ from typing import Any
 from bentpipe_reference.common.checksum import internet_checksum
 
 from bentpipe_conformance.engine.codec import (
+    UDP,
     MalformedPacket,
     build_ipv4,
+    build_udp,
     pseudo_header,
     read_ipv4,
+    read_udp,
 )
 
 BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
@@ -34,10 +36,8 @@ FLAGS = {BEGIN: FIN, BGAK: C, END: A | R, SD: FIN, SDP: FIN}
 """The flags that section 3.1 names for a type; for a type that is not here, none."""
 
 VERSION = 1
-UDP = 17
 PROTOCOLS = (253, 254)
 
-_UDP = struct.Struct("!HHHH")
 _HEADER = struct.Struct("!HHBBHHH")
 _LEAST = {
     BEGIN: 20, BGAK: 28, END: 24, ENDAK: 16, BGREJ: 20,
@@ -49,7 +49,7 @@ _LEAST = {
 class Stp:
     """One STP packet and what carried it, as dissected from an IPv4 datagram.
 
-    The fields of another type than the packet's are None, empty or zero. Of a packet with a
+    Fields that the packet's type does not have are None, empty or zero. Of a packet with a
     ``fault`` only the common header and ``octets`` are read.
 
     Attributes:
@@ -59,7 +59,7 @@ class Stp:
         dport: destination port of the STP header.
         type: 4 bits, whether used or not.
         flags: 4 bits, reserved ones included; ``reserved_flags`` are those not named for the type.
-        seq: the 24-bit sequence field, whatever the type makes of it.
+        seq: the 24-bit sequence field.
         tag: 16 bits.
         n_mr: credit of BEGIN, BGAK, STAT and USTAT, 24 bits.
         n_r: N(R) of BGAK's body, 24 bits; END, STAT and USTAT have theirs in ``seq``.
@@ -81,7 +81,7 @@ class Stp:
         udp_dport: UDP destination port, 0 without UDP.
         dont_fragment: the IP header's flag.
         checksum: the raw field.
-        checksum_ok: whether it is right, with the pseudo-header where there is one.
+        checksum_ok: whether it is correct, with the pseudo-header where there is one.
         udp_checksum_ok: False when UDP's checksum is wrong or absent; True without UDP.
         fault: why a receiver must discard the packet (STP-PF-003), apart from its checksum; empty
             for a well-formed one.
@@ -138,7 +138,7 @@ class Stp:
 
     @property
     def wellformed(self) -> bool:
-        """Whether a receiver takes notice of the packet: no fault and a right checksum."""
+        """Whether a receiver takes notice of the packet: no fault and a correct checksum."""
         return self.checksum_ok and not self.fault
 
 
@@ -153,14 +153,7 @@ def dissect(packet: bytes) -> Stp:
     udp_sport = udp_dport = 0
     udp_checksum_ok = True
     if protocol == UDP:
-        if total - at < 8:
-            raise MalformedPacket("no room for a UDP header")
-        udp_sport, udp_dport, length, udp_checksum = _UDP.unpack_from(packet, at)
-        if not 8 <= length <= total - at:
-            raise MalformedPacket(f"UDP length {length} does not fit the packet")
-        covered = pseudo_header(src, dst, UDP, length) + packet[at : at + length]
-        udp_checksum_ok = udp_checksum != 0 and internet_checksum(covered) == 0
-        octets = packet[at + 8 : at + length]
+        udp_sport, udp_dport, octets, udp_checksum_ok = read_udp(src, dst, packet[at:total])
         covered = octets
     elif protocol in PROTOCOLS:
         octets = packet[at:total]
@@ -200,13 +193,9 @@ def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
     return _BODIES[kind](octets, *words)
 
 
-def _poll_body(octets: bytes, n_ps: int, timestamp: int) -> dict[str, Any]:
-    return {
-        "n_ps": n_ps & 0xFFFFFF,
-        "timestamp": timestamp,
-        "data": octets[20:],
-        "reserved": _high_octets((n_ps,)),
-    }
+def _poll_body(octets: bytes, word: int, timestamp: int) -> dict[str, Any]:
+    n_ps, reserved = word & 0xFFFFFF, _high_octets((word,))
+    return {"n_ps": n_ps, "timestamp": timestamp, "data": octets[20:], "reserved": reserved}
 
 
 def _stat_body(octets: bytes, n_mr: int, n_ps: int, timestamp: int) -> dict[str, Any]:
@@ -242,34 +231,23 @@ def _endak_body(_: bytes, peer_csn: int) -> dict[str, Any]:
 
 
 def _begin_body(octets: bytes, first: int, csn: int) -> dict[str, Any]:
-    fault, options, max_sd = _option_field(octets, 20, first)
-    if fault:
-        return {"fault": fault}
-    return {
-        "version": first >> 28,
-        "n_mr": first & 0xFFFFFF,
-        "csn": csn,
-        "options": options,
-        "max_sd": max_sd,
-        "data": octets[20 + len(options) :],
-    }
+    opening = _opening(octets, 20, first)
+    if "fault" in opening:
+        return opening
+    data = octets[20 + len(opening["options"]) :]
+    return {**opening, "version": first >> 28, "csn": csn, "data": data}
 
 
 def _bgak_body(octets: bytes, first: int, csn: int, peer_csn: int, n_r: int) -> dict[str, Any]:
-    fault, options, max_sd = _option_field(octets, 28, first)
-    beyond = len(octets) - 28 - len(options)
-    if fault or beyond:
-        return {"fault": fault or f"{beyond} octets behind the options of BGAK"}
-    reserved = (first >> 28, n_r >> 24)
-    return {
-        "n_mr": first & 0xFFFFFF,
-        "csn": csn,
-        "peer_csn": peer_csn,
-        "n_r": n_r & 0xFFFFFF,
-        "options": options,
-        "max_sd": max_sd,
-        "reserved": reserved if any(reserved) else (),
-    }
+    opening = _opening(octets, 28, first)
+    if "fault" in opening:
+        return opening
+    beyond = len(octets) - 28 - len(opening["options"])
+    if beyond:
+        return {"fault": f"{beyond} octets behind the options of BGAK"}
+    reserved = (first >> 28, n_r >> 24) if first >> 28 or n_r >> 24 else ()
+    own = {"csn": csn, "peer_csn": peer_csn, "n_r": n_r & 0xFFFFFF, "reserved": reserved}
+    return {**opening, **own}
 
 
 _BODIES: dict[int, Callable[..., dict[str, Any]]] = {
@@ -282,14 +260,16 @@ def _high_octets(words: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([word >> 24 for word in words]) if max(words) >> 24 else ()
 
 
-def _option_field(octets: bytes, at: int, first: int) -> tuple[str, bytes, int | None]:
-    """The fault, empty without one; the option field; MaxSD if it is there."""
+def _opening(octets: bytes, at: int, first: int) -> dict[str, Any]:
+    """The credit and the option field, which BEGIN and BGAK have, or a fault."""
     end = at + (first >> 24 & 15) * 4
     if end > len(octets):
-        return f"optlen says {end} octets, the packet has {len(octets)}", b"", None
+        return {"fault": f"optlen says {end} octets, the packet has {len(octets)}"}
     options = octets[at:end]
     fits, max_sd = _walk_options(options)
-    return "" if fits else "an option does not fit into the option field", options, max_sd
+    if not fits:
+        return {"fault": "an option does not fit into the option field"}
+    return {"n_mr": first & 0xFFFFFF, "options": options, "max_sd": max_sd}
 
 
 def _walk_options(octets: bytes) -> tuple[bool, int | None]:
@@ -311,7 +291,7 @@ def _walk_options(octets: bytes) -> tuple[bool, int | None]:
 
 
 def octets_of(packet: Stp) -> bytes:
-    """The octets of the STP packet alone, with a right checksum.
+    """The octets of the STP packet alone, with the correct checksum.
 
     All fields are written as they are: a reserved flag, a wrong sequence or nonsense in a list too.
     ``options`` is used when there are any, else ``max_sd`` makes the option field.
@@ -331,15 +311,11 @@ def octets_of(packet: Stp) -> bytes:
 
 
 def _rechecked(packet: Stp, octets: bytes) -> bytes:
-    octets = octets[:8] + b"\0\0" + octets[10:]
-    return octets[:8] + internet_checksum(_covered(packet, octets)).to_bytes(2, "big") + octets[10:]
-
-
-def _covered(packet: Stp, octets: bytes) -> bytes:
-    if packet.protocol == UDP:
-        return octets
-    src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
-    return pseudo_header(src, dst, packet.protocol, len(octets)) + octets
+    covered = octets = octets[:8] + b"\0\0" + octets[10:]
+    if packet.protocol != UDP:
+        src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
+        covered = pseudo_header(src, dst, packet.protocol, len(octets)) + octets
+    return octets[:8] + internet_checksum(covered).to_bytes(2, "big") + octets[10:]
 
 
 def _build_body(packet: Stp) -> bytes:
@@ -356,8 +332,8 @@ def _build_body(packet: Stp) -> bytes:
     if kind == ENDAK:
         return _words(packet.peer_csn or 0)
     if kind in (SDP, POLL):
-        numbers = _with_reserved([packet.n_ps], reserved)
-        return _words(*numbers, packet.timestamp or 0) + (packet.data if kind == SDP else b"")
+        (n_ps,) = _with_reserved([packet.n_ps], reserved)
+        return _words(n_ps, packet.timestamp or 0) + (packet.data if kind == SDP else b"")
     if kind == USTAT:
         return _words(*_with_reserved([packet.n_mr, *packet.elements], reserved))
     if kind == STAT:
@@ -387,15 +363,13 @@ def _words(*words: int) -> bytes:
 
 
 def _with_reserved(numbers: list[int | None], reserved: tuple[int, ...]) -> list[int]:
-    words = [_24_bits(number) for number in numbers]
-    for index, octet in enumerate(reserved):
-        words[index] |= octet << 24
-    return words
+    high = (*reserved, *[0] * len(numbers))
+    return [_24_bits(number) | octet << 24 for number, octet in zip(numbers, high, strict=False)]
 
 
 def _24_bits(number: int | None) -> int:
     if number is not None and not 0 <= number < 1 << 24:
-        raise ValueError(f"{number} is no number of 24 bits")
+        raise ValueError(f"{number} is not a number of 24 bits")
     return number or 0
 
 
@@ -420,9 +394,5 @@ def build_datagram(packet: Stp, octets: bytes, *, rechecked: bool = False) -> by
         octets = _rechecked(packet, octets)
     src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
     if packet.protocol == UDP:
-        length = 8 + len(octets)
-        header = _UDP.pack(packet.udp_sport, packet.udp_dport, length, 0)
-        summed = internet_checksum(pseudo_header(src, dst, UDP, length) + header + octets)
-        # RFC 768: zero would say that there is no checksum.
-        octets = header[:6] + (summed or 0xFFFF).to_bytes(2, "big") + octets
+        octets = build_udp(src, dst, packet.udp_sport, packet.udp_dport, octets)
     return build_ipv4(src, dst, packet.protocol, octets, dont_fragment=packet.dont_fragment)

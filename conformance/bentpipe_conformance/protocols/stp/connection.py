@@ -6,18 +6,12 @@ wire by composing a packet and changing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from bentpipe_conformance.engine.peer import NotReached, rule_to_lose
+from bentpipe_conformance.engine.peer import Losses, NotReached, rule_to_lose
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.arrival import (
-    Answer,
-    Arrival,
-    Lose,
-    at_once,
-    lose_nothing,
-)
+from bentpipe_conformance.protocols.stp.arrival import Answer, Arrival, at_once
 from bentpipe_conformance.protocols.stp.codec import FIN, NAMES, C, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.speaking import Speaker
@@ -151,7 +145,7 @@ class Connection(Speaker):
         self,
         until: Callable[[], bool],
         *,
-        lose: Lose | Mapping[int, int] | Iterable[int] = lose_nothing,
+        losing: Losses[Arrival] = (),
         answer: Answer = at_once,
         report_gaps: bool = True,
         credit: int | None = 256,
@@ -161,7 +155,7 @@ class Connection(Speaker):
 
         Args:
             until: asked after every arrival.
-            lose: SDs to lose: a rule, or counts, each lost once or as often as a mapping says.
+            losing: SDs to lose, by count, or a rule.
             answer: when to answer which POLL.
             report_gaps: send USTATs.
             credit: SDs permitted beyond VR(R); None leaves the credit as it is.
@@ -170,7 +164,7 @@ class Connection(Speaker):
         Raises:
             NotReached: see :meth:`serve_until`.
         """
-        rule: Lose = lose if callable(lose) else rule_to_lose(lose, lambda sd: sd.number)
+        rule = rule_to_lose(losing, lambda sd: sd.number)
 
         def serve(arrival: Arrival) -> None:
             if arrival.has_data:

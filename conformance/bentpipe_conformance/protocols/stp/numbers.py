@@ -13,13 +13,13 @@ CSN_MODULUS = 1 << 32
 """Connection sequence numbers."""
 
 MAX_CREDIT = 1 << 23
-"""SDs that a credit may permit at most (STP-DT-005)."""
+"""The most SDs that a credit may permit (STP-DT-005)."""
 
 EARLY_CREDIT = 4
 """SDs that may be sent before the peer gives credit (section 8)."""
 
 LEAST_MAX_SD = 512
-"""Octets of user data in an SD as long as the peer's MaxSD is not known (STP-PF-009)."""
+"""The most octets of user data in an SD until the peer's MaxSD is known (STP-PF-009)."""
 
 
 def near(wire: int, iss: int, expected: int) -> int:

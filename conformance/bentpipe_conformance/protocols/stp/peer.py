@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
 from bentpipe_conformance.engine.lane import OpenRequest, Port
 from bentpipe_conformance.engine.peer import UNUSED_PORT, BasePeer, NotReached
-from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, UDP, C, Stp, dissect
+from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, C, Stp, dissect
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD
 
@@ -109,7 +110,7 @@ class Peer(BasePeer[Stp, Connection]):
         csn: int | None = None,
         **own: Any,
     ) -> Connection:
-        """A connection of which nothing has been sent yet; arguments as for :meth:`connect`.
+        """A connection on which nothing has been sent yet; arguments as for :meth:`connect`.
 
         Args:
             service: see :meth:`connect`.
@@ -175,8 +176,8 @@ class Peer(BasePeer[Stp, Connection]):
     def finish(self) -> None:
         """Abort every connection still open, so that the IUT carries nothing into the next case.
 
-        In any case a last packet leaves, an ENDAK that everybody discards if there is nothing to
-        abort: the record shows by it how long the tester waited for what never came.
+        If none is open, an ENDAK that every endpoint discards is sent, so that the captures show
+        how long the tester waited for what never came.
         """
         if not self.open_connections:
             self.prepare(UNUSED_PORT).send(ENDAK)

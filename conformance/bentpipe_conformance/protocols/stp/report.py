@@ -39,7 +39,7 @@ REASONS = {
 
 
 def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
-    """What can be said of a packet by itself."""
+    """Describe a packet by itself."""
     stp = packet.content
     if stp is None:
         return f"not STP, {len(packet.data)} octets", ()
@@ -127,31 +127,24 @@ def _scene(trace: Trace, wanted: Collection[int]) -> Scene | None:
 def make_scene(flow: Flow) -> Scene:
     """Draw the direction of ``flow`` that carries more SDs."""
     others = tuple((event.packet.number, event.time, event.stp.name) for event in flow.others)
-    if len(flow.sds_sent) >= len(flow.sds_heard):
-        data = [
-            Mark(event.packet.number, event.time, event.number, event.number + 1, not event.new)
-            for event in flow.sds_sent
-        ]
-        polls = [
-            Mark(event.packet.number, event.time, event.n_s, event.n_s, duplicate=True)
-            for event in flow.polls_sent
-            if event.stp.type == POLL
-        ]
-        reports = [_report_mark(event) for event in flow.reports_heard]
-        return Scene(True, tuple(data), _in_order(reports), others, tuple(polls))
+    outgoing = len(flow.sds_sent) >= len(flow.sds_heard)
     seen: set[int] = set()
     data = []
-    for heard in flow.sds_heard:
-        number = heard.number
-        data.append(Mark(heard.packet.number, heard.time, number, number + 1, number in seen))
+    for event in flow.sds_sent if outgoing else flow.sds_heard:
+        number = event.number
+        again = not event.new if isinstance(event, SdSent) else number in seen
+        data.append(Mark(event.packet.number, event.time, number, number + 1, again))
         seen.add(number)
-    polls = [
+    polls = tuple(
         Mark(event.packet.number, event.time, event.n_s, event.n_s, duplicate=True)
-        for event in flow.polls_heard
+        for event in (flow.polls_sent if outgoing else flow.polls_heard)
         if event.stp.type == POLL
+    )
+    reports = [
+        _report_mark(event) for event in (flow.reports_heard if outgoing else flow.reports_sent)
     ]
-    reports = [_report_mark(event) for event in flow.reports_sent]
-    return Scene(False, tuple(data), _in_order(reports), others, tuple(polls))
+    in_order = sorted(reports, key=lambda mark: mark.time)
+    return Scene(outgoing, tuple(data), tuple(in_order), others, polls)
 
 
 def _report_mark(event: ReportHeard | ReportSent) -> Mark:
@@ -160,10 +153,6 @@ def _report_mark(event: ReportHeard | ReportSent) -> Mark:
     return Mark(
         event.packet.number, event.time, event.n_r, event.n_r, blocks=missing, edge=event.n_mr
     )
-
-
-def _in_order(marks: list[Mark]) -> tuple[Mark, ...]:
-    return tuple(sorted(marks, key=lambda mark: mark.time))
 
 
 REPORTER = Reporter(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import warnings
+from typing import Any
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -124,12 +125,15 @@ class _Body(Packet):
     open_ended = False
     """Whether more octets may follow: data or list elements."""
 
+    answered: str = ""
+    """Name of the type to which it is an answer when their CSNs agree."""
+
     @classmethod
     def fits(cls, octets: bytes) -> bool:
         return len(octets) == cls.least or (cls.open_ended and len(octets) > cls.least)
 
-    def answers(self, other: Packet) -> int:  # noqa: ARG002
-        return 0
+    def answers(self, other: Packet) -> int:
+        return int(other.name == self.answered and self.peer_csn == other.csn)
 
 
 class _ListItem(Packet):
@@ -137,6 +141,14 @@ class _ListItem(Packet):
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
         return b"", s
+
+
+def _reason(default: int) -> list[Any]:
+    return [ByteEnumField("reason", default, REASONS), ThreeBytesField("reserved", 0)]
+
+
+def _number(name: str, reserved: str) -> list[Any]:
+    return [ByteField(reserved, 0), ThreeBytesField(name, 0)]
 
 
 class STPOption(_ListItem):
@@ -225,6 +237,7 @@ class STPBgak(_Opening):
 
     name = "STP BGAK"
     type_code = 2
+    answered = "STP BEGIN"
     least = 16
     fields_desc = [
         BitField("reserved", 0, 4),
@@ -232,14 +245,9 @@ class STPBgak(_Opening):
         ThreeBytesField("n_mr", 0),
         XIntField("csn", 0),
         XIntField("peer_csn", 0),
-        ByteField("reserved_n_r", 0),
-        ThreeBytesField("n_r", 0),
+        *_number("n_r", "reserved_n_r"),
         PacketListField("options", [], STPOption, length_from=lambda packet: 4 * packet.optlen),
     ]
-
-    def answers(self, other: Packet) -> int:
-        """Whether it accepts the connection of a BEGIN."""
-        return int(isinstance(other, STPBegin) and self.peer_csn == other.csn)
 
 
 class STPEnd(_Body):
@@ -248,12 +256,7 @@ class STPEnd(_Body):
     name = "STP END"
     type_code = 3
     least = 12
-    fields_desc = [
-        ByteEnumField("reason", 0, REASONS),
-        ThreeBytesField("reserved", 0),
-        XIntField("csn", 0),
-        XIntField("peer_csn", 0),
-    ]
+    fields_desc = [*_reason(0), XIntField("csn", 0), XIntField("peer_csn", 0)]
 
 
 class STPEndak(_Body):
@@ -261,12 +264,9 @@ class STPEndak(_Body):
 
     name = "STP ENDAK"
     type_code = 4
+    answered = "STP END"
     least = 4
     fields_desc = [XIntField("peer_csn", 0)]
-
-    def answers(self, other: Packet) -> int:
-        """Whether it confirms an END."""
-        return int(isinstance(other, STPEnd) and self.peer_csn == other.csn)
 
 
 class STPBgrej(_Body):
@@ -274,16 +274,9 @@ class STPBgrej(_Body):
 
     name = "STP BGREJ"
     type_code = 7
+    answered = "STP BEGIN"
     least = 8
-    fields_desc = [
-        ByteEnumField("reason", 1, REASONS),
-        ThreeBytesField("reserved", 0),
-        XIntField("peer_csn", 0),
-    ]
-
-    def answers(self, other: Packet) -> int:
-        """Whether it refuses the connection of a BEGIN."""
-        return int(isinstance(other, STPBegin) and self.peer_csn == other.csn)
+    fields_desc = [*_reason(1), XIntField("peer_csn", 0)]
 
 
 class STPSdp(_Body):
@@ -293,11 +286,7 @@ class STPSdp(_Body):
     type_code = 9
     least = 8
     open_ended = True
-    fields_desc = [
-        ByteField("reserved", 0),
-        ThreeBytesField("n_ps", 0),
-        IntField("timestamp", 0),
-    ]
+    fields_desc = [*_number("n_ps", "reserved"), IntField("timestamp", 0)]
 
 
 class STPPoll(_Body):
@@ -306,11 +295,7 @@ class STPPoll(_Body):
     name = "STP POLL"
     type_code = 10
     least = 8
-    fields_desc = [
-        ByteField("reserved", 0),
-        ThreeBytesField("n_ps", 0),
-        IntField("timestamp", 0),
-    ]
+    fields_desc = STPSdp.fields_desc
 
 
 class STPStat(_Body):
@@ -321,10 +306,8 @@ class STPStat(_Body):
     least = 12
     open_ended = True
     fields_desc = [
-        ByteField("reserved", 0),
-        ThreeBytesField("n_mr", 0),
-        ByteField("reserved_n_ps", 0),
-        ThreeBytesField("n_ps", 0),
+        *_number("n_mr", "reserved"),
+        *_number("n_ps", "reserved_n_ps"),
         IntField("timestamp", 0),
         # Each element with the reserved octet of its word as the highest.
         FieldListField("elements", [], IntField("", 0)),
@@ -350,12 +333,9 @@ class STPUstat(_Body):
     type_code = 12
     least = 12
     fields_desc = [
-        ByteField("reserved", 0),
-        ThreeBytesField("n_mr", 0),
-        ByteField("reserved_1", 0),
-        ThreeBytesField("element_1", 0),
-        ByteField("reserved_2", 0),
-        ThreeBytesField("element_2", 0),
+        *_number("n_mr", "reserved"),
+        *_number("element_1", "reserved_1"),
+        *_number("element_2", "reserved_2"),
     ]
 
 

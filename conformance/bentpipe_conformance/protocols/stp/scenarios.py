@@ -1,19 +1,17 @@
 """Scenarios of the model StpData, imposed on a sender and on a receiver of STP.
 
-A scenario says which transmissions of SDs, POLLs, STATs and USTATs are lost, come late or twice.
-The tester does that to its own packets before they leave and to the implementation's after they
-have come, so that it happens whatever the link does. The POLL of an SDP counts as a POLL. What the
-user offers is bounded by the credit, which is never below the early credit of four SDs.
+A scenario says which transmissions of SDs, POLLs, STATs and USTATs are lost, delayed or doubled.
+The tester does that to its own packets before it sends them and to the implementation's after they
+have arrived, so that the link has no part in it. The POLL of an SDP counts as a POLL. What the user
+offers is bounded by the credit, which is never below the early credit of four SDs.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-
-from bentpipe_spec.scenario import Event, Scenario
+from bentpipe_spec.scenario import Scenario
 
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scenario import Act, Path
 from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.codec import POLL, STAT, USTAT, build
 from bentpipe_conformance.protocols.stp.connection import Connection
@@ -21,49 +19,13 @@ from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 WITHIN_S = 30.0
-"""Longer than a transfer takes in which a few POLLs are lost."""
+"""Seconds; longer than a transfer takes in which a few POLLs are lost."""
 
 LATE_S = 3.0
-"""A packet that was to come behind another one comes after so long at the latest."""
+"""Seconds after which a delayed packet arrives at the latest."""
 
 ROUNDS = 12
-"""POLLs of the tester until everything has arrived, at most."""
-
-Act = Callable[[], None]
-
-
-class Path:
-    """What the scenario does to packets of some kinds: pass them on never, late, or twice."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self._events: dict[tuple[str, int], Event] = {
-            (event.message, event.nth): event for event in scenario.events
-        }
-        self._counts: Counter[str] = Counter()
-        self._pocket: list[tuple[tuple[str, int], Act]] = []
-
-    def carry(self, kind: str, act: Act) -> None:
-        """Do what a packet of this kind does when it arrives, as its fate is."""
-        self._counts[kind] += 1
-        here = kind, self._counts[kind]
-        event = self._events.get(here)
-        if event is None:
-            act()
-        elif event.fate == "doubled":
-            act()
-            act()
-        elif event.fate == "delayed" and event.behind is not None:
-            self._pocket.append((event.behind, act))
-        late = [item for item in self._pocket if item[0] == here]
-        for item in late:
-            self._pocket.remove(item)
-            item[1]()
-
-    def release(self) -> None:
-        """Let everything arrive that still waits for something to overtake it."""
-        pocket, self._pocket = self._pocket, []
-        for _, act in pocket:
-            act()
+"""The most POLLs that the tester sends until everything has arrived."""
 
 
 def replay_on_sender(peer: Peer, scenario: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""What the tester says on a connection: right packets of every type, and any field changed.
+"""What the tester sends on a connection: correct packets of every type, with any field changed.
 
 Scripts count SDs of either direction from 0, the one numbered ISS.
 """
@@ -82,7 +82,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
     # -- composing and sending
 
     def compose(self, kind: int, **fields: Any) -> Stp:
-        """A packet of this connection with the right values for whatever is left out.
+        """A packet of this connection, with the usual values of all fields left out.
 
         Args:
             kind: its type.
@@ -93,11 +93,11 @@ class Speaker(BaseConnection[Stp, Arrival]):
             "src": peer.address, "dst": peer.iut_address, "sport": self.source_port,
             "dport": self.port, "tag": tag_of(self.csn), **self._carriage,
         }  # fmt: skip
-        right |= self._right(kind)
+        right |= self._usual(kind)
         return Stp(type=kind, **{**right, **fields})
 
-    def _right(self, kind: int) -> dict[str, Any]:
-        """The right values of the fields that a type has besides those of every packet."""
+    def _usual(self, kind: int) -> dict[str, Any]:
+        """The usual values of the fields that not all types have in common."""
         reception = self.reception
         vr_r, vr_mr = self.theirs(reception.vr_r), self.theirs(reception.vr_mr)
         peer_csn = self.peer_csn or 0
@@ -227,7 +227,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         elements: Iterable[int] | None = None, after: float = 0.0, most: int = MAX_STAT,
         **fields: Any,
     ) -> None:  # fmt: skip
-        """Send a STAT in answer to the last POLL, right unless told otherwise.
+        """Send a STAT in answer to the last POLL, with the usual values unless told otherwise.
 
         Args:
             n_r: count of VR(R).

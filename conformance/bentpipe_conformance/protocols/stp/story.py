@@ -163,7 +163,7 @@ def polled(story: StpStory, n_ps: int = 1) -> StpStory:
 
 
 def later(story: StpStory) -> StpStory:
-    """Time in which nothing came any more, shown by a packet of other ports."""
+    """A long silence, shown by a packet between other ports."""
     quiet = StpStory(at=story.at).tester(ENDAK, after=9.0)
     story.packets += [between(quiet.packets[0], port=50000)]
     return story

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.tcp.codec import Tcp
@@ -22,12 +21,3 @@ class Segment:
     def has_data(self) -> bool:
         """Whether it carries data or FIN."""
         return self.end > self.start
-
-
-Drop = Callable[[Segment, int], bool]
-"""Given a segment and how often its first octet arrived before (0, 1, ...), whether to lose it."""
-
-
-def lose_nothing(_segment: Segment, _seen: int) -> bool:
-    """The drop rule of a link without loss."""
-    return False

@@ -1,7 +1,7 @@
 """The tester's own IPv4/TCP codec: fast, and independent of the reference's.
 
-It dissects whatever arrives for the checkers and builds the tester's ordinary segments; odd
-and malformed ones are crafted with Scapy. Addresses are dotted strings, numbers are unsigned.
+It dissects what arrives for the checkers and builds the tester's segments. Addresses are dotted
+strings, numbers are unsigned.
 """
 
 from __future__ import annotations
@@ -12,12 +12,7 @@ from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import internet_checksum
 
-from bentpipe_conformance.engine.codec import (
-    MalformedPacket,
-    build_ipv4,
-    pseudo_header,
-    read_ipv4,
-)
+from bentpipe_conformance.engine.codec import MalformedPacket, build_ipv4, pseudo_header, read_ipv4
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32

@@ -5,7 +5,7 @@ Offsets count octets of a direction, 0 being the first octet of data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,12 @@ from bentpipe_reference.common.ranges import Range
 from bentpipe_conformance.engine.peer import (
     BaseConnection,
     BasePeer,
+    Losses,
     NotReached,
     pattern,
     rule_to_lose,
 )
-from bentpipe_conformance.protocols.tcp.arrival import Drop, Segment, lose_nothing
+from bentpipe_conformance.protocols.tcp.arrival import Segment
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
@@ -142,10 +143,6 @@ class Connection(BaseConnection[Tcp, Segment]):
             self.send(flags=RST | ACK, at=self.acked)
         self.closed = "the tester reset it"
 
-    def close(self) -> None:
-        """Send FIN."""
-        self.send(flags=FIN | ACK)
-
     # -- sending
 
     def timestamp(self) -> int:
@@ -172,35 +169,20 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.send(flags=ACK, ack=ack, sack=sack)
 
     def send(
-        self,
-        payload: bytes = b"",
-        *,
-        flags: int = ACK,
-        at: int | None = None,
-        ack: int | None = None,
-        sack: Sequence[Range] | None = None,
-        tsval: int | None = None,
-        tsecr: int | None = None,
-        options: bytes = b"",
+        self, payload: bytes = b"", *, at: int | None = None, options: bytes = b"", **fields: Any
     ) -> None:
         """Send any segment of this connection.
 
         Args:
             payload: data.
-            flags: TCP flags.
             at: offset of the first octet; the next new one when omitted.
-            ack: offset to acknowledge; what is delivered when omitted.
-            sack: SACK blocks as offsets; see :meth:`ack`.
-            tsval: timestamp value instead of the clock's.
-            tsecr: echoed timestamp instead of the most recent one.
             options: raw octets to append to the option list.
+            fields: see :meth:`compose`.
         """
-        segment = self.compose(
-            payload, flags=flags, at=at, ack=ack, sack=sack, tsval=tsval, tsecr=tsecr
-        )
+        segment = self.compose(payload, at=at, **fields)
         self.peer.send(build(segment, options))
         if at is None:
-            self.next_offset += len(payload) + bool(flags & FIN)
+            self.next_offset += len(payload) + bool(segment.flags & FIN)
 
     def compose(
         self,
@@ -211,13 +193,20 @@ class Connection(BaseConnection[Tcp, Segment]):
         ack: int | None = None,
         sack: Sequence[Range] | None = None,
         tsval: int | None = None,
-        tsecr: int | None = None,
     ) -> Tcp:
-        """The segment :meth:`send` would send, for scripts that distort it first."""
-        blocks = self.sack_blocks() if sack is None else list(sack)
-        if not self.sack and sack is None:
-            blocks = []
-        stamp = (self.timestamp() if tsval is None else tsval) if self.timestamps else None
+        """A segment of this connection.
+
+        Args:
+            payload: data.
+            flags: TCP flags.
+            at: offset of the first octet; the next new one when omitted.
+            ack: offset to acknowledge; what is delivered when omitted.
+            sack: SACK blocks as offsets; see :meth:`ack`.
+            tsval: timestamp value instead of the clock's, where timestamps were negotiated.
+        """
+        if sack is None:
+            sack = self.sack_blocks() if self.sack else ()
+        stamp = self.timestamp() if tsval is None else tsval
         return replace(
             self._syn,
             seq=(self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
@@ -229,10 +218,10 @@ class Connection(BaseConnection[Tcp, Segment]):
             window_scale=None,
             sack_permitted=False,
             sack=tuple(
-                ((self._irs + 1 + a) % MODULUS, (self._irs + 1 + b) % MODULUS) for a, b in blocks
+                ((self._irs + 1 + a) % MODULUS, (self._irs + 1 + b) % MODULUS) for a, b in sack
             ),
-            tsval=stamp,
-            tsecr=(self._ts_recent if tsecr is None else tsecr) if stamp is not None else None,
+            tsval=stamp if self.timestamps else None,
+            tsecr=self._ts_recent if self.timestamps else None,
         )
 
     def send_data(self, octets: int, *, at: int | None = None, flags: int = ACK | PSH) -> None:
@@ -304,22 +293,27 @@ class Connection(BaseConnection[Tcp, Segment]):
         self,
         until: Callable[[], bool],
         *,
-        drop: Drop = lose_nothing,
+        losing: Losses[Segment] = (),
         ack_every: int = 1,
         within: float | None = None,
     ) -> None:
-        """Be an ordinary receiver, except for losing what ``drop`` says, until ``until()``.
+        """Be an ordinary receiver, except for what is lost, until ``until()``.
 
-        In-sequence data is acknowledged every ``ack_every`` segments, anything else at once.
+        Args:
+            until: asked after every arrival.
+            losing: segments to lose, by index from the start of the connection, or a rule.
+            ack_every: acknowledge only every n-th in-sequence segment; anything else at once.
+            within: see :meth:`serve_until`.
 
         Raises:
             NotReached: see :meth:`serve_until`.
         """
+        rule = rule_to_lose(losing, lambda segment: segment.start // self.segment)
         owed = 0
 
         def serve(segment: Segment) -> None:
             nonlocal owed
-            if not segment.has_data or drop(segment, self.reception.note(segment.start)):
+            if not segment.has_data or rule(segment, self.reception.note(segment.start)):
                 return
             in_sequence = self.reception.take(segment.start, segment.end)
             in_sequence = in_sequence and not self.reception.recent
@@ -330,31 +324,16 @@ class Connection(BaseConnection[Tcp, Segment]):
 
         self.serve_until(until, serve, within)
 
-    def receive(
-        self,
-        segments: int,
-        *,
-        losing: Mapping[int, int] | Iterable[int] = (),
-        ack_every: int = 1,
-        within: float | None = None,
-    ) -> None:
+    def receive(self, segments: int, **how: Any) -> None:
         """Be an ordinary receiver until ``segments`` full segments are delivered in sequence.
 
-        ``losing`` names segments by index from the start of the connection; each is lost once, or
-        as many times as a mapping says.
+        ``how`` is as for :meth:`serve`.
         """
-        self.serve(
-            lambda: self.delivered >= segments * self.segment,
-            drop=rule_to_lose(losing, lambda segment: segment.start // self.segment),
-            ack_every=ack_every,
-            within=within,
-        )
+        self.serve(lambda: self.delivered >= segments * self.segment, **how)
 
-    def receive_more(
-        self, segments: int, *, losing: Mapping[int, int] | Iterable[int] = (), ack_every: int = 1
-    ) -> None:
-        """Be an ordinary receiver for so many segments beyond what is delivered."""
-        self.receive(self.delivered // self.segment + segments, losing=losing, ack_every=ack_every)
+    def receive_more(self, segments: int, **how: Any) -> None:
+        """As :meth:`receive`, but counting ``segments`` from what is delivered now."""
+        self.receive(self.delivered // self.segment + segments, **how)
 
     def await_round(self) -> int:
         """Wait for data and then until none follows; return the segments that wait in the inbox.

@@ -45,7 +45,7 @@ class Reception:
         return advanced
 
     def renege(self, to: int) -> None:
-        """Throw away whatever is held from offset ``to`` on (RFC 2018 section 8)."""
+        """Discard everything held from offset ``to`` on (RFC 2018 section 8)."""
         self.delivered = to
         self.held = RangeSet(((0, to),))
         self.recent = []

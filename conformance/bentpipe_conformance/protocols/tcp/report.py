@@ -23,7 +23,7 @@ LEGEND = (
 
 
 def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
-    """What can be said of a packet outside any connection, or not seen at the IUT's side."""
+    """Describe a packet outside any connection, or not seen at the IUT's side."""
     if packet.content is None:
         return f"not TCP over IPv4, {len(packet.data)} octets", ()
     tcp = packet.content

@@ -13,6 +13,7 @@ from collections import deque
 from bentpipe_spec.scenario import Scenario
 
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.scenario import Path
 from bentpipe_conformance.protocols.tcp.arrival import Segment
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -59,9 +60,8 @@ class _Replay:
             for event in scenario.events
             if event.message == "DATA" and event.fate == "lost"
         }
-        self._lost_acks = scenario.lost("ACK")
+        self._path = Path(scenario)
         self._expiries = deque(expiry.after for expiry in scenario.expiries)
-        self._made = 0
         self._taken = 0
         self._held_back: deque[Answer] = deque()
 
@@ -88,9 +88,8 @@ class _Replay:
             connection.reception.seen[segment.start] = transmission
             return segment
         connection.hold(segment)
-        self._made += 1
-        if self._made not in self._lost_acks:
-            self._held_back.append((connection.delivered, connection.sack_blocks()))
+        answer = connection.delivered, connection.sack_blocks()
+        self._path.carry("ACK", lambda: self._held_back.append(answer))
         return segment
 
     def _give(self, answer: Answer) -> None:

@@ -66,7 +66,7 @@ def test_echo_returns_what_was_sent_and_releases(bed: Bed) -> None:
 
 def test_sds_lost_by_rule_come_again(bed: Bed) -> None:
     connection = bed.peer.connect("chargen")
-    connection.receive(30, lose={5: 2, 6: 1})
+    connection.receive(30, losing={5: 2, 6: 1})
     assert (connection.reception.seen[5], connection.reception.seen[6]) == (3, 2)
     stream = bytes(connection.reception.stream)
     assert stream == chargen(0, len(stream))

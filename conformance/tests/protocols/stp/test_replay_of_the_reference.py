@@ -28,7 +28,7 @@ def download(peer: Peer, source: random.Random) -> None:
         return () if chance < 0.1 else (0.0,) if chance < 0.8 else (0.0, source.random())
 
     connection = peer.connect("chargen")
-    connection.receive(200, lose=lambda _sd, _before: source.random() < 0.08, answer=answer)
+    connection.receive(200, losing=lambda _sd, _before: source.random() < 0.08, answer=answer)
 
 
 def upload(peer: Peer, source: random.Random) -> None:
@@ -59,7 +59,7 @@ def serve_for(connection: Connection, seconds: float, source: random.Random) -> 
     with pytest.raises(NotReached):
         connection.serve(
             lambda: connection.peer.now() > until + 1.0,
-            lose=lambda _sd, _before: source.random() < 0.1,
+            losing=lambda _sd, _before: source.random() < 0.1,
             within=seconds,
         )
 

@@ -15,41 +15,24 @@ from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
+from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
 PAUSE_S = 0.3
 """Seconds between two stimuli, so that an answer has one cause only."""
 
 CREDIT = 8
-"""SDs that a script holds in its hand."""
+"""SDs that a script permits at a time."""
 
 WARM_UP = 20
-"""SDs after which the window of the sender permits that many."""
+"""SDs after which the sender's window permits that many."""
 
 
 connected = partial(scripts.connected, to="discard", aborted=True)
 """Register a case on a connection that is opened to a service and aborted at the end."""
 
 
-def open_stream(peer: Peer) -> tuple[Connection, int]:
-    """A stream that has run a while; the count of the first SD of the last credit.
-
-    Raises:
-        NotReached: it does not run.
-    """
-    connection = peer.connect("chargen", credit=CREDIT)
-    # The last credit is given with the last SDs; what it permits has not been looked at.
-    connection.serve(
-        lambda: connection.reception.vr_r >= WARM_UP, credit=CREDIT, within=60 + 20 * peer.rtt
-    )  # fmt: skip
-    settle(connection)
-    base = connection.reception.vr_r
-    connection.stat(n_mr=base + CREDIT)
-    return connection, base
-
-
 def settle(connection: Connection) -> None:
-    """Take in what the credit given so far permits, without giving more.
+    """Take in what the credit given so far permits, and give no more.
 
     Raises:
         NotReached: the IUT does not use its credit.
@@ -61,7 +44,7 @@ def settle(connection: Connection) -> None:
     )  # fmt: skip
 
 
-def fill(connection: Connection, lose: Collection[int] = ()) -> None:
+def fill(connection: Connection, losing: Collection[int] = ()) -> None:
     """Take in SDs until the credit is used and a POLL behind them has come, and answer nothing.
 
     Raises:
@@ -74,12 +57,34 @@ def fill(connection: Connection, lose: Collection[int] = ()) -> None:
         arrival = connection.next(deadline - connection.peer.now())
         if arrival is None or connection.closed:
             raise NotReached(f"the credit up to {reception.vr_mr} was not used, and asked about")
-        if arrival.has_data and arrival.number not in lose:
+        if arrival.has_data and arrival.number not in losing:
             connection.hold(arrival)
         if arrival.polls:
             connection.remember(arrival)
             asked = max(asked, arrival.number_polled)
     reception.polled(asked)
+
+
+def holding(*requirements: str, losing: Collection[int] = ()) -> scripts.Registration:
+    """Register a case on a stream that has run a while and used up its last credit.
+
+    It is a function of the connection and of the count of the first SD of that credit. ``losing``
+    counts from there the SDs that were lost.
+    """
+
+    def stage(peer: Peer) -> tuple[Connection, int]:
+        connection = peer.connect("chargen", credit=CREDIT)
+        # The last credit is given with the last SDs; what it permits has not been looked at.
+        connection.serve(
+            lambda: connection.reception.vr_r >= WARM_UP, credit=CREDIT, within=60 + 20 * peer.rtt
+        )
+        settle(connection)
+        base = connection.reception.vr_r
+        connection.stat(n_mr=base + CREDIT)
+        fill(connection, [base + count for count in losing])
+        return connection, base
+
+    return scripts.staged(*requirements, stage=stage, aborted=True)
 
 
 def go_on(
@@ -89,7 +94,7 @@ def go_on(
     answering: bool = True,
     until: Callable[[], bool] = lambda: False,
 ) -> None:
-    """For a while, or until ``until()``, answer POLLs or only take them; lose SDs."""
+    """For a while, or until ``until()``, answer POLLs or only note them; SDs are lost."""
     for arrival in connection.arrivals(seconds):
         if arrival.polls and answering:
             connection.answer(arrival)
@@ -99,8 +104,26 @@ def go_on(
             return
 
 
+def summoned(
+    *requirements: str, role: Role = "receive", accepted: bool = False, aborted: bool = True
+) -> scripts.Registration:
+    """Register a case on a connection that the IUT opens.
+
+    Its BEGIN is not answered yet, or ``accepted`` at once, and its questions are not answered.
+    """
+
+    def stage(peer: Peer) -> tuple[Connection]:
+        connection = peer.summon(role)
+        if accepted:
+            connection.polite = False
+            connection.confirm()
+        return (connection,)
+
+    return scripts.staged(*requirements, stage=stage, needs=("active_open",), aborted=aborted)
+
+
 def send_each(connection: Connection, kinds: Iterable[int], apart: float = PAUSE_S) -> None:
-    """Send a packet of each type, with the right values."""
+    """Send a packet of each type, with the usual values."""
     for kind in kinds:
         raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
         connection.send(kind, **raw)

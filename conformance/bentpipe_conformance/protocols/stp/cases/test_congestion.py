@@ -30,25 +30,25 @@ def test_ready_stream_begins(connection: Connection) -> None:
 @connected("STP-CG-002", "STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE)
 def test_ready_one_loss_in_a_large_window(connection: Connection) -> None:
     """One loss halves the window; the lost SD is sent at once all the same."""
-    connection.receive(280, lose=[70], credit=AMPLE)
+    connection.receive(280, losing=[70], credit=AMPLE)
 
 
 @connected("STP-CG-005", to="chargen", credit=AMPLE)
 def test_ready_several_losses_in_a_window(connection: Connection) -> None:
     """Losses of one round trip halve the window once, losses of the next once more."""
-    connection.receive(220, lose=[60, 64, 70, 110, 111], credit=AMPLE)
+    connection.receive(220, losing=[60, 64, 70, 110, 111], credit=AMPLE)
 
 
 @connected("STP-CG-004", to="chargen", credit=AMPLE)
 def test_ready_long_after_a_loss(connection: Connection) -> None:
     """After a loss the window grows by an SMSS in a round trip."""
-    connection.receive(260, lose=[24], credit=AMPLE)
+    connection.receive(260, losing=[24], credit=AMPLE)
 
 
 @connected("STP-CG-009", to="chargen", credit=AMPLE)
 def test_ready_stream_at_a_maximum_rate(connection: Connection) -> None:
     """A stream that its window would let go faster, with losses on the way."""
-    connection.receive(240, lose=[150, 190, 191], credit=AMPLE)
+    connection.receive(240, losing=[150, 190, 191], credit=AMPLE)
 
 
 @connected("STP-CG-010", to="echo", credit=2)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
-from bentpipe_conformance.protocols.stp.codec import (
-    POLL,
-    SD,
-    STAT,
-    build_datagram,
-    octets_of,
-)
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, summoned
+from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, build_datagram, octets_of
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -24,7 +18,7 @@ UNKNOWN_THEN_MAX_SD = bytes((0xAA, 4, 1, 2, 1, 4, 0x03, 0x20))
 )  # fmt: skip
 def test_ready_chargen_transfer_with_loss(connection: Connection) -> None:
     """Every packet of a transfer with losses has the form the specification gives it."""
-    connection.receive(60, lose=[7, 20, 21])
+    connection.receive(60, losing=[7, 20, 21])
 
 
 @connected("STP-PF-001", "STP-PF-002", "STP-PF-011", "STP-PF-013")
@@ -127,11 +121,9 @@ def test_idle_begin_without_max_sd(connection: Connection) -> None:
     connection.receive(10)
 
 
-@case("STP-PF-009", "STP-PF-010", needs=("active_open",))
-def test_calling_early_data(peer: Peer) -> None:
+@summoned("STP-PF-009", "STP-PF-010", role="send")
+def test_calling_early_data(connection: Connection) -> None:
     """A BEGIN announces MaxSD; until the BGAK no packet carries more than 512 octets."""
-    connection = peer.summon("send")
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.confirm()
     connection.receive(10)
-    connection.abort()

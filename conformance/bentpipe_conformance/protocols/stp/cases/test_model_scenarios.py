@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bentpipe_spec.scenario import Scenario, load_scenarios
 
-from bentpipe_conformance.engine.scripts import ScenarioCases
+from bentpipe_conformance.engine.scenario import ScenarioCases
 from bentpipe_conformance.protocols.stp.scenarios import replay_on_receiver, replay_on_sender
 
 MODEL = load_scenarios("stp-data")

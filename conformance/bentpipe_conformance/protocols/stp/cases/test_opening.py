@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     connected,
     go_on,
     send_foreign_begin,
+    summoned,
 )
 from bentpipe_conformance.protocols.stp.codec import A, C, R
 from bentpipe_conformance.protocols.stp.connection import Connection
@@ -19,7 +20,7 @@ from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, tag
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 NEARLY_HALF = CSN_MODULUS // 2 - 100
-"""What is known of an address cannot be newer than both of two CSNs so far apart."""
+"""Hardly any CSN is newer than both of two CSNs this far apart."""
 
 
 def _known(peer: Peer, csn: int | None = None) -> Connection:
@@ -243,16 +244,15 @@ def test_ready_peer_that_restarted_calls_again(peer: Peer) -> None:
     call_again(peer, old, csn=new.csn, iss=new.iss).abort()
 
 
-@case("STP-CC-007")
-def test_ready_bgak_with_a_newer_number(peer: Peer) -> None:
+@connected("STP-CC-007", aborted=False)
+def test_ready_bgak_with_a_newer_number(connection: Connection) -> None:
     """Another incarnation of the peer answers: the connection ends with reason 2."""
-    connection = peer.connect("discard")
     connection.ask()
     connection.polite = False
     connection.send(codec.BGAK, csn=(connection.csn + 7) % CSN_MODULUS)
-    peer.wait(1.5)
+    connection.wait(1.5)
     connection.poll()
-    peer.wait(2 * peer.rtt + PAUSE_S)
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 @case("STP-CC-019")
@@ -271,11 +271,10 @@ def test_idle_begin_of_other_versions(peer: Peer) -> None:
     peer.wait(2 * peer.rtt)
 
 
-@case("STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-029", needs=("active_open",))
-def test_calling_nobody_answers(peer: Peer) -> None:
+@summoned("STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-029", role="send", aborted=False)
+def test_calling_nobody_answers(connection: Connection) -> None:
     """The BEGIN is repeated four times as it was, and no more than four SDs leave."""
-    peer.summon("send")
-    peer.wait(35.0)
+    connection.wait(35.0)
 
 
 @case("STP-CC-010", needs=("active_open",))
@@ -289,36 +288,24 @@ def test_calling_twice(peer: Peer) -> None:
         peer.wait(PAUSE_S)
 
 
-@case("STP-CC-030", "STP-CC-017", needs=("active_open",))
-def test_calling_asked_for_confirmation(peer: Peer) -> None:
+@summoned("STP-CC-030", "STP-CC-017")
+def test_calling_asked_for_confirmation(connection: Connection) -> None:
     """A caller that was asked polls until it is heard, though it has nothing to send."""
-    connection = peer.summon("receive")
     connection.confirm(challenge=True)
     seen = [connection.expect((codec.POLL, codec.SDP), within=10.0) for _ in range(2)]
     connection.answer(seen[-1])
     connection.discard(1.0)
-    connection.abort()
 
 
-@case("STP-CC-016", needs=("active_open",))
-def test_calling_answered(peer: Peer) -> None:
+@summoned("STP-CC-016")
+def test_calling_answered(connection: Connection) -> None:
     """A BEGIN that has been answered is not sent again."""
-    connection = peer.summon("receive")
     connection.confirm()
     go_on(connection, 4.0)
-    connection.abort()
-
-
-def _accepted(peer: Peer) -> Connection:
-    """A connection of the IUT that was accepted at once and whose questions are not answered."""
-    connection = peer.summon("receive")
-    connection.polite = False
-    connection.confirm()
-    return connection
 
 
 def _hear_questions(connection: Connection, wanted: int) -> None:
-    """Answer POLLs until so many more BGAKs with C flag have come."""
+    """Answer POLLs until ``wanted`` more BGAKs with C flag have arrived."""
     enough = connection.questions + wanted
     go_on(
         connection, 15.0 * wanted,
@@ -330,33 +317,29 @@ def _conclude(connection: Connection) -> None:
     """Answer the question, and POLLs for a while."""
     connection.confirm()
     go_on(connection, 2 * connection.rtt + 12.0, until=lambda: bool(connection.closed))
-    connection.abort()
 
 
-@case("STP-CC-032", needs=("active_open",))
-def test_calling_accepted_at_once_with_nothing_to_send(peer: Peer) -> None:
+@summoned("STP-CC-032", accepted=True)
+def test_calling_accepted_at_once_with_nothing_to_send(connection: Connection) -> None:
     """A caller that was not asked for confirmation asks itself, until it is answered."""
-    connection = _accepted(peer)
     _hear_questions(connection, 2)
     connection.stat()
     _hear_questions(connection, 1)
     _conclude(connection)
 
 
-@case("STP-CC-032", needs=("active_open",))
-def test_calling_answer_comes_twice(peer: Peer) -> None:
+@summoned("STP-CC-032", accepted=True)
+def test_calling_answer_comes_twice(connection: Connection) -> None:
     """A copy of the BGAK that opened the connection answers no question that comes later."""
-    connection = _accepted(peer)
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.confirm()
     _hear_questions(connection, 1)
     _conclude(connection)
 
 
-@case("STP-CC-032", needs=("active_open",))
-def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
+@summoned("STP-CC-032")
+def test_calling_both_begins_answered_at_once(connection: Connection) -> None:
     """The BGAK for the second BEGIN comes late: it answers no question."""
-    connection = peer.summon("receive")
     connection.polite = False
     connection.expect(codec.BEGIN)
     connection.confirm()
@@ -366,8 +349,7 @@ def test_calling_both_begins_answered_at_once(peer: Peer) -> None:
     _conclude(connection)
 
 
-@case("STP-PL-008", "STP-CC-032", needs=("active_open",))
-def test_calling_accepted_at_once_peer_falls_silent(peer: Peer) -> None:
+@summoned("STP-PL-008", "STP-CC-032", accepted=True, aborted=False)
+def test_calling_accepted_at_once_peer_falls_silent(connection: Connection) -> None:
     """A caller with nothing to send, whose questions nobody answers, gives up after a minute."""
-    connection = _accepted(peer)
-    go_on(connection, 75.0 + 4 * peer.rtt, until=lambda: bool(connection.closed))
+    go_on(connection, 75.0 + 4 * connection.rtt, until=lambda: bool(connection.closed))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.cases.steps import connected
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
 
 LARGE = 320
 """SDs after which the window of a stream over the GEO link has long been large."""
@@ -33,7 +31,7 @@ def test_ready_first_bursts_of_a_stream(connection: Connection) -> None:
 @connected("STP-PL-003", to="chargen", credit=256)
 def test_ready_losses_have_made_the_window_small(connection: Connection) -> None:
     """Once losses have halved the window several times, each burst ends with a POLL again."""
-    connection.receive(84, lose=[14, 46, 60])
+    connection.receive(84, losing=[14, 46, 60])
 
 
 @connected("STP-PL-003", "STP-PL-006", to="chargen", credit=6)
@@ -42,10 +40,9 @@ def test_ready_small_credit(connection: Connection) -> None:
     connection.receive(18, credit=6)
 
 
-@case("STP-PL-004")
-def test_ready_echo_ends(peer: Peer) -> None:
+@connected("STP-PL-004", to="echo")
+def test_ready_echo_ends(connection: Connection) -> None:
     """The SD with the FIN flag asks for a STAT."""
-    connection = peer.connect("echo")
     connection.sds(3, octets=400)
     connection.release()
 
@@ -53,17 +50,16 @@ def test_ready_echo_ends(peer: Peer) -> None:
 @connected("STP-PL-006", to="chargen", credit=64)
 def test_ready_polls_among_retransmissions(connection: Connection) -> None:
     """Retransmissions are no SDPs, and POLLs beside them still name VT(S)."""
-    connection.receive(60, lose={8: 2, 20: 1, 21: 1}, credit=64)
+    connection.receive(60, losing={8: 2, 20: 1, 21: 1}, credit=64)
 
 
-@case("STP-PL-007", "STP-PL-008")
-def test_ready_peer_falls_silent(peer: Peer) -> None:
+@connected("STP-PL-007", "STP-PL-008", to="chargen", credit=64, aborted=False)
+def test_ready_peer_falls_silent(connection: Connection) -> None:
     """A peer that answers no more is polled more and more rarely, and given up after a minute."""
-    connection = peer.connect("chargen", credit=64)
     connection.serve(
         lambda: bool(connection.closed),
         answer=withholding(ALL_FROM_HERE), report_gaps=False, credit=64,
-        within=GIVEN_UP_S + 10 * peer.rtt,
+        within=GIVEN_UP_S + 10 * connection.rtt,
     )  # fmt: skip
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
 from bentpipe_conformance.protocols.stp.codec import STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
 
 MISSING_S = 1.5
 """Seconds after which a USTAT is missing for sure."""
@@ -74,14 +72,13 @@ def test_ready_duplicates_arrive(connection: Connection) -> None:
     connection.deliver()
 
 
-@case("STP-DT-012")
-def test_ready_echo_of_a_disturbed_stream(peer: Peer) -> None:
+@connected("STP-DT-012", to="echo")
+def test_ready_echo_of_a_disturbed_stream(connection: Connection) -> None:
     """Lost, doubled and late SDs come back in order, once, and the end of the stream after them."""
-    connection = peer.connect("echo")
     connection.sds(14, octets=300, skip=[1, 4, 5, 10])
     for number in (5, 0, 3, 4, 1, 13, 1, 10):
         connection.sd(number=number)
-    connection.discard(2 * peer.rtt)
+    connection.discard(2 * connection.rtt)
     connection.deliver()
     connection.release()
 

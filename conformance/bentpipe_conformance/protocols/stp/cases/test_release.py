@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.cases.steps import (
     PAUSE_S,
+    connected,
     half_released,
     send_each,
     send_foreign_begin,
@@ -37,29 +38,27 @@ def _end(connection: Connection) -> None:
     connection.expect(ENDAK)
 
 
-@case("STP-CC-004", "STP-CC-023", "STP-CC-024")
-def test_ready_fin_before_its_data(peer: Peer) -> None:
+@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo")
+def test_ready_fin_before_its_data(connection: Connection) -> None:
     """The FIN overtakes lost data; the service closes when all of it has arrived."""
-    connection = peer.connect("echo")
     connection.sds(3, skip=[1])
     connection.sd(b"the end", fin=True, poll=True)
-    peer.wait(2 * peer.rtt + 1.0)
+    connection.wait(2 * connection.rtt + 1.0)
     connection.sd(number=1)
     connection.release()
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
 
 
-@case("STP-CC-023", "STP-CC-024")
-def test_ready_fin_while_much_is_to_be_returned(peer: Peer) -> None:
+@connected("STP-CC-023", "STP-CC-024", to="echo", credit=8)
+def test_ready_fin_while_much_is_to_be_returned(connection: Connection) -> None:
     """After the peer's FIN an echo goes on until everything has been returned and acknowledged."""
-    connection = peer.connect("echo", credit=8)
     for _ in range(3):
         connection.sds(10, octets=400)
         connection.ask()
     connection.sd(b"the end", fin=True, poll=True)
-    connection.serve(lambda: connection.reception.vr_r >= 12, lose=[9], credit=8)
+    connection.serve(lambda: connection.reception.vr_r >= 12, losing=[9], credit=8)
     connection.release()
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
 
 
 @case("STP-CC-025", "STP-CC-026", "STP-CC-028", "STP-CC-031")
@@ -78,29 +77,26 @@ def test_releasing_packets_arrive(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + PAUSE_S)
 
 
-@case("STP-CC-027", "STP-CC-022")
-def test_ready_end_before_everything_is_acknowledged(peer: Peer) -> None:
+@connected("STP-CC-027", "STP-CC-022", to="chargen", aborted=False)
+def test_ready_end_before_everything_is_acknowledged(connection: Connection) -> None:
     """An END without A flag in the midst of a transfer is acknowledged, and all is over."""
-    connection = peer.connect("chargen")
     connection.receive(6)
     _end(connection)
-    peer.wait(3.0)
+    connection.wait(3.0)
 
 
-@case("STP-CC-027", "STP-CC-022")
-def test_ready_end_before_any_fin(peer: Peer) -> None:
+@connected("STP-CC-027", "STP-CC-022", aborted=False)
+def test_ready_end_before_any_fin(connection: Connection) -> None:
     """An END on an idle connection that neither side has closed is an abort."""
-    connection = peer.connect("discard")
     connection.ask()
     _end(connection)
     connection.end()
-    peer.wait(2 * peer.rtt + PAUSE_S)
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
-@case("STP-CC-021", "STP-CC-022")
-def test_ready_ends_that_do_not_know_the_connection(peer: Peer) -> None:
+@connected("STP-CC-021", "STP-CC-022", aborted=False)
+def test_ready_ends_that_do_not_know_the_connection(connection: Connection) -> None:
     """ENDs with wrong CSNs are discarded, those that name the tag only draw a challenge."""
-    connection = peer.connect("discard")
     connection.ask()
     own, other = connection.csn, connection.peer_csn or 0
     for flags, csn, peer_csn in (
@@ -113,13 +109,13 @@ def test_ready_ends_that_do_not_know_the_connection(peer: Peer) -> None:
         (0, 0, other & 0xFFFF),
     ):
         connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     for after in (PAUSE_S, PAUSE_S, 1.2, PAUSE_S):
         connection.hint()
-        peer.wait(after)
+        connection.wait(after)
     connection.ask()
     connection.abort()
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
 
 
 @case("STP-CC-020", "STP-CC-022")
@@ -132,16 +128,15 @@ def test_idle_packets_out_of_the_blue(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + 1.0)
 
 
-@case("STP-CC-020")
-def test_idle_packets_after_the_end(peer: Peer) -> None:
+@connected("STP-CC-020")
+def test_idle_packets_after_the_end(connection: Connection) -> None:
     """A connection that has ended is gone: its late packets draw an END."""
-    connection = peer.connect("discard")
     connection.sd(b"x")
     connection.deliver()
     connection.release()
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     send_each(connection, (SD, POLL, BGAK, STAT))
-    peer.wait(2 * peer.rtt + 1.0)
+    connection.wait(2 * connection.rtt + 1.0)
 
 
 @case("STP-CC-031")

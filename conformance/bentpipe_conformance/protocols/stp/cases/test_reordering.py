@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.stp.cases.steps import (
-    PAUSE_S,
-    connected,
-    fill,
-    go_on,
-    open_stream,
-)
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on, holding
 from bentpipe_conformance.protocols.stp.codec import POLL, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
-from bentpipe_conformance.protocols.stp.peer import Peer
 
 BY_TIMER_S = 6.0
 """Seconds within which POLLs without answer are repeated."""
@@ -33,10 +25,9 @@ def test_ready_polls_arrive_late(connection: Connection) -> None:
     connection.deliver()
 
 
-@case("STP-DT-012")
-def test_ready_echo_of_sds_in_reverse(peer: Peer) -> None:
+@connected("STP-DT-012", to="echo")
+def test_ready_echo_of_sds_in_reverse(connection: Connection) -> None:
     """SDs that arrive in reverse order come back in order."""
-    connection = peer.connect("echo")
     for first in (0, 6):
         connection.sds(6, octets=200, skip=range(first, first + 6))
         for number in reversed(range(first, first + 6)):
@@ -46,37 +37,31 @@ def test_ready_echo_of_sds_in_reverse(peer: Peer) -> None:
     connection.release()
 
 
-@case("STP-DT-007")
-def test_ready_old_stat_gives_credit(peer: Peer) -> None:
+@holding("STP-DT-007")
+def test_ready_old_stat_gives_credit(connection: Connection, base: int) -> None:
     """A STAT that a newer one has overtaken gives no credit."""
-    connection, base = open_stream(peer)
-    fill(connection)
     connection.stat()
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     n_ps = (connection.last_poll[0] - 1) % MODULUS
     connection.send(STAT, n_ps=n_ps, n_mr=connection.theirs(base + 16))
-    go_on(connection, 2 * peer.rtt + PAUSE_S, answering=False)
+    go_on(connection, 2 * connection.rtt + PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8)
-    connection.abort()
 
 
-@case("STP-DT-007")
-def test_ready_old_stat_reports_a_gap(peer: Peer) -> None:
+@holding("STP-DT-007", losing=[2])
+def test_ready_old_stat_reports_a_gap(connection: Connection, base: int) -> None:
     """A STAT that a newer one has overtaken retransmits nothing."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2])
     for _ in range(2):
         poll = connection.expect(POLL, within=BY_TIMER_S, what="a POLL by timer")
     n_ps = poll.packet.n_ps or 0
     connection.stat(elements=(), n_ps=n_ps)
     old = connection.their_list((base + 2, base + 3, base + 8))
     connection.send(STAT, n_ps=(n_ps - 1) % MODULUS, elements=old, after=PAUSE_S)
-    go_on(connection, peer.rtt + 3 * PAUSE_S, answering=False)
+    go_on(connection, connection.rtt + 3 * PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8)
-    connection.abort()
 
 
 @connected("STP-DT-003", to="chargen", credit=16)
 def test_ready_stats_arrive_twice(connection: Connection) -> None:
     """Every STAT arrives twice, the second time late: the stream goes on unharmed."""
-    connection.receive(60, lose=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))
+    connection.receive(60, losing=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))

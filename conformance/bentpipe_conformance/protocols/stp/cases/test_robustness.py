@@ -58,14 +58,13 @@ def test_pending_as_many_as_must_be_held(peer: Peer) -> None:
         connection.abort()
 
 
-@case("STP-SEC-002")
-def test_pending_confirmation_too_late(peer: Peer) -> None:
+@connected("STP-SEC-002", confirm=False, aborted=False)
+def test_pending_confirmation_too_late(connection: Connection) -> None:
     """A call that is confirmed after 32 s finds no connection."""
-    connection = peer.connect("discard", confirm=False)
-    peer.wait(CONFIRMATION_S + 1.0)
+    connection.wait(CONFIRMATION_S + 1.0)
     connection.confirm()
     connection.poll()
-    peer.wait(2 * peer.rtt + PAUSE_S)
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 @connected("STP-SEC-003")

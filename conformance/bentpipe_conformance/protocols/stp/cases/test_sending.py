@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.stp.cases.steps import (
-    PAUSE_S,
-    connected,
-    fill,
-    go_on,
-    open_stream,
-)
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on, holding
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
-from bentpipe_conformance.protocols.stp.peer import Peer
 
 NEGLECT_S = 6.0
 """Seconds after which a sender with nothing in flight has surely neglected what is missing."""
@@ -25,84 +17,71 @@ NEGLECT_S = 6.0
 )  # fmt: skip
 def test_ready_stream_with_losses(connection: Connection) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
-    connection.receive(64, lose=[5, 14, 15, 16, 30, 47], credit=48)
+    connection.receive(64, losing=[5, 14, 15, 16, 30, 47], credit=48)
 
 
 @connected("STP-DT-010", "STP-DT-003", "STP-DT-015", to="chargen", credit=12)
 def test_ready_same_sd_lost_three_times(connection: Connection) -> None:
     """An SD that is lost again and again is sent again and again."""
-    connection.receive(24, lose={6: 3, 11: 3}, credit=12, within=8 * connection.rtt + 2 * NEGLECT_S)
+    connection.receive(
+        24, losing={6: 3, 11: 3}, credit=12, within=8 * connection.rtt + 2 * NEGLECT_S
+    )
 
 
-@case("STP-DT-003", "STP-DT-014")
-def test_ready_reports_name_what_is_under_way(peer: Peer) -> None:
+@holding("STP-DT-003", "STP-DT-014", losing=[2, 3])
+def test_ready_reports_name_what_is_under_way(connection: Connection, base: int) -> None:
     """A gap that has just been mended is reported once more, by USTAT and by STAT."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2, base + 3])
     connection.ustat(base + 2, base + 4)
     connection.expect(SD, lambda sd: sd.number == base + 2, what="a retransmission")
     for _ in range(2):
         connection.ustat(base + 2, base + 4)
-        peer.wait(PAUSE_S)
+        connection.wait(PAUSE_S)
     connection.stat()
-    go_on(connection, peer.rtt + 2 * PAUSE_S, answering=False)
+    go_on(connection, connection.rtt + 2 * PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8)
-    connection.abort()
 
 
-@case("STP-DT-003")
-def test_ready_stat_reports_one_sd_and_everything_else_arrived(peer: Peer) -> None:
+@holding("STP-DT-003", losing=[3])
+def test_ready_stat_reports_one_sd_and_everything_else_arrived(
+    connection: Connection, base: int
+) -> None:
     """With nothing else in flight, what a STAT reports missing is sent again."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 3])
     connection.stat()
     connection.serve(
         lambda: connection.reception.vr_r >= base + 8, credit=None, within=NEGLECT_S
     )  # fmt: skip
-    connection.abort()
 
 
-@case("STP-DT-014")
-def test_ready_ustat_reports_the_only_sd_in_flight(peer: Peer) -> None:
+@holding("STP-DT-014", losing=[7])
+def test_ready_ustat_reports_the_only_sd_in_flight(connection: Connection, base: int) -> None:
     """With nothing else in flight, what a USTAT reports missing is sent again."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 7])
     connection.stat(n_r=base + 7, elements=())
-    peer.wait(PAUSE_S)
+    connection.wait(PAUSE_S)
     connection.ustat(base + 7, base + 8)
     connection.expect(
         SD, lambda sd: sd.number == base + 7, within=NEGLECT_S, what="a retransmission"
     )
     connection.receive(base + 16, credit=8)
-    connection.abort()
 
 
-@case("STP-DT-006")
-def test_ready_stat_says_nothing_of_the_last_sds(peer: Peer) -> None:
+@holding("STP-DT-006", losing=[2, 6])
+def test_ready_stat_says_nothing_of_the_last_sds(connection: Connection, base: int) -> None:
     """SDs above the bound of a STAT are not taken for received."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2, base + 6])
     connection.stat(elements=(base + 2, base + 3, base + 4))
     connection.receive(base + 8, credit=8, within=2 * NEGLECT_S)
-    connection.abort()
 
 
-@case("STP-DT-004", "STP-DT-027")
-def test_ready_polls_are_lost(peer: Peer) -> None:
+@holding("STP-DT-004", "STP-DT-027", losing=[6, 7])
+def test_ready_polls_are_lost(connection: Connection, base: int) -> None:
     """With nothing new to send and its POLL unanswered, the sender asks by timer."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 6, base + 7])
     for _ in range(2):
         connection.expect(POLL, within=NEGLECT_S, what="a POLL by timer")
     connection.receive(base + 16, credit=8)
-    connection.abort()
 
 
-@case("STP-DT-023")
-def test_ready_invalid_stats_arrive(peer: Peer) -> None:
+@holding("STP-DT-023", losing=[2])
+def test_ready_invalid_stats_arrive(connection: Connection, base: int) -> None:
     """STATs with impossible numbers and lists neither retransmit nor give credit."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2])
     end = base + 8
     gap = (base + 2, base + 3)
     n_ps, edge = connection.last_poll[0], base + 16
@@ -123,14 +102,11 @@ def test_ready_invalid_stats_arrive(peer: Peer) -> None:
         )  # fmt: skip
         go_on(connection, 2 * PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8, within=2 * NEGLECT_S)
-    connection.abort()
 
 
-@case("STP-DT-023")
-def test_ready_invalid_ustats_arrive(peer: Peer) -> None:
+@holding("STP-DT-023", losing=[2])
+def test_ready_invalid_ustats_arrive(connection: Connection, base: int) -> None:
     """USTATs with impossible numbers and runs neither retransmit nor give credit."""
-    connection, base = open_stream(peer)
-    fill(connection, lose=[base + 2])
     more = connection.theirs(connection.reception.vr_mr + 8)
     for n_r, first, second in (
         (base + 2, base + 3, base + 2),
@@ -144,4 +120,3 @@ def test_ready_invalid_ustats_arrive(peer: Peer) -> None:
         connection.send(USTAT, n_mr=more, seq=connection.theirs(n_r), elements=elements)
         go_on(connection, 2 * PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8, within=2 * NEGLECT_S)
-    connection.abort()

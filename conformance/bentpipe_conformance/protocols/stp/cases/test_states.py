@@ -22,7 +22,7 @@ from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 PAUSE_S = 0.37
-"""Seconds between two stimuli, so that an answer has one cause only; no part of Timer_CC."""
+"""Seconds between two stimuli, so that an answer has one cause only; not a fraction of Timer_CC."""
 
 IDLE = "idle"
 CALLING = "outgoing connection pending"
@@ -43,12 +43,12 @@ def _other(csn: int | None, by: int) -> int:
 
 
 def _begin(by: int = 0, **raw: Any) -> Stimulus:
-    """A BEGIN whose CSN is newer than the connection's by so much."""
+    """A BEGIN whose CSN is newer than the connection's by ``by``."""
     return lambda _, connection: connection.send(codec.BEGIN, csn=_other(connection.csn, by), **raw)
 
 
 def _bgak(mine: int = 0, theirs: int = 0, flags: int = 0) -> Stimulus:
-    """A BGAK whose CSNs differ from the right ones by so much."""
+    """A BGAK whose CSNs differ from the correct ones by ``mine`` and ``theirs``."""
     return lambda _, connection: connection.send(
         codec.BGAK,
         flags=flags,
@@ -58,14 +58,14 @@ def _bgak(mine: int = 0, theirs: int = 0, flags: int = 0) -> Stimulus:
 
 
 def _with_peer(kind: int, theirs: int, **raw: Any) -> Stimulus:
-    """A BGREJ, END or ENDAK whose CSN of the recipient differs from the IUT's by so much."""
+    """A BGREJ, END or ENDAK whose CSN of the recipient differs from the IUT's by ``theirs``."""
     return lambda _, connection: connection.send(
         kind, peer_csn=_other(connection.peer_csn, theirs), **raw
     )
 
 
 def _end(theirs: int = 0, flags: int = 0) -> Stimulus:
-    """An END whose CSN of the recipient differs from the right one by so much."""
+    """An END whose CSN of the recipient differs from the IUT's by ``theirs``."""
     return _with_peer(codec.END, theirs, flags=flags, reason=1 if flags == A else 2 if flags else 0)
 
 
@@ -172,9 +172,9 @@ OUT_OF_REACH: Mapping[tuple[str, str, str], str] = {
     (RELEASING, "BGAK", "own CSN as recipient, peer's CSN not known"): (
         "the tester cannot make a caller abort before it is answered"
     ),
-    (IDLE, "BEGIN", "no resources"): "what an implementation can hold is its own business",
+    (IDLE, "BEGIN", "no resources"): "how much an implementation can hold is its own choice",
 }
-"""Rows that no script can bring an implementation to, and why."""
+"""Rows that no script can reach, and why."""
 
 
 def _is_driven(row: Row) -> bool:
@@ -182,7 +182,7 @@ def _is_driven(row: Row) -> bool:
 
 
 def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
-    """Send what every row of a state is about, bringing the IUT into the state as often as needed.
+    """Send the stimulus of each row of a state, bringing the IUT into the state as often as needed.
 
     Args:
         peer: the tester.
@@ -219,7 +219,7 @@ def _show(connection: Connection, row: Row) -> None:
 
 
 def _leave(connection: Connection, state: str) -> None:
-    """End what a row has left open; in state idle that is more than needed."""
+    """End what a row has left open, unless the state is idle."""
     if state != IDLE:
         connection.end(flags=A, reason=1)
         connection.closed = connection.closed or "the tester aborted it"
@@ -242,7 +242,7 @@ def _summoned(peer: Peer) -> Connection:
 
 
 def _unconfirmed() -> Callable[[Peer], Connection]:
-    """Each call is older than the one before, so that it is asked whoever has been confirmed."""
+    """Each call is older than the one before, so that it is challenged whatever was confirmed."""
     back = count(0, -1000)
 
     def bring(peer: Peer) -> Connection:

@@ -7,17 +7,14 @@ it, and then every checker judges it like any other.
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
-from bentpipe_conformance.protocols.stp.peer import Peer
 
 
-@case("STP-DT-005")
-def test_ready_stream_crosses_the_wrap(peer: Peer) -> None:
+@connected("STP-DT-005", to="echo", iss=MODULUS - 5)
+def test_ready_stream_crosses_the_wrap(connection: Connection) -> None:
     """SDs on both sides of the wrap arrive in order."""
-    connection = peer.connect("echo", iss=MODULUS - 5)
     for _ in range(4):
         connection.sds(3)
         connection.ask()

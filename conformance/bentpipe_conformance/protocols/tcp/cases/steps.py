@@ -36,7 +36,7 @@ def fill_window(peer: Peer, segments: int) -> tuple[Connection, list[Segment]]:
 def await_again(
     connection: Connection, start: int, what: str, within: float | None = None
 ) -> Segment:
-    """The next segment at an offset; whatever else arrives is lost.
+    """The next segment at an offset; everything else that arrives is lost.
 
     Raises:
         NotReached: it did not come in time.
@@ -47,7 +47,7 @@ def await_again(
 def await_retransmissions(
     connection: Connection, lost: int, times: int, *, within: float = TIMEOUT_S, seen: bool = False
 ) -> Segment:
-    """Lose everything until offset ``lost`` has arrived again so many times; return the last.
+    """Lose everything until offset ``lost`` has arrived ``times`` times more; return the last.
 
     With ``seen`` a copy that the last acknowledgment clocked out is not counted.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bentpipe_spec.scenario import Scenario, load_scenarios
 
-from bentpipe_conformance.engine.scripts import ScenarioCases
+from bentpipe_conformance.engine.scenario import ScenarioCases
 from bentpipe_conformance.protocols.tcp.scenarios import replay
 
 MODEL = load_scenarios("sack-newreno")

@@ -29,7 +29,7 @@ def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> 
 
 
 def _await_acknowledgment(connection: Connection) -> None:
-    """Wait until everything sent is acknowledged, however slow the link, and a little more."""
+    """Wait until everything sent is acknowledged, then for any delayed acknowledgment."""
     connection.peer.pump_until(lambda: connection.acked >= connection.next_offset, LONGEST_S)
     connection.wait(PAUSE_S)
 
