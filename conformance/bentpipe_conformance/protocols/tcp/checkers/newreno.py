@@ -107,7 +107,7 @@ def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
     delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
     return context.violated(
-        f"the partial acknowledgment of offset {ack.ack} brought no retransmission {when}",
+        f"the partial acknowledgment of offset {ack.ack} caused no retransmission {when}",
         ack,
         *ack.responses,
         expected=f"a retransmission of offset {ack.ack} {when}",
@@ -116,7 +116,7 @@ def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> F
 
 
 def _earned(m: Moment, episode: Episode) -> bool:
-    """Whether a retransmission, not a late original, brought a partial acknowledgment."""
+    """Whether a retransmission, not a late original, caused a partial acknowledgment."""
     return any(
         sent.start == m.ack.una and m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt
         for sent in episode.retransmissions
@@ -164,7 +164,7 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
 
 
 def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
-    """Whether RFC 6582 section 4.1 may take the duplicates for a loss."""
+    """Whether RFC 6582 section 4.1 may interpret the duplicates as a loss."""
     jump = m.last_advance.advance if m.last_advance is not None else 0
     return jump <= int(context.permitted("heuristic_segments", 0)) * largest_segment(flow)
 
@@ -192,7 +192,7 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
         if not again and any(s.retransmission and s.start == ack.ack for s in ack.responses):
-            # That may be a timeout's doing.
+            # A timeout may have caused that.
             continue
         sentence = (
             f"offset {ack.ack}, exactly recover, was fast retransmitted"
@@ -256,10 +256,10 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
 
 
 def _answers_may_be_bunched(flow: Flow, ack: Ack, timing_error: float) -> bool:
-    """Whether unanswered acknowledgments arrived so shortly before that this answers them too.
+    """Whether unanswered acknowledgments arrived so recently that this response answers them too.
 
-    On a busy wall clock a sender takes several arrivals in at once, and the capture shows its
-    answers behind the last of them.
+    On a busy machine a sender processes several arrivals together, and the capture shows its
+    answers after the last of them.
     """
     at = bisect_left(flow.acks, ack.time, key=lambda item: item.time)
     earlier = flow.acks[at - 1] if at else None

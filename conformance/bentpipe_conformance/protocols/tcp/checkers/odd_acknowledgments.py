@@ -37,7 +37,7 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
         (e.first.time, e.end.time if e.end else float("inf")) for e in context.prepared.episodes
     ]
     for ack, what in described:
-        # An episode that began at the very time of this acknowledgment may be its doing.
+        # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
         report = report_of[id(ack)]
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:

@@ -121,7 +121,7 @@ def _judge_ratio(
     """Judge two successive intervals of a back-off."""
     low, high = context.permitted("ratio", [1.8, 2.5])
     cap = context.permitted("cap_s", 60.0)
-    # Half a second of grace upwards: some stacks check their timers no more often.
+    # Half a second of tolerance: some stacks check their timers no more often.
     least, most = min(low * before, cap * 0.95), high * before + 0.5
     return too_coarse(context, before, *where) or judged(
         context,

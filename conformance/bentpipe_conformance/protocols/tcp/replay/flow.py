@@ -36,7 +36,7 @@ DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
 SMALLEST_MSS = 48
-"""Stacks refuse to send less, whatever the peer's MSS option says (SNR-OPT-009)."""
+"""Stacks refuse to send less, even if the peer's MSS option is smaller (SNR-OPT-009)."""
 
 MAX_WINDOW_SHIFT = 14
 """RFC 7323 section 2.3."""
@@ -142,7 +142,7 @@ class _Replay:
         elif handshake.tester is None:
             handshake.tester = packet
             self.receiver.opened(tcp)
-            # An MSS of zero cannot be meant, and Linux takes it for none.
+            # An MSS of zero cannot be intended; Linux treats it as absent.
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window

@@ -2,7 +2,7 @@
 
 The observer sits beside the implementation under test (IUT), not in it, so two views are kept.
 *Certain*: ``expected`` and ``held``, what a receiver that keeps all acceptable data has.
-*Possible*: ``limit`` and ``arrived``, all that reached it; what lies outside, it cannot have.
+*Possible*: ``limit`` and ``arrived``, all that reached it; anything outside it cannot have.
 Where the IUT shows that it took more or kept less than the certain view, that view follows it.
 """
 

@@ -22,7 +22,7 @@ class RoundTrips:
         samples: how many there were.
         smallest, largest: seconds; 0.0 before the first.
         echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
-            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
+            segments are measured too (RFC 7323 section 4), which ``smallest`` includes.
         minimum: the smallest of all samples and ages, seconds; infinity before the first.
     """
 
