@@ -7,7 +7,6 @@ what the implementation could know at that moment; :mod:`.events` defines the te
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
@@ -52,6 +51,7 @@ class Flow:
         handshake: the opening segments.
         events: everything in time order; the typed lists below hold the same objects.
         packets: every packet of the connection at the IUT's side.
+        leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
@@ -69,6 +69,8 @@ class Flow:
     arrivals: list[Arrival] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
+    leaving: list[Segment] = field(default_factory=list)
+    arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
@@ -94,16 +96,6 @@ class Flow:
         """Seconds within which an answer counts as caused by an arrival, the bed's error added."""
         return REACTION_S + self.timing_error
 
-    @property
-    def leaving(self) -> Iterator[Segment]:
-        """Every segment that left the IUT."""
-        return (Segment(packet) for packet in self.packets if packet.outgoing)
-
-    @property
-    def arriving(self) -> Iterator[Segment]:
-        """Every segment that reached the IUT."""
-        return (Segment(packet) for packet in self.packets if not packet.outgoing)
-
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
@@ -120,6 +112,7 @@ class _Replay:
 
     def packet(self, packet: Packet, tcp: Tcp) -> None:
         self.flow.packets.append(packet)
+        (self.flow.leaving if packet.outgoing else self.flow.arriving).append(Segment(packet))
         if tcp.flags & RST:
             self.flow.resets.append(packet)
         elif tcp.flags & SYN:
