@@ -17,11 +17,14 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 Context = checking.Context[Prepared]
 Findings = Iterator[Finding]
 
-DUPLICATE_THRESHOLD = 3
-"""RFC 5681 section 3.2 step 2, HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
-
 TICK_S = 0.01
 """What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+COARSE_TICK_S = 0.5
+"""What a timer may be late: some stacks check their timers no more often."""
+
+BACK_OFF_CAP_S = 60.0
+"""A limit on the timeout is no less (RFC 6298 rule 2.5)."""
 
 
 def judged(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -68,7 +68,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         if ack.beyond:
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
-        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD or not m.open or not m.pure:
+        if not m.third or not m.open or not m.pure:
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
@@ -172,7 +172,9 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
         "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
         "octets": lambda: octets(above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
-        "distance": lambda: bool(above) and above[-1][1] > start + 3 * flow.segment,
+        "distance": lambda: (
+            bool(above) and above[-1][1] > start + DUPLICATE_THRESHOLD * flow.segment
+        ),
         "time": lambda: _overdue(start, time, above, m, flow),
     }
     return any(tests[kind]() for kind in kinds)

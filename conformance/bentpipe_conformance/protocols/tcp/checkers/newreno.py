@@ -8,13 +8,8 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import (
-    DUPLICATE_THRESHOLD,
-    Context,
-    Findings,
-    within_window,
-)
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, within_window
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -134,18 +129,11 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
         return
     for m in context.prepared.moments:
         ack, episode = m.ack, m.episode
-        if (
-            episode is None
-            or episode.fast
-            or not ack.duplicate
-            or ack.duplicates != DUPLICATE_THRESHOLD
-        ):
+        if episode is None or episode.fast or not m.third:
             continue
         if ack.ack >= (m.recover if every_timeout else m.fast_recover):
             continue
-        if _heuristic_permits(m, flow, context):
-            continue
-        if not _repeated_before(ack, episode):
+        if _heuristic_permits(m, flow, context) or not _repeated_before(ack, episode):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
         if again:
@@ -181,9 +169,7 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
     ended = {e.end: e for e in context.prepared.episodes if e.fast and disturbed_at(e) == math.inf}
     for m in context.prepared.moments:
         ack = m.ack
-        if m.episode is not None or not m.pure or m.last_advance is None:
-            continue
-        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD:
+        if m.episode is not None or not m.third or not m.pure or m.last_advance is None:
             continue
         episode = ended.get(m.last_advance)
         if episode is None or ack.ack != episode.recover or ack.ack < m.recover:

@@ -12,8 +12,8 @@ from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset

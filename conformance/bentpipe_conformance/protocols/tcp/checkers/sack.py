@@ -5,12 +5,8 @@ from __future__ import annotations
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import (
-    DUPLICATE_THRESHOLD,
-    Context,
-    Findings,
-    judged,
-)
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.sack import negotiated_scoreboard
-from bentpipe_conformance.protocols.tcp.replay.events import octets
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import (
+    BACK_OFF_CAP_S,
+    COARSE_TICK_S,
     Context,
     Findings,
     judged,
@@ -119,8 +121,7 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
             continue
         probe = closure.probes[0]
         waited = probe.time - closure.start.time
-        # Half a second of tolerance: some stacks check their timers no more often.
-        latest = closure.longest_timeout + 0.5
+        latest = closure.longest_timeout + COARSE_TICK_S
         yield too_coarse(context, waited, probe) or judged(
             context,
             lasted(context, waited, closure.rtt) and waited <= latest,
@@ -137,7 +138,7 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
 def probes_back_off(_flow: Flow, context: Context) -> Findings:
     """Intervals between probes increase exponentially (RFC 9293 section 3.8.6.1, SHLD-30)."""
     # Exercised by three probes of one closure.
-    ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", 60.0)
+    ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", BACK_OFF_CAP_S)
     for closure in context.prepared.closures:
         intervals = [b.time - a.time for a, b in pairwise(closure.probes)]
         yield from until_violated(

@@ -28,6 +28,9 @@ from bentpipe_reference.common.ranges import Range
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 step 2, HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
+
 
 def octets(ranges: Iterable[Range]) -> int:
     """How many octets disjoint ranges hold."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -79,6 +79,11 @@ class Moment:
         """Whether the sender was outside recovery and above every earlier recover."""
         above = self.ack.ack > self.recover and self.ack.ack >= self.shadow
         return self.episode is None and above
+
+    @property
+    def third(self) -> bool:
+        """Whether it is the third duplicate in a row."""
+        return self.ack.duplicate and self.ack.duplicates == DUPLICATE_THRESHOLD
 
     @property
     def retransmissions(self) -> list[Sent]:
@@ -158,7 +163,7 @@ def disturbed_at(episode: Episode) -> float:
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
-        or (trigger.duplicates != 3 and not trigger.sacked)
+        or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
         return -math.inf

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -30,9 +30,6 @@ times its timing error is added.
 
 INITIAL_TIMEOUT_S = 1.0
 """Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
-
-THRESHOLD_SEGMENTS = 3
-"""HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
 
 
 @dataclass(slots=True, eq=False)
@@ -319,7 +316,7 @@ class _Replay:
         holes = above = 0
         if self.evidence and lowest is not None:
             highest = self.evidence.snapshot()[-1][1]
-            reach = THRESHOLD_SEGMENTS * largest_segment(self.flow)
+            reach = DUPLICATE_THRESHOLD * largest_segment(self.flow)
             for start in self.starts:
                 segment = self.segments[start]
                 if start >= highest:
