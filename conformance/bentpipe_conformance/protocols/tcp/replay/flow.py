@@ -21,8 +21,8 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     Sent,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
-from bentpipe_conformance.protocols.tcp.replay.receiving import Receiver
-from bentpipe_conformance.protocols.tcp.replay.sending import Sender
+from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
+from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
