@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bentpipe_conformance.engine import context
 from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
@@ -16,11 +17,14 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 Context = context.Context[Prepared]
 Findings = Iterator[Finding]
 
-DUPLICATE_THRESHOLD = 3
-"""RFC 5681 section 3.2 step 2, HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
-
 TICK_S = 0.01
 """What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+COARSE_TICK_S = 0.5
+"""What a timer may be late: some stacks check their timers no more often."""
+
+BACK_OFF_CAP_S = 60.0
+"""A limit on the timeout is no less (RFC 6298 rule 2.5)."""
 
 
 def judged(
@@ -32,6 +36,14 @@ def judged(
     return context.violated(sentence, *where, expected=expected, actual=actual)
 
 
+def until_violated(findings: Iterable[Finding]) -> Findings:
+    """Findings up to the first violation, where the rest would only repeat it."""
+    for finding in findings:
+        yield finding
+        if finding.verdict is Verdict.FAIL:
+            return
+
+
 def too_coarse(context: Context, seconds: float, *where: HasPacket) -> Finding | None:
     """A finding where the bed's timing error could turn a verdict about an interval this long."""
     if context.timing_error <= max(0.05, 0.05 * seconds):
@@ -40,7 +52,7 @@ def too_coarse(context: Context, seconds: float, *where: HasPacket) -> Finding |
 
 
 def lasted(context: Context, seconds: float, least: float) -> bool:
-    """Whether an interval may have been as long as ``least``, a tick and the error conceded."""
+    """Whether an interval may have lasted ``least``, allowing for a tick and the timing error."""
     return seconds >= least - TICK_S - context.timing_error
 
 

@@ -64,7 +64,7 @@ def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Fi
             yield _without_effect(flow, context, ack, what)
         else:
             yield context.violated(
-                f"after an acknowledgment of unsent data the sender went on at {jump.start}, "
+                f"after an acknowledgment of unsent data the sender continued at {jump.start}, "
                 f"leaving out what begins at {jump.max}",
                 jump,
                 ack,
@@ -101,7 +101,7 @@ def _judge_growth(
     """Compare what is outstanding with the initial window and what has been acknowledged.
 
     Judged until something is held or retransmitted, for then other rules decide. A sender may
-    count in octets or in segments: only one that exceeds both bounds is at fault.
+    count in octets or in segments: only one that exceeds both bounds is in violation.
     """
     new = list(takewhile(lambda sent: not (sent.retransmission or sent.sacked), flow.sent))
     exercising = [ack for ack in exercising if new and ack.time <= new[-1].time]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -68,7 +68,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         if ack.beyond:
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
-        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD or not m.open or not m.pure:
+        if not m.third or not m.open or not m.pure:
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
@@ -80,7 +80,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
 
 
 def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
-    """Whether an acknowledgment made the retransmission needless before it was due.
+    """Whether an acknowledgment made the retransmission unnecessary before it was due.
 
     A sender that paces may hold it back that long.
     """
@@ -146,7 +146,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
             continue
         if ack.ack < m.shadow:
             continue
-        # Only the first starts recovery; what the same acknowledgment brings further is part of it.
+        # Only the first starts recovery; others that the same acknowledgment causes belong to it.
         early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
         if early:
             yield context.violated(
@@ -172,7 +172,9 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
         "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
         "octets": lambda: octets(above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
-        "distance": lambda: bool(above) and above[-1][1] > start + 3 * flow.segment,
+        "distance": lambda: (
+            bool(above) and above[-1][1] > start + DUPLICATE_THRESHOLD * flow.segment
+        ),
         "time": lambda: _overdue(start, time, above, m, flow),
     }
     return any(tests[kind]() for kind in kinds)
@@ -195,7 +197,7 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
 @checker("SNR-FR-004")
 def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
     """A window update is not counted as a duplicate (RFC 5681 section 2, condition e)."""
-    # Exercised by repeats of which at least one raises the window.
+    # Exercised by repeated acknowledgments, at least one of which raises the window.
     windows: dict[int, bool] = {}
     last = -1
     for ack in flow.acks:
@@ -208,7 +210,7 @@ def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
 @checker("SNR-FR-005")
 def segment_with_data_is_no_duplicate(flow: Flow, context: Context) -> Findings:
     """A segment with data is not counted as a duplicate (RFC 5681 section 2, condition b)."""
-    # Exercised by repeats of which at least one carries data.
+    # Exercised by repeated acknowledgments, at least one of which carries data.
     yield from _not_counted(flow, context, lambda ack: ack.tcp.length > 0, "segment with data")
 
 
@@ -267,7 +269,7 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findin
             before, sent = again
             yield context.violated(
                 f"offset {sent.start} was retransmitted again {sent.time - before.time:.3f} s "
-                "after its retransmission, on an acknowledgment that cannot tell its loss",
+                "after its retransmission, on an acknowledgment that cannot indicate its loss",
                 sent,
                 before,
                 m.ack,
@@ -281,7 +283,7 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findin
 @checker("SNR-FR-007")
 def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Findings:
     """New data acknowledged restarts the count of duplicates (RFC 5681 section 3.2 step 2)."""
-    # Exercised by duplicates of which three came in all, but not in a row.
+    # Exercised by three duplicates in all, but not in a row.
     if flow.handshake.sack:
         return
     total = 0

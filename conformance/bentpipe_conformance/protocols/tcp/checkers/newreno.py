@@ -8,13 +8,8 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import (
-    DUPLICATE_THRESHOLD,
-    Context,
-    Findings,
-    within_window,
-)
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, within_window
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -107,7 +102,7 @@ def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
     delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
     return context.violated(
-        f"the partial acknowledgment of offset {ack.ack} brought no retransmission {when}",
+        f"the partial acknowledgment of offset {ack.ack} caused no retransmission {when}",
         ack,
         *ack.responses,
         expected=f"a retransmission of offset {ack.ack} {when}",
@@ -116,7 +111,7 @@ def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> F
 
 
 def _earned(m: Moment, episode: Episode) -> bool:
-    """Whether a retransmission, not a late original, brought a partial acknowledgment."""
+    """Whether a retransmission, not a late original, caused a partial acknowledgment."""
     return any(
         sent.start == m.ack.una and m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt
         for sent in episode.retransmissions
@@ -134,18 +129,11 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
         return
     for m in context.prepared.moments:
         ack, episode = m.ack, m.episode
-        if (
-            episode is None
-            or episode.fast
-            or not ack.duplicate
-            or ack.duplicates != DUPLICATE_THRESHOLD
-        ):
+        if episode is None or episode.fast or not m.third:
             continue
         if ack.ack >= (m.recover if every_timeout else m.fast_recover):
             continue
-        if _heuristic_permits(m, flow, context):
-            continue
-        if not _repeated_before(ack, episode):
+        if _heuristic_permits(m, flow, context) or not _repeated_before(ack, episode):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
         if again:
@@ -164,7 +152,7 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
 
 
 def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
-    """Whether RFC 6582 section 4.1 may take the duplicates for a loss."""
+    """Whether RFC 6582 section 4.1 may interpret the duplicates as a loss."""
     jump = m.last_advance.advance if m.last_advance is not None else 0
     return jump <= int(context.permitted("heuristic_segments", 0)) * largest_segment(flow)
 
@@ -181,9 +169,7 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
     ended = {e.end: e for e in context.prepared.episodes if e.fast and disturbed_at(e) == math.inf}
     for m in context.prepared.moments:
         ack = m.ack
-        if m.episode is not None or not m.pure or m.last_advance is None:
-            continue
-        if not ack.duplicate or ack.duplicates != DUPLICATE_THRESHOLD:
+        if m.episode is not None or not m.third or not m.pure or m.last_advance is None:
             continue
         episode = ended.get(m.last_advance)
         if episode is None or ack.ack != episode.recover or ack.ack < m.recover:
@@ -192,7 +178,7 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
         if not again and any(s.retransmission and s.start == ack.ack for s in ack.responses):
-            # That may be a timeout's doing.
+            # A timeout may have caused that.
             continue
         sentence = (
             f"offset {ack.ack}, exactly recover, was fast retransmitted"
@@ -256,10 +242,10 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
 
 
 def _answers_may_be_bunched(flow: Flow, ack: Ack, timing_error: float) -> bool:
-    """Whether unanswered acknowledgments arrived so shortly before that this answers them too.
+    """Whether unanswered acknowledgments arrived so recently that this response answers them too.
 
-    On a busy wall clock a sender takes several arrivals in at once, and the capture shows its
-    answers behind the last of them.
+    On a busy machine a sender processes several arrivals together, and the capture shows its
+    answers after the last of them.
     """
     at = bisect_left(flow.acks, ack.time, key=lambda item: item.time)
     earlier = flow.acks[at - 1] if at else None

@@ -12,8 +12,8 @@ from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
@@ -37,7 +37,7 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
         (e.first.time, e.end.time if e.end else float("inf")) for e in context.prepared.episodes
     ]
     for ack, what in described:
-        # An episode that began at the very time of this acknowledgment may be its doing.
+        # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
         report = report_of[id(ack)]
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.codec import FIN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -93,7 +93,7 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
         fits = arrival.end <= arrival.window_edge and arrival.payload <= mss
-        # One that repeats some of what has come brings less than a full segment.
+        # A segment that repeats some data carries less than a full segment of new data.
         if not arrival.in_order or arrival.held or not fits or arrival.start < arrival.expected:
             row = []
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
@@ -130,17 +130,18 @@ def acknowledgment_never_goes_back(flow: Flow, context: Context) -> Findings:
 def nothing_acknowledged_unreceived(flow: Flow, context: Context) -> Findings:
     """Only received data is acknowledged (RFC 9293 section 3.4)."""
     # Exercised by every acknowledgment once data arrived.
-    for reply in flow.replies:
-        if reply.ack > reply.limit:
-            yield context.violated(
-                f"offset {reply.ack} was acknowledged, but only {reply.limit} octets had arrived",
-                reply,
-                expected=f"at most {reply.limit}",
-                actual=str(reply.ack),
-            )
-            return
-        if reply.last_arrival is not None:
-            yield context.holds("only received data was acknowledged", reply)
+    yield from until_violated(
+        judged(
+            context,
+            reply.ack <= reply.limit,
+            f"offset {reply.ack} was acknowledged, {reply.limit} octets having arrived in sequence",
+            reply,
+            expected=f"at most {reply.limit}",
+            actual=str(reply.ack),
+        )
+        for reply in flow.replies
+        if reply.ack > reply.limit or reply.last_arrival is not None
+    )
 
 
 @checker("SNR-RCV-013")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
@@ -94,7 +94,7 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
 @checker("SNR-RCV-007")
 def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
     """The first SACK block contains the segment that caused it (RFC 2018 section 4)."""
-    # Exercised by replies with blocks to nothing but out-of-order data.
+    # Exercised by replies with blocks to out-of-order data alone.
     for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         if not unanswered or not reply.sack or not all(a.out_of_order for a in unanswered):
@@ -103,7 +103,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
             # Whether a block counts a FIN held above a gap is left to the implementation.
             continue
         if reply.dsack is not None:
-            # It was caused by a duplicate, whatever else has arrived meanwhile.
+            # A duplicate caused it, even if other segments have arrived since.
             continue
         first = reply.sack[0]
         candidates = [*unanswered, *(a for a in moment.recent if a.out_of_order)]
@@ -129,7 +129,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
 def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
     """Every acknowledgment below held data has SACK blocks (RFC 2018 section 4)."""
     # Exercised by pure acknowledgments below data the IUT is known to hold. Known it is by a block
-    # that reported it, or in hindsight: when the gap was filled, the acknowledgment number jumped
+    # that reported it, or afterwards: when the gap was filled, the acknowledgment number jumped
     # over it although it had not come again.
     silent: dict[Reply, Range] = {}
     end = None
@@ -180,19 +180,25 @@ def _without(ranges: RangeSet, arrival: Arrival) -> RangeSet:
 def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Findings:
     """SACK blocks report received data only (RFC 2018 section 3)."""
     # Exercised by every SACK block.
-    for reply in flow.replies:
-        for left, right in reply.blocks:
-            rest = (max(left, reply.limit), right)
-            if 0 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived)):
-                yield context.holds("a block reports data that arrived", reply)
-                continue
-            yield context.violated(
-                f"the block {left}-{right} reports data that did not arrive",
-                reply,
-                expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
-                actual=f"blocks {_blocks(reply.blocks)}",
-            )
-            return
+    yield from until_violated(
+        judged(
+            context,
+            _arrived(reply, left, right),
+            f"the block {left}-{right} was reported with {_blocks(reply.arrived)} received above "
+            f"{reply.limit}",
+            reply,
+            expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
+        for reply in flow.replies
+        for left, right in reply.blocks
+    )
+
+
+def _arrived(reply: Reply, left: int, right: int) -> bool:
+    """Whether all of a block had reached the IUT."""
+    rest = (max(left, reply.limit), right)
+    return 0 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived))
 
 
 @checker("SNR-RCV-010")
@@ -276,7 +282,7 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-012")
 def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
     """Further SACK blocks repeat the most recent first blocks (RFC 2018 section 4)."""
-    # Exercised once two blocks besides the first could be repeated, so that there is a choice.
+    # Exercised once two further blocks could be repeated, so that there is a choice.
     firsts: list[Range] = []
     merged = False
     for moment in _moments(flow):
@@ -306,7 +312,7 @@ def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) ->
     for block, known in zip(reply.sack[1:], wanted, strict=False):
         if not _inside(known, (block,)):
             yield context.violated(
-                f"the block {block[0]}-{block[1]} stands where {known[0]}-{known[1]} is due",
+                f"the block {block[0]}-{block[1]} is in the place of {known[0]}-{known[1]}",
                 reply,
                 expected=f"after the first block those of {_blocks(tuple(wanted))}, in this order",
                 actual=f"blocks {_blocks(reply.blocks)}",
@@ -338,7 +344,7 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
         reply = next(told, None) or first_reply(
             flow, arrival, lambda item: not item.payload, within=LONGEST_DELAY_S
         )
-        # A reply that left after the next arrival may speak of that one.
+        # A reply that left after the next arrival may report that one.
         if reply is None or reply.last_arrival is not arrival:
             continue
         # What was held already in several pieces may be reported piecewise, or not at all.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import DUPLICATE_THRESHOLD, Context, Findings
-from bentpipe_conformance.protocols.tcp.checkers.sack import negotiated_scoreboard
-from bentpipe_conformance.protocols.tcp.replay.events import octets
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
 
 
 def _certain(board: Scoreboard, context: Context) -> set[int]:
-    """Identities of the fast recoveries that surely began and end where the packets show it.
+    """Identities of the fast recoveries that certainly began and end where the packets show it.
 
     After a timeout, or a recovery that left something held behind, the sender may be in a recovery
     that began with no retransmission of its own.
@@ -75,7 +75,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
 @checker("SNR-SAK-008")
 def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findings:
     """Each acknowledgment in recovery causes one retransmission (HK99 rule 6)."""
-    # Exercised by every acknowledgment inside a recovery while a segment is surely eligible.
+    # Exercised by every acknowledgment in a recovery while a segment is certainly eligible.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return
@@ -112,10 +112,10 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
 @checker("SNR-SAK-010")
 def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
     """New data is sent once nothing is eligible (HK99 rule 6, RFC 6675 section 4)."""
-    # Exercised by a recovery in which most of the window is reported held. That nothing new was
-    # sent counts against the sender only when it surely had data, buffer and offered window: a full
-    # segment, which no Nagle holds back, leaves as soon as recovery ends, and more was outstanding
-    # before.
+    # Exercised by a recovery in which most of the window is reported held. Sending nothing new is
+    # a violation only when the sender certainly had data, buffer and offered window: a full
+    # segment, which Nagle's rule does not hold back, leaves as soon as recovery ends, and more was
+    # outstanding before.
     board = negotiated_scoreboard(flow, context)
     if board is None:
         return

@@ -87,7 +87,7 @@ def _opening(flow: Flow) -> _Opening:
 @checker("SNR-SS-001")
 def initial_window(flow: Flow, context: Context) -> Findings:
     """The first flight keeps to the initial window (RFC 5681 section 3.1, RFC 6928 section 2)."""
-    # Exercised by whatever is sent before the first acknowledgment of data.
+    # Exercised by data sent before the first acknowledgment of data.
     allowed = largest_initial_window(flow, context)
     first = [sent for sent, acks in _opening(flow).steps if acks == 0]
     beyond = next((sent for sent in first if sent.end > allowed), None)
@@ -107,7 +107,7 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
     """Slow start grows by what is acknowledged (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
     # Exercised by new data after an acknowledgment, before any sign of loss.
     opening, segment = _opening(flow), largest_segment(flow)
-    # A first flight that was too large is SNR-SS-001's business, not counted twice.
+    # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
     by_octets = context.permitted("counts", "octets") == "octets"
     growths = list(
@@ -115,7 +115,7 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
     )
     grown = [(sent, acks) for sent, acks in opening.steps if acks]
     for sent, acks in grown:
-        # One segment of grace: windows are counted in octets here, in whole segments elsewhere.
+        # One segment of tolerance: some implementations count windows in whole segments.
         limit = base + growths[acks - 1] + segment
         if sent.outstanding > limit:
             yield context.violated(
@@ -222,7 +222,7 @@ class _Round:
 def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     """Rounds after an episode, up to the next sign of loss.
 
-    With ``at_once``, without pacing, also up to whatever a timer or the application sent.
+    With ``at_once``, without pacing, also up to the first data sent by a timer or the application.
     """
     assert episode.end is not None
     rounds: list[_Round] = []
@@ -255,7 +255,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
     segment = largest_segment(flow)
     for episode in context.prepared.episodes:
         if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
-            # After a timeout slow start takes the sender to half of what was outstanding then.
+            # After a timeout slow start grows to half of what was outstanding at the timeout.
             continue
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))

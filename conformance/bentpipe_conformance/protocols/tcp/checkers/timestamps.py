@@ -9,6 +9,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
+    Answer,
     acknowledging,
     answer_within,
     refusals,
@@ -142,17 +143,23 @@ def old_timestamp_is_acknowledged(flow: Flow, context: Context) -> Findings:
         if not arrival.paws_rejected:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S)
-        if answer.timely == "in time" and answer.reply is not None:
-            yield context.holds("data with an old timestamp was answered", answer.reply, arrival)
-        elif answer.timely == "unclear":
+        if answer.timely == "unclear":
             yield context.unclear("answered, but the bed is too coarse", arrival)
-        elif answer.timely == "late":
-            yield context.violated(
-                "data with an old timestamp was not answered",
-                arrival,
-                expected=f"an acknowledgment within {LONGEST_DELAY_S} s",
-                actual="none",
-            )
+        expected = f"an acknowledgment within {LONGEST_DELAY_S} s"
+        yield from _acknowledged(context, answer, "with an old timestamp", expected)
+
+
+def _acknowledged(context: Context, answer: Answer, described: str, expected: str) -> Findings:
+    """Whether data was acknowledged in time; none where that is unclear."""
+    if answer.timely == "in time" and answer.reply is not None:
+        yield context.holds(f"data {described} was acknowledged", answer.reply, answer.arrival)
+    elif answer.timely == "late":
+        yield context.violated(
+            f"data {described} was not acknowledged in time",
+            answer.arrival,
+            expected=expected,
+            actual="none in time",
+        )
 
 
 @checker("SNR-TS-006")
@@ -173,7 +180,7 @@ def reset_is_exempt(flow: Flow, context: Context) -> Findings:
     for item in flow.leaving:
         if item.packet.number > number and not item.tcp.flags & RST and item.time > settled:
             yield context.violated(
-                "the connection goes on after a RST with an old timestamp",
+                "the connection continues after a RST with an old timestamp",
                 item,
                 reset,
                 expected="the connection reset",
@@ -206,15 +213,8 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Findings:
         if not wrapped or not arrival.in_order or arrival.end > arrival.window_edge:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
-        if answer.timely == "in time" and answer.reply is not None:
-            yield context.holds("data was accepted across the wrap of TSval", answer.reply, arrival)
-        elif answer.timely == "late":
-            yield context.violated(
-                "data was not accepted across the wrap of TSval",
-                arrival,
-                expected=f"an acknowledgment up to offset {arrival.end}",
-                actual="none in time",
-            )
+        expected = f"an acknowledgment up to offset {arrival.end}"
+        yield from _acknowledged(context, answer, "after the wrap of TSval", expected)
 
 
 @checker("SNR-TS-008")

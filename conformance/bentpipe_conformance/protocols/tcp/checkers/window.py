@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.checkers import (
+    BACK_OFF_CAP_S,
+    COARSE_TICK_S,
     Context,
     Findings,
     judged,
     lasted,
     too_coarse,
+    until_violated,
 )
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -119,8 +121,7 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
             continue
         probe = closure.probes[0]
         waited = probe.time - closure.start.time
-        # Half a second of grace: some stacks check their timers no more often.
-        latest = closure.longest_timeout + 0.5
+        latest = closure.longest_timeout + COARSE_TICK_S
         yield too_coarse(context, waited, probe) or judged(
             context,
             lasted(context, waited, closure.rtt) and waited <= latest,
@@ -137,22 +138,21 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
 def probes_back_off(_flow: Flow, context: Context) -> Findings:
     """Intervals between probes increase exponentially (RFC 9293 section 3.8.6.1, SHLD-30)."""
     # Exercised by three probes of one closure.
-    ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", 60.0)
+    ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", BACK_OFF_CAP_S)
     for closure in context.prepared.closures:
         intervals = [b.time - a.time for a, b in pairwise(closure.probes)]
-        for (before, after), probe in zip(pairwise(intervals), closure.probes[2:], strict=False):
-            intervals_seen = f"{before:.2f} s, then {after:.2f} s"
-            finding = too_coarse(context, before, probe) or judged(
+        yield from until_violated(
+            too_coarse(context, before, probe)
+            or judged(
                 context,
                 after >= min(ratio * before, 0.95 * cap) - context.timing_error,
-                f"intervals between probes: {intervals_seen}",
+                f"intervals between probes: {before:.2f} s, then {after:.2f} s",
                 probe,
                 expected="exponentially increasing intervals",
-                actual=intervals_seen,
+                actual=f"{before:.2f} s, then {after:.2f} s",
             )
-            yield finding
-            if finding.verdict is Verdict.FAIL:
-                break
+            for (before, after), probe in zip(pairwise(intervals), closure.probes[2:], strict=False)
+        )
 
 
 def _reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:
@@ -273,7 +273,7 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
                 f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank",
                 reset,
                 ack,
-                expected="a connection that goes on",
+                expected="a connection that continues",
                 actual="a RST",
             )
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -23,13 +24,13 @@ AT_EXIT_RTTS = 0.25
 """How long after an exit the window counts as not yet grown again."""
 
 SMALLEST_FLIGHT = 8
-"""Segments; below, a reduced flight and a whole one lie too close together."""
+"""Segments; below this, a reduced flight and a whole one are too similar."""
 
 ROUNDING_SEGMENTS = 3
-"""Segments conceded during recovery: two of limited transmit, one that rounding may add."""
+"""Segments tolerated during recovery: two of limited transmit, one that rounding may add."""
 
 SMALLEST_FLIGHT_TO_GROW = 12
-"""Segments; below, a window reduced once and one reduced twice lie too close together."""
+"""Segments; below this, a window reduced once and one reduced twice are too similar."""
 
 
 def _share(context: Context) -> float | None:
@@ -63,14 +64,13 @@ class _Window:
         number = ack.packet.number
         return [sent for sent in self.sent(ack.time, end) if sent.packet.number > number]
 
-    def first_new(self, episode: Episode) -> list[Sent]:
+    def first_new(self, episode: Episode, end: Ack) -> list[Sent]:
         """The first new data after an episode whose end released none, if it came soon."""
-        assert episode.end is not None
-        deadline = min(episode.end.time + 1.5 * self.rtt, self.next_start(episode))
-        return [sent for sent in self.after(episode.end, deadline) if sent.new][:1]
+        deadline = min(end.time + 1.5 * self.rtt, self.next_start(episode))
+        return [sent for sent in self.after(end, deadline) if sent.new][:1]
 
     def shows(self, episode: Episode) -> bool:
-        """Whether the flight at the beginning of an episode tells the window."""
+        """Whether the flight at the beginning of an episode shows the window."""
         segment = largest_segment(self.flow)
         first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
@@ -94,6 +94,12 @@ class _Window:
         early = advance.time - episode.first.time < ROUND_TRIP_SHARE * self.rtt
         return not early and all(ack.dsack is None for ack in episode.acks)
 
+    def judgeable(self) -> Iterator[tuple[Episode, Ack]]:
+        """Episodes whose reduction the flight shows, with the acknowledgment that ended each."""
+        for episode in self.episodes:
+            if self.shows(episode) and self.complete(episode) and episode.end is not None:
+                yield episode, episode.end
+
     def limit(self, episode: Episode, share: float) -> float:
         """Most octets outstanding right after it, with room for rounding and early growth."""
         segment = largest_segment(self.flow)
@@ -115,12 +121,10 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
     if share is None:
         return
     window = _Window(flow, context)
-    for episode in context.prepared.episodes:
-        if not window.shows(episode) or not window.complete(episode) or episode.end is None:
-            continue
-        end = min(episode.end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
-        after = [sent for sent in window.after(episode.end, end) if sent.new]
-        after = after or window.first_new(episode)
+    for episode, end in window.judgeable():
+        until = min(end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
+        after = [sent for sent in window.after(end, until) if sent.new]
+        after = after or window.first_new(episode, end)
         if not after:
             continue
         largest = max(after, key=_in_network)
@@ -131,7 +135,7 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
             flight <= limit,
             f"{episode.flight} octets outstanding became {flight}",
             largest,
-            episode.end,
+            end,
             episode.first,
             expected=f"at most {limit:.0f} octets outstanding after the recovery",
             actual=f"{flight} octets",
@@ -147,31 +151,28 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
         return
     window = _Window(flow, context)
     segment = largest_segment(flow)
-    for episode in context.prepared.episodes:
-        if not window.shows(episode) or not window.complete(episode) or episode.end is None:
-            continue
+    for episode, end in window.judgeable():
         if len({sent.start for sent in episode.retransmissions}) < 2:
             continue
-        # Two segments of limited transmit are no part of the flight that is reduced, and a window
+        # Two segments of limited transmit do not belong to the flight that is reduced, and a window
         # that is not a whole number of segments shows as one less.
         floor = 0.9 * share * (episode.flight - 2 * segment) - segment
         held = octets(episode.first.sacked)
         if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment or held > 5 * segment:
             # What was held before does not show the window in the network.
             continue
-        start = episode.end.time
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
         exit_flight = max(
-            (s.outstanding for s in window.after(episode.end, start + AT_EXIT_RTTS * window.rtt)),
+            (s.outstanding for s in window.after(end, end.time + AT_EXIT_RTTS * window.rtt)),
             default=0,
         )
-        exit_flight = max(exit_flight, episode.end.max - episode.end.ack, segment)
+        exit_flight = max(exit_flight, end.max - end.ack, segment)
         growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
         deadline = max(
-            start + (1.5 + math.ceil(growth)) * window.rtt,
-            _after_growth(flow, episode.end, floor - exit_flight),
+            end.time + (1.5 + math.ceil(growth)) * window.rtt,
+            _after_growth(flow, end, floor - exit_flight),
         )
-        after = window.after(episode.end, deadline)
+        after = window.after(end, deadline)
         largest = max(after, key=lambda sent: sent.outstanding, default=None)
         if largest is None:
             continue
@@ -181,21 +182,21 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
             "octets outstanding"
         )
         if flight >= floor:
-            yield context.holds(sentence, largest, episode.end, episode.first)
+            yield context.holds(sentence, largest, end, episode.first)
         elif _free_to_grow(flow, after, deadline, window.next_start(episode)):
             yield context.violated(
                 sentence,
                 largest,
-                episode.end,
+                end,
                 episode.first,
                 expected=f"at least {floor:.0f} octets outstanding "
-                f"{deadline - start:.1f} s after the recovery",
+                f"{deadline - end.time:.1f} s after the recovery",
                 actual=f"{flight} octets at most",
             )
 
 
 def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
-    """When acknowledgments have let slow start add so many octets, a segment each at most."""
+    """When acknowledgments have let slow start add ``octets``, at most a segment each."""
     first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
     for ack in flow.acks[first:]:
         octets -= min(ack.advance, flow.segment)

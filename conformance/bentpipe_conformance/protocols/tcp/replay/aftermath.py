@@ -1,7 +1,7 @@
 """What a sender had in the network after a timeout, counted from the timeout on.
 
 A timeout declares lost all that was outstanding; from then on the sender's window is small and
-known, so that what it sends tells how the window grows. The account of one timeout ends with the
+known, so that what it sends shows how the window grows. The account of one timeout ends with the
 next one, or as soon as an acknowledgment shows that the timeout may have been spurious: a sender
 that notices may take its earlier window back (RFC 5682, RFC 4015).
 """
@@ -103,7 +103,7 @@ class _Account:
         """Take an acknowledgment; False when the account has to end."""
         self.settle()
         if ack.rejected and self._una < ack.ack <= ack.max:
-            # Behind a closed window some heed the acknowledgment of what they drop (RFC 9293
+            # Behind a closed window some process the acknowledgment of what they drop (RFC 9293
             # section 3.10.7.4).
             return False
         if not ack.acceptable:

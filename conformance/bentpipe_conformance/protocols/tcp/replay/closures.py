@@ -1,4 +1,4 @@
-"""Times during which the receiver offers no window at all, and what the sender makes of them."""
+"""Times of zero window, and what the sender does during and after them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Closure:
         end: the acknowledgment that opened it; None when the trace ends before.
         resumed: the first data sent after it opened, None when there was none.
         until: time of the opening, or of the end of the trace.
-        waiting: whether the sender surely had more to send than had left before.
+        waiting: whether the sender certainly had more to send than had left before.
     """
 
     start: Ack
@@ -44,7 +44,7 @@ class Closure:
 
     @property
     def data_waits(self) -> bool:
-        """Whether the sender surely had data to send: it probed, or sent when it could."""
+        """Whether the sender certainly had data to send: it probed, or sent when it could."""
         resumed = self.resumed is not None and not self.resumed.timed
         return bool(self.probes) or (resumed and self.waiting)
 
@@ -78,7 +78,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):
-            # A delayed acknowledgment of what has arrived is no probe.
+            # A delayed acknowledgment of what has arrived is not a probe.
             news, told = event.ack > told and not event.payload, max(told, event.ack)
             if news:
                 continue

@@ -28,6 +28,9 @@ from bentpipe_reference.common.ranges import Range
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
+DUPLICATE_THRESHOLD = 3
+"""RFC 5681 section 3.2 step 2, HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
+
 
 def octets(ranges: Iterable[Range]) -> int:
     """How many octets disjoint ranges hold."""
@@ -187,14 +190,14 @@ class Ack(Segment):
 
     @property
     def acceptable(self) -> bool:
-        """Whether a conformant sender takes it into account at all."""
+        """Whether a conformant sender processes it."""
         return not (self.ancient or self.beyond or self.rejected)
 
     @property
     def round_end(self) -> int:
-        """What has to be acknowledged until a round trip has passed since it.
+        """What has to be acknowledged before a round trip has passed since it.
 
-        That is all that is outstanding after it, or what it released if nothing was.
+        That is all data outstanding after it, or what it released if nothing was.
         """
         if self.max > self.ack:
             return self.max
@@ -213,7 +216,7 @@ class Arrival(Data):
         paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
         may_be_stale: its timestamp is older than one the IUT may have accepted.
         lacks_timestamp: it carries no Timestamps option although they were negotiated.
-        acceptable: it surely passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
+        acceptable: it certainly passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
         last_ack: highest acknowledgment number the IUT had sent.
         replies: acknowledgments the IUT sent after it and before the next arrival.
     """
@@ -264,7 +267,7 @@ class Reply(Segment):
         window: offered window in octets, scaled.
         window_edge: ack + window.
         blocks: SACK blocks as offsets, in wire order.
-        payload: octets of data it carries besides.
+        payload: octets of data it also carries.
         expected: the offset a receiver that keeps everything acknowledges then.
         held: ranges above ``expected`` such a receiver holds then.
         limit: the highest offset the IUT can have received in sequence.

@@ -7,7 +7,6 @@ what the implementation could know at that moment; :mod:`.events` defines the te
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
@@ -22,8 +21,8 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     Sent,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
-from bentpipe_conformance.protocols.tcp.replay.receiving import Receiver
-from bentpipe_conformance.protocols.tcp.replay.sending import Sender
+from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
+from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
@@ -36,7 +35,7 @@ DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
 SMALLEST_MSS = 48
-"""Stacks refuse to send less, whatever the peer's MSS option says (SNR-OPT-009)."""
+"""Stacks refuse to send less, even if the peer's MSS option is smaller (SNR-OPT-009)."""
 
 MAX_WINDOW_SHIFT = 14
 """RFC 7323 section 2.3."""
@@ -52,6 +51,7 @@ class Flow:
         handshake: the opening segments.
         events: everything in time order; the typed lists below hold the same objects.
         packets: every packet of the connection at the IUT's side.
+        leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
@@ -69,6 +69,8 @@ class Flow:
     arrivals: list[Arrival] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
+    leaving: list[Segment] = field(default_factory=list)
+    arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
@@ -94,16 +96,6 @@ class Flow:
         """Seconds within which an answer counts as caused by an arrival, the bed's error added."""
         return REACTION_S + self.timing_error
 
-    @property
-    def leaving(self) -> Iterator[Segment]:
-        """Every segment that left the IUT."""
-        return (Segment(packet) for packet in self.packets if packet.outgoing)
-
-    @property
-    def arriving(self) -> Iterator[Segment]:
-        """Every segment that reached the IUT."""
-        return (Segment(packet) for packet in self.packets if not packet.outgoing)
-
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
@@ -120,6 +112,7 @@ class _Replay:
 
     def packet(self, packet: Packet, tcp: Tcp) -> None:
         self.flow.packets.append(packet)
+        (self.flow.leaving if packet.outgoing else self.flow.arriving).append(Segment(packet))
         if tcp.flags & RST:
             self.flow.resets.append(packet)
         elif tcp.flags & SYN:
@@ -142,7 +135,7 @@ class _Replay:
         elif handshake.tester is None:
             handshake.tester = packet
             self.receiver.opened(tcp)
-            # An MSS of zero cannot be meant, and Linux takes it for none.
+            # An MSS of zero cannot be intended; Linux treats it as absent.
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -23,7 +23,7 @@ SOONEST_TIMEOUT_RTTS = 1.3
 even possible there."""
 
 SLUGGISH_S = 0.1
-"""A reaction later than the analysis concedes, but sooner than this, may be the bed's fault."""
+"""A reaction later than the replay allows, but sooner than this, may be the bed's fault."""
 
 EXACT_S = 0.001
 """Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
@@ -42,7 +42,7 @@ class Moment:
         episode: the recovery episode that was running, None outside recovery.
         fast_recover: highest recover recorded by a fast retransmit so far; -1 when none was.
         recover: the same, timeouts included.
-        progress: when the retransmission timer was last restarted for certain: by the last
+        progress: when the retransmission timer was certainly last restarted: by the last
             acknowledgment of new data, or by data sent while nothing was outstanding. Of the
             partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
         last_advance: that acknowledgment, None before the first.
@@ -81,8 +81,13 @@ class Moment:
         return self.episode is None and above
 
     @property
+    def third(self) -> bool:
+        """Whether it is the third duplicate in a row."""
+        return self.ack.duplicate and self.ack.duplicates == DUPLICATE_THRESHOLD
+
+    @property
     def retransmissions(self) -> list[Sent]:
-        """Retransmissions this acknowledgment surely caused: no timer can explain them."""
+        """Retransmissions this acknowledgment certainly caused: no timer can explain them."""
         return [sent for sent in self.ack.responses if sent.retransmission and self.caused(sent)]
 
     @property
@@ -99,7 +104,7 @@ class Moment:
         ]  # fmt: skip
 
     def caused(self, sent: Sent) -> bool:
-        """Whether a response is the acknowledgment's doing and not a timer's.
+        """Whether the acknowledgment, not a timer, caused a response.
 
         Retransmission timers and tail loss probes wait longer than a round trip from the last
         progress (RFC 6298 section 2, RFC 8985 section 7.2).
@@ -151,14 +156,14 @@ def disturbed_at(episode: Episode) -> float:
     With SACK, a retransmission timeout soon after an arrival looks like RACK's reordering timer,
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
-    new data goes on with an earlier one, of which a timeout hid the end, and one that begins with
+    new data continues an earlier one whose end a timeout hid, and one that begins with
     another duplicate than the third, or with what reports nothing, may have begun with a timeout:
     minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
-        or (trigger.duplicates != 3 and not trigger.sacked)
+        or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
         return -math.inf

@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 PROMPT_S = 0.0003
-"""A timer that expires by chance this soon after an arrival is unlikely: one in thirty, when a
+"""That a timer expires this soon after an arrival by chance is unlikely: one in thirty, when a
 satellite link delivers an acknowledgment every 9 ms."""
 
 

@@ -22,7 +22,7 @@ class RoundTrips:
         samples: how many there were.
         smallest, largest: seconds; 0.0 before the first.
         echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
-            segments are measured too (RFC 7323 section 4), which the smallest sample heeds.
+            segments are measured too (RFC 7323 section 4), which ``smallest`` includes.
         minimum: the smallest of all samples and ages, seconds; infinity before the first.
     """
 
@@ -33,11 +33,13 @@ class RoundTrips:
         self._stamped: dict[int, float] = {}
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
-        if flow.handshake.timestamps:
-            for segment in flow.leaving:
-                if segment.tcp.tsval is not None:
-                    self._stamped.setdefault(segment.tcp.tsval, segment.time)
-        opened = [segment.time for segment in flow.leaving if segment.tcp.flags & SYN]
+        opened = []
+        for segment in flow.leaving:
+            tcp = segment.tcp
+            if tcp.flags & SYN:
+                opened.append(segment.time)
+            if tcp.tsval is not None and flow.handshake.timestamps:
+                self._stamped.setdefault(tcp.tsval, segment.time)
         established = flow.handshake.established
         # A repeated SYN or SYN-ACK does not tell which copy was answered.
         if len(opened) == 1 and established is not None:
@@ -61,7 +63,8 @@ class RoundTrips:
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             self._take(ack.time - sent_at)
-        stamped_at = None if ack.tcp.tsecr is None else self._stamped.get(ack.tcp.tsecr)
+        echoed = ack.tcp.tsecr
+        stamped_at = self._stamped.get(echoed) if echoed is not None else None
         if stamped_at is not None:
             age = ack.time - stamped_at
             self.echoed = max(self.echoed, age)

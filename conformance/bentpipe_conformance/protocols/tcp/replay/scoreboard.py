@@ -1,9 +1,9 @@
 """What an implementation's scoreboard must and may have said at each retransmission.
 
 :func:`read_scoreboard` walks a flow once and notes, for every retransmission and every
-acknowledgment, what follows from the packets alone. It errs on the implementation's side: data is
-*held* only when a report reached the implementation long enough ago and nothing since gave leave to
-forget it; everything ever reported counts as *evidence* of a loss below it.
+acknowledgment, what follows from the packets alone. In doubt it favours the implementation: data
+is *held* only when a report reached the implementation long enough ago and nothing since permitted
+it to forget; everything ever reported counts as *evidence* of a loss below it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -31,9 +31,6 @@ times its timing error is added.
 INITIAL_TIMEOUT_S = 1.0
 """Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
 
-THRESHOLD_SEGMENTS = 3
-"""HK99 appendix rule 5, and DupThresh of RFC 6675 section 2."""
-
 
 @dataclass(slots=True, eq=False)
 class Repeat:
@@ -45,9 +42,9 @@ class Repeat:
         repeats: how often it had been retransmitted since the last possible timeout.
         timer: whether a timeout or a probe may have sent it.
         forgiven: a timeout or reneging may have made the sender forget since its last transmission.
-        going_back: the sender goes back after what was surely a timeout.
-        reported: something is surely known to be held.
-        held: the whole of it is surely known to be held.
+        going_back: the sender repeats from una after what was certainly a timeout.
+        reported: something is certainly known to be held.
+        held: the whole of it is certainly known to be held.
         missing: something has been reported held, but not the whole of it.
         above: octets reported held above it.
         runs: separate ranges reported held above it.
@@ -56,7 +53,7 @@ class Repeat:
         duplicates: duplicate acknowledgments in a row, by RFC 5681 or by RFC 6675.
         tail: it ends where the highest outstanding hole ends.
         lower: start of a lower segment that is neither held nor retransmitted, None without one.
-        reordered: reordering or a needless retransmission has shown on this path.
+        reordered: reordering or an unnecessary retransmission has been seen on this path.
     """
 
     sent: Sent
@@ -88,7 +85,7 @@ class Report:
         holes: how many segments below the highest held octet are not held.
         above: octets reported held above the lowest outstanding segment.
         una_repeats: how often the lowest outstanding segment has been retransmitted.
-        reordered: reordering or a needless retransmission has shown on this path.
+        reordered: reordering or an unnecessary retransmission has been seen on this path.
         forgiven: a timeout or reneging may be in progress.
     """
 
@@ -221,7 +218,7 @@ class _Replay:
             self.pending.clear()
 
     def _may_be_timeout(self, sent: Sent, evidence: bool) -> bool:
-        """Whether a retransmission at una could be a timeout that met an arrival by chance."""
+        """Whether a retransmission at una could be a timeout that coincided with an arrival."""
         waited = sent.time - self.progress
         if waited >= 2 * self.rtt + 0.5:
             return True
@@ -319,7 +316,7 @@ class _Replay:
         holes = above = 0
         if self.evidence and lowest is not None:
             highest = self.evidence.snapshot()[-1][1]
-            reach = THRESHOLD_SEGMENTS * largest_segment(self.flow)
+            reach = DUPLICATE_THRESHOLD * largest_segment(self.flow)
             for start in self.starts:
                 segment = self.segments[start]
                 if start >= highest:

@@ -65,7 +65,7 @@ class Stream:
 
 
 def read_stream(flow: Flow) -> Stream:
-    """The tester's octets on a connection; what lies outside the window is never part of them."""
+    """The tester's octets on a connection; data outside the window is never part of them."""
     stream = Stream()
     for arrival in flow.arrivals:
         if 0 <= arrival.start <= arrival.window_edge:

@@ -136,10 +136,11 @@ def timed_syn_acks(flow: Flow) -> list[Segment]:
     """
     found: list[Segment] = []
     for segment in map(Segment, flow.packets):
-        if not segment.tcp.flags & SYN:
+        flags = segment.tcp.flags
+        if not flags & SYN:
             continue
         if segment.packet.outgoing:
-            if not segment.tcp.flags & ACK:
+            if not flags & ACK:
                 return []
             found.append(segment)
         elif found:

@@ -25,7 +25,7 @@ class Transmissions:
             counts[known] += 1
         if start not in counts:
             insort(starts, start)
-            # A segment cut anew from data sent before repeats it, whatever it started with then.
+            # A segment cut anew from data sent before repeats it, wherever that segment started.
             counts[start] = 1 if new else 2
         return counts[start]
 

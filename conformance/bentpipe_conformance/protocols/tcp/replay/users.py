@@ -1,4 +1,4 @@
-"""What the user of a connection may do, which the packets show like the protocol's own doing.
+"""What the user of a connection may do, which looks on the wire like the protocol's own action.
 
 The suite knows what its services do: chargen always has more to send, and none ever aborts. Any
 other user sends and aborts when it likes, and every implementation that calls has such a user.
@@ -19,10 +19,10 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 
 def is_own_reset(flow: Flow, reset: Packet) -> bool:
-    """Whether a RST of the IUT is surely its own decision to give a connection up.
+    """Whether a RST of the IUT is certainly its own decision to give a connection up.
 
     Not so where its user may have aborted (RFC 9293 section 3.10.5), nor where the connection was
-    over, so that whatever still arrived had to be answered by a RST (section 3.10.7.1).
+    over, so that any later arrival had to be answered by a RST (section 3.10.7.1).
     """
     if reset is not flow.resets[0]:
         return False
@@ -39,12 +39,12 @@ def is_own_reset(flow: Flow, reset: Packet) -> bool:
 
 
 def always_sends(flow: Flow) -> bool:
-    """Whether the IUT's user surely has data to send at any time."""
+    """Whether the IUT's user certainly has data to send at any time."""
     return not flow.handshake.iut_opens and flow.iut[1] == STANDARD_SERVICES["chargen"]
 
 
 def more_waited(flow: Flow, sent: Sent) -> bool:
-    """Whether the user surely had more to send when a segment left.
+    """Whether the user certainly had more to send when a segment left.
 
     The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it.
     """
@@ -67,7 +67,7 @@ def largest_segment(flow: Flow) -> int:
 
 
 def data_waited(flow: Flow, ack: Ack) -> bool:
-    """Whether the user surely had more to send than had left when an acknowledgment arrived."""
+    """Whether the user certainly had more to send than had left when an acknowledgment arrived."""
     number = ack.packet.number
     before = flow.sent[: bisect_left(flow.sent, number, key=lambda item: item.packet.number)]
     last = next((item for item in reversed(before) if item.new), None)
@@ -75,9 +75,9 @@ def data_waited(flow: Flow, ack: Ack) -> bool:
 
 
 def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:
-    """Whether the user surely had more to send each time the sender paused after one of these.
+    """Whether the user certainly had more to send each time the sender paused after one of these.
 
-    A pause is where the next of them is not the same arrival's doing.
+    A pause is where another arrival, or none, caused the next of them.
     """
     new = [item for item in sent if item.new]
     last = new[-1:]

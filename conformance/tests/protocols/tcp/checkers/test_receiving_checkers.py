@@ -1,4 +1,4 @@
-"""The checkers for acknowledging received data on traces written by hand."""
+"""The checkers of acknowledging received data on traces written by hand."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-
-PASS, FAIL, UNCLEAR, NOTHING = (
-    {Verdict.PASS},
-    {Verdict.FAIL},
-    {Verdict.INCONCLUSIVE},
-    set[Verdict](),
-)
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, UNCLEAR
 
 
 def _gap() -> Receipt:
     return Receipt().data(0, 100).reply(100).data(200, 300, after=0.1)
-
-
-# -- when
 
 
 @pytest.mark.parametrize(
@@ -79,9 +70,6 @@ def test_two_full_segments_acknowledged_with_the_second_or_one_by_one() -> None:
 def test_small_segments_are_not_counted() -> None:
     receipt = Receipt().data(0, 500).data(500, 1000, after=0.05).reply(1000, after=0.1).later()
     assert receipt.verdicts("SNR-RCV-004") == NOTHING
-
-
-# -- what
 
 
 def test_acknowledgment_that_goes_back() -> None:

@@ -2,7 +2,7 @@
 
 The observer sits beside the implementation under test (IUT), not in it, so two views are kept.
 *Certain*: ``expected`` and ``held``, what a receiver that keeps all acceptable data has.
-*Possible*: ``limit`` and ``arrived``, all that reached it; what lies outside, it cannot have.
+*Possible*: ``limit`` and ``arrived``, all that reached it; anything outside it cannot have.
 Where the IUT shows that it took more or kept less than the certain view, that view follows it.
 """
 
@@ -238,7 +238,7 @@ class Receiver:
     def _echoes(self, time: float, ack: int) -> frozenset[int]:
         if not self.timestamps:
             return frozenset()
-        possible = self._recent
+        possible, kept = set(self._recent), set[int]()
         # Segments are processed in order: all up to the one that let this number be acknowledged.
         known = (i for i, item in enumerate(self._stamped, 1) if item.limit < ack <= item.reach)
         pending = len(self._stamped) - max(known, default=0)
@@ -247,16 +247,17 @@ class Receiver:
             if time - item.time <= self._reaction and not ack >= item.end > item.start:
                 if item.updated:
                     # The segment left before the IUT processed the one that moved TS.Recent ...
-                    possible |= item.before
+                    possible.update(item.before)
                 elif item.start <= ack and not all(older(item.tsval, old) for old in item.before):
                     # ... or the IUT processed it after this segment, which moved Last.ACK.sent.
                     # It may then echo the value from now on, unless a later one replaces it.
-                    possible |= {item.tsval}
+                    possible.add(item.tsval)
                     if not _any_newer(later, item.tsval):
-                        self._recent |= {item.tsval}
+                        kept.add(item.tsval)
             if item.updated:
                 insort(later, item.tsval)
-        return possible
+        self._recent |= kept
+        return frozenset(possible)
 
 
 def _any_newer(values: list[int], tsval: int) -> bool:

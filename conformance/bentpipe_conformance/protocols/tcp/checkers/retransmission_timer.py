@@ -8,6 +8,8 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import (
+    BACK_OFF_CAP_S,
+    COARSE_TICK_S,
     Context,
     Findings,
     judged,
@@ -121,9 +123,8 @@ def _judge_ratio(
 ) -> Finding:
     """Judge two successive intervals of a back-off."""
     low, high = context.permitted("ratio", [1.8, 2.5])
-    cap = context.permitted("cap_s", 60.0)
-    # Half a second of grace upwards: some stacks check their timers no more often.
-    least, most = min(low * before, cap * 0.95), high * before + 0.5
+    cap = context.permitted("cap_s", BACK_OFF_CAP_S)
+    least, most = min(low * before, cap * 0.95), high * before + COARSE_TICK_S
     return too_coarse(context, before, *where) or judged(
         context,
         least - context.timing_error <= after <= most + context.timing_error,
@@ -284,7 +285,7 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
                 continue
             ack, backed_off = kept
             kept = None
-            least = 0.9 * min(backed_off, 60.0)
+            least = 0.9 * min(backed_off, BACK_OFF_CAP_S)
             yield too_coarse(context, least, event) or judged(
                 context,
                 expiry.since_progress >= least - context.timing_error,

@@ -1,12 +1,22 @@
-"""The checkers for a receiver's SACK blocks on traces written by hand."""
+"""The checkers of a receiver's SACK blocks on traces written by hand."""
 
 from __future__ import annotations
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
 
-PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+UNKNOWN = bytes((200, 4, 1, 2))
+BROKEN = bytes((200, 0))
+
+
+def test_broken_options_excuse_an_answer_without_any() -> None:
+    receipt = Receipt()
+    receipt.open(options=BROKEN, answer=None).reply(
+        0, flags=SYN | ACK, seq=-1, sack_permitted=False
+    )
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-007")
 
 
 def _holes(*starts: int) -> Receipt:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import (
-    DUPLICATE_THRESHOLD,
-    Context,
-    Findings,
-    judged,
-)
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -30,7 +26,7 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 
 
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
-    """Of these, the first of a segment that nothing gave leave to forget."""
+    """Of these, the first of each segment, where the sender had no licence to forget."""
     return [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
 
 
@@ -91,7 +87,7 @@ def _went_past_held_data(flow: Flow, context: Context) -> Findings:
 def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
     """Holes are retransmitted in ascending order (RFC 6675 section 4, NextSeg)."""
     # Exercised by every first retransmission of a recovery but the first. Once a retransmission
-    # turned out needless, the sender may take back what it had found lost.
+    # turned out unnecessary, the sender may revise what it had considered lost.
     started: set[int] = set()
     for repeat in _first_repeats(flow, context):
         if repeat.tail or repeat.reordered:

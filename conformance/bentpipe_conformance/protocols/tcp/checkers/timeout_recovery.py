@@ -1,4 +1,4 @@
-"""Checkers for what a timeout sends and how the sender goes on from there (SNR-RTO)."""
+"""Checkers for what a timeout sends and how the sender continues (SNR-RTO)."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RTO-009")
 def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
     """Slow start follows a timeout (RFC 5681 section 3.1)."""
-    # Exercised by whatever an acknowledgment clocks out after a timeout.
+    # Exercised by data that an acknowledgment clocks out after a timeout.
     segment = largest_segment(flow)
     by_octets = context.permitted("counts", "octets") == "octets"
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         for step in aftermath.steps:
             growth = step.delivered if by_octets else step.acks * segment
-            # One segment of grace: a sender that counts segments may round each one up.
+            # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
             if step.pipe > limit:
                 yield context.violated(

@@ -1,21 +1,17 @@
-"""The checkers for timestamps and PAWS on traces written by hand."""
+"""The checkers of timestamps and PAWS on traces written by hand."""
 
 from __future__ import annotations
 
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-
-PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
 
 
 def _stamped() -> Receipt:
     """Data from 0 to 100 at tick 1100, acknowledged."""
     receipt = Receipt(timestamps=True).data(0, 100, after=0.1, tsval=1100)
     return receipt.reply(100, tsval=7100, tsecr=1100)
-
-
-# -- what is echoed
 
 
 def test_delayed_acknowledgment_echoes_first_or_last() -> None:
@@ -53,9 +49,6 @@ def test_unacceptable_duplicate_may_move_the_echo_or_not() -> None:
         assert receipt.verdicts("SNR-TS-001") == PASS
 
 
-# -- the clock
-
-
 def test_clock_goes_back_even_across_zero() -> None:
     assert _stamped().reply(100, tsval=7099, after=1).verdicts("SNR-TS-002") >= FAIL
     receipt = Receipt(timestamps=True).reply(0, tsval=MODULUS - 1).reply(0, tsval=3, after=1)
@@ -71,9 +64,6 @@ def test_clock_too_fast_too_slow_or_right() -> None:
 
 def test_clock_over_a_moment_proves_nothing() -> None:
     assert _stamped().verdicts("SNR-TS-003") == NOTHING
-
-
-# -- old segments
 
 
 def test_old_segment_taken_or_dropped() -> None:
@@ -127,9 +117,6 @@ def test_data_after_the_wrap_taken_or_dropped() -> None:
         if answer:
             receipt.reply(300, tsecr=5)
         assert receipt.later().verdicts("SNR-TS-007") == expected
-
-
-# -- missing timestamps
 
 
 def test_bare_segment_taken_dropped_or_fatal() -> None:

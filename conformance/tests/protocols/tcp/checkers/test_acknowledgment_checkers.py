@@ -1,0 +1,81 @@
+"""The checkers of robust acknowledgment processing on traces written by hand."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.protocols.tcp.situations import FAIL, PASS
+from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
+
+
+def test_old_acknowledgment_with_a_larger_window() -> None:
+    story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
+    story.ack(1, after=0.05, window=60000)
+    assert story.verdicts("SNR-ACK-001") == PASS
+    assert story.send(14).verdicts("SNR-ACK-001") == FAIL
+
+
+def test_acknowledgment_of_unsent_data() -> None:
+    story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
+    story.ack(30, after=0.05)
+    silent = len(story.packets)
+    story.ack(4, after=0.3)
+    assert story.verdicts("SNR-ACK-002") == PASS
+    assert story.verdicts("SNR-ACK-003") == FAIL
+    story.packets[silent:] = []
+    story.at -= 0.3
+    assert story.send(30).verdicts("SNR-ACK-002") == FAIL
+
+
+def test_segment_beyond_the_receive_window() -> None:
+    story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
+    story.ack(14, after=0.05, seq=1 << 30)
+    assert story.verdicts("SNR-ACK-008") == PASS
+    assert story.send(14, 15).verdicts("SNR-ACK-008") == FAIL
+
+
+def _split(per_piece: int) -> Story:
+    """Ten segments acknowledged in halves; each piece releases so many segments."""
+    story = Story(window=65535).send(*range(10))
+    story.at += RTT
+    following = 10
+    for piece in range(1, 21):
+        story.ack(piece / 2, after=0.001).send(*range(following, following + per_piece))
+        following += per_piece
+    return story
+
+
+def test_split_acknowledgments_opening_the_window_per_acknowledgment_fails() -> None:
+    assert _split(1).verdicts("SNR-ACK-004") == PASS
+    assert _split(3).verdicts("SNR-ACK-004") == FAIL
+
+
+def _stretch(released: int) -> Story:
+    story = Story(window=65535).send(*range(20))
+    following = 20
+    for index in range(1, 5):
+        story.ack(5 * index, after=RTT).send(*range(following, following + released))
+        following += released
+    return story
+
+
+def test_stretch_acknowledgment_released_one_segment_fails() -> None:
+    assert _stretch(5).verdicts("SNR-ACK-006") == PASS
+    assert _stretch(1).verdicts("SNR-ACK-006") == FAIL
+
+
+def test_stretch_acknowledgments_released_too_much_fails() -> None:
+    assert _stretch(7).verdicts("SNR-ACK-005") == PASS
+    assert _stretch(15).verdicts("SNR-ACK-005") == FAIL
+
+
+def _storm(each: tuple[int, ...]) -> Story:
+    story = Story(sack=False).send(*range(10)).ack(2, after=RTT)
+    for index in range(10):
+        story.ack(2, after=0.001)
+        if index >= 2:
+            story.send(*each)
+    return story
+
+
+def test_duplicate_storm() -> None:
+    assert _storm(()).verdicts("SNR-ACK-007") == PASS
+    assert _storm((2,)).verdicts("SNR-ACK-007") == FAIL

@@ -1,0 +1,146 @@
+"""The checkers of entering fast retransmit on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import (
+    FAIL,
+    NOTHING,
+    PASS,
+    UNCLEAR,
+    duplicates,
+    window_limited_flight,
+)
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story
+
+
+def test_two_duplicates_then_a_retransmission() -> None:
+    assert duplicates(window_limited_flight(), 2, 2).send(2).verdicts("SNR-FR-001") == PASS | FAIL
+    assert duplicates(window_limited_flight(), 2, 3).send(2).verdicts("SNR-FR-001") == PASS
+
+
+def test_two_duplicates_in_a_small_flight_may_be_early_retransmit() -> None:
+    story = Story(sack=False).send(0, 1, 2).ack(0, after=RTT).ack(0, after=0.01).send(0)
+    assert story.verdicts("SNR-FR-001") == NOTHING
+    assert story.verdicts("SNR-FR-001", "hk99") >= FAIL
+
+
+def test_timeout_soon_after_a_duplicate_is_no_early_retransmission() -> None:
+    story = window_limited_flight().ack(2, after=1.2).send(2, after=0.008)
+    assert Verdict.FAIL not in story.verdicts("SNR-FR-001")
+
+
+def test_third_duplicate_answered_or_not() -> None:
+    assert duplicates(window_limited_flight(), 2).send(2).verdicts("SNR-FR-002") == PASS
+    assert duplicates(window_limited_flight(), 2).send(16, after=0.1).verdicts("SNR-FR-002") == FAIL
+    assert duplicates(window_limited_flight(), 2).send(3, 2).verdicts("SNR-FR-002") == FAIL
+
+
+def test_third_duplicate_after_a_reset() -> None:
+    story = window_limited_flight().ack(2, after=0.01).ack(2, after=0.01).reset().ack(2, after=0.01)
+    assert story.ack(2, after=RTT).verdicts("SNR-FR-002") == NOTHING
+
+
+def test_third_duplicate_of_which_one_reports_a_duplicate_segment() -> None:
+    story = Story().send(*range(8)).ack(2, after=RTT).ack(2, (1, 2), after=0.01)
+    story.ack(2, (3, 4), after=0.01).ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.1).send(2)
+    assert story.verdicts("SNR-FR-002", "hk99") == NOTHING
+
+
+@pytest.mark.parametrize(("pacing", "expected"), [(False, FAIL), (True, PASS), (None, UNCLEAR)])
+def test_third_duplicate_answered_later(pacing: bool | None, expected: set[Verdict]) -> None:
+    claims = {**CLAIMS, "pacing": pacing}
+    if pacing is None:
+        del claims["pacing"]
+    story = duplicates(window_limited_flight(), 2).send(2, after=0.06)
+    assert story.verdicts("SNR-FR-002", claims=claims) == expected
+
+
+@pytest.mark.parametrize(("after", "expected"), [(0.05, FAIL), (0.004, NOTHING)])
+def test_third_duplicate_whose_segment_is_acknowledged_soon(
+    after: float, expected: set[Verdict]
+) -> None:
+    story = duplicates(window_limited_flight(), 2).ack(6, after=after).send(16, after=0.001)
+    assert story.verdicts("SNR-FR-002", claims={**CLAIMS, "pacing": False}) == expected
+    paced = duplicates(window_limited_flight(), 2).ack(6, after=after).send(16, after=0.001)
+    assert paced.verdicts("SNR-FR-002", claims={**CLAIMS, "pacing": True}) == NOTHING
+
+
+def test_third_duplicate_after_seen_reordering_is_not_held_against_the_sender() -> None:
+    story = duplicates(window_limited_flight(), 2, 2).ack(5, after=0.01).send(16, 17)
+    duplicates(story, 5).ack(5, after=0.2)
+    assert story.verdicts("SNR-FR-002") == NOTHING
+    assert story.verdicts("SNR-FR-002", "hk99") == FAIL
+
+
+def test_third_duplicate_without_sack_information_counts_in_the_paper_only() -> None:
+    story = duplicates(window_limited_flight(sack=True), 2).ack(2, after=0.2)
+    assert story.verdicts("SNR-FR-002") == NOTHING
+    assert story.verdicts("SNR-FR-002", "hk99") == FAIL
+
+
+def test_one_held_segment_is_no_evidence() -> None:
+    story = window_limited_flight(sack=True)
+    assert story.ack(2, (3, 4), after=0.01).send(2).verdicts("SNR-FR-003") == FAIL
+
+
+def test_one_distant_held_segment_is_evidence_for_the_paper() -> None:
+    story = window_limited_flight(sack=True).ack(2, (5, 6), after=0.01).send(2)
+    assert story.verdicts("SNR-FR-003", "hk99") == NOTHING
+    assert story.verdicts("SNR-FR-003") == FAIL
+
+
+def test_one_held_segment_sent_much_later_is_evidence_in_time() -> None:
+    story = Story().send(*range(6)).send(*range(6, 12), after=0.3).ack(2, after=RTT)
+    story.ack(2, (6, 7), after=0.01).send(2)
+    assert story.verdicts("SNR-FR-003") == NOTHING
+
+
+def test_window_updates_betweenduplicates() -> None:
+    story = window_limited_flight()
+    for step in (1, 2, 3):
+        story.ack(2, after=0.01, window=60000 + step * 1000)
+    assert story.verdicts("SNR-FR-004") == PASS
+    assert story.send(2).verdicts("SNR-FR-004") == FAIL
+
+
+def test_segments_with_data_betweenduplicates() -> None:
+    story = window_limited_flight()
+    for _ in range(3):
+        story.ack(2, after=0.01, data=b"bentpipe")
+    assert story.verdicts("SNR-FR-005") == PASS
+    assert story.send(2).verdicts("SNR-FR-005") == FAIL
+
+
+def test_second_retransmission_within_a_round_trip() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(2, after=0.01)
+    assert story.verdicts("SNR-FR-006") == PASS
+    assert Verdict.FAIL in story.send(2).verdicts("SNR-FR-006")
+
+
+def test_second_retransmission_a_round_trip_later() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(2, after=RTT).send(2)
+    assert Verdict.FAIL not in story.verdicts("SNR-FR-006")
+    assert Verdict.FAIL in story.verdicts("SNR-FR-006", "hk99")
+
+
+def test_rescue_retransmission_with_sack() -> None:
+    story = window_limited_flight(sack=True)
+    for top in (4, 5, 6):
+        story.ack(2, (3, top), after=0.01)
+    story.send(2).ack(2, (3, 7), after=0.01).send(2)
+    assert Verdict.FAIL not in story.verdicts("SNR-FR-006")
+    assert Verdict.FAIL in story.verdicts("SNR-FR-006", "hk99")
+
+
+def test_duplicates_three_in_all_but_not_in_a_row() -> None:
+    story = duplicates(window_limited_flight(), 2, 2).ack(4, after=0.01).ack(4, after=0.01)
+    assert story.verdicts("SNR-FR-007") == PASS
+    assert story.send(4).verdicts("SNR-FR-007") == FAIL
+
+
+def test_bare_repetitions_with_sack() -> None:
+    story = duplicates(window_limited_flight(sack=True), 2)
+    assert story.verdicts("SNR-FR-008") == PASS
+    assert story.send(2).verdicts("SNR-FR-008") == FAIL

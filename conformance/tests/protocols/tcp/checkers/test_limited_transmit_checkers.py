@@ -1,0 +1,61 @@
+"""The checkers of limited transmit on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import (
+    FAIL,
+    NOTHING,
+    PASS,
+    duplicates,
+    window_limited_flight,
+)
+from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
+
+
+def test_first_two_duplicates_send_something_or_nothing() -> None:
+    each = window_limited_flight().ack(2, after=0.01).send(16).ack(2, after=0.01).send(17)
+    together = window_limited_flight().ack(2, after=0.01).ack(2, after=0.01).send(16, 17)
+    nothing = duplicates(window_limited_flight(), 2).send(2).ack(16, after=RTT).send(16)
+    assert each.verdicts("SNR-LT-001") == together.verdicts("SNR-LT-001") == PASS
+    assert nothing.verdicts("SNR-LT-001") == FAIL
+
+
+def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(16, after=RTT)
+    assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == NOTHING
+
+
+def test_first_two_duplicates_send_too_much() -> None:
+    within = window_limited_flight().ack(2, after=0.01).send(16).ack(2, after=0.01).send(17)
+    beyond = window_limited_flight().ack(2, after=0.01).send(16, 17).ack(2, after=0.01).send(18, 19)
+    assert within.verdicts("SNR-LT-002") == PASS
+    assert within.verdicts("SNR-LT-002", "hk99") == FAIL
+    assert Verdict.FAIL in beyond.verdicts("SNR-LT-002")
+
+
+def test_first_duplicates_of_a_sender_with_slack_prove_nothing() -> None:
+    story = Story(sack=False).send(*range(8)).ack(1, after=RTT).ack(2, after=0.01)
+    assert story.ack(2, after=0.01).send(*range(8, 16)).verdicts("SNR-LT-002") == NOTHING
+
+
+def test_full_window_and_the_firstduplicates() -> None:
+    def full() -> Story:
+        return Story(sack=False, window=10 * SIZE).send(*range(10)).ack(0, after=RTT)
+
+    assert full().verdicts("SNR-LT-003") == PASS
+    assert full().send(10).verdicts("SNR-LT-003") == FAIL
+
+
+def test_first_duplicates_that_report_nothing() -> None:
+    story = window_limited_flight(sack=True).ack(2, after=0.01)
+    assert story.verdicts("SNR-LT-004") == PASS
+    assert story.send(16).verdicts("SNR-LT-004") == FAIL
+
+
+@pytest.mark.parametrize(("push", "expected"), [(False, FAIL), (True, NOTHING)])
+def test_first_duplicate_while_a_user_writes_little(push: bool, expected: set[Verdict]) -> None:
+    story = Story(service=4321).send(*range(6), push=push).ack(1, after=RTT).send(6, push=push)
+    story.ack(2, after=0.01).send(7, push=push).ack(2, after=0.01).send(8, push=push)
+    assert story.verdicts("SNR-LT-004") == expected

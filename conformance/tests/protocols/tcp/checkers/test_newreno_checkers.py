@@ -1,0 +1,136 @@
+"""The checkers of the recovery phase on traces written by hand."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import (
+    FAIL,
+    NOTHING,
+    PASS,
+    UNCLEAR,
+    duplicates,
+    window_limited_flight,
+)
+from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
+
+
+def test_partial_acknowledgment_answered_or_not() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=RTT)
+    assert story.send(5).verdicts("SNR-REC-001") == PASS
+    paced = (
+        duplicates(window_limited_flight(), 2).send(2).ack(5, after=RTT).ack(5, after=0.01).send(5)
+    )
+    assert paced.ack(5, after=0.01).ack(5, after=0.01).verdicts("SNR-REC-001") == PASS
+    assert paced.verdicts("SNR-REC-001", "hk99") == PASS
+    reno = duplicates(
+        duplicates(window_limited_flight(), 2).send(2).ack(5, after=RTT).send(16), 5
+    ).send(5)
+    assert reno.verdicts("SNR-REC-001") == FAIL
+    assert reno.verdicts("SNR-REC-001", "hk99") == FAIL
+
+
+def test_partial_acknowledgment_by_late_data() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=0.05).send(16)
+    assert story.verdicts("SNR-REC-001") == NOTHING
+    assert story.verdicts("SNR-REC-001", "hk99") == FAIL
+
+
+def _timed_out(jump: int) -> Story:
+    """A flight lost whole; after the timeout an acknowledgment jumps, and the next is repeated."""
+    story = Story(sack=False).send(*range(20)).send(0, after=2.0).ack(1, after=RTT).send(1, 2)
+    story.ack(3, after=RTT).send(*range(3, 7)).ack(3 + jump, after=RTT).send(3 + jump)
+    return duplicates(story.ack(3 + jump, after=RTT), 3 + jump, 2)
+
+
+def test_duplicates_below_recover_after_a_timeout() -> None:
+    assert _timed_out(6).verdicts("SNR-REC-003") == PASS
+    assert _timed_out(6).send(9).verdicts("SNR-REC-003") == FAIL
+
+
+def test_duplicates_below_recover_where_the_heuristic_permits_an_entry() -> None:
+    assert _timed_out(4).send(7).verdicts("SNR-REC-003") == NOTHING
+
+
+def _at_recover(*, third: float = 0.01) -> Story:
+    story = duplicates(window_limited_flight(), 2).send(2)
+    story.ack(2, after=0.01).send(16, 17).ack(16, after=RTT).send(18)
+    return story.ack(16, after=0.01).ack(16, after=0.01).ack(16, after=third)
+
+
+def test_duplicates_exactly_at_recover() -> None:
+    assert _at_recover().verdicts("SNR-REC-004") == PASS
+    assert _at_recover().verdicts("SNR-REC-004", "hk99") == FAIL
+    assert _at_recover().send(16).verdicts("SNR-REC-004") == FAIL
+    assert _at_recover().send(16).verdicts("SNR-REC-004", "hk99") == PASS
+    assert _at_recover(third=1.2).send(16).verdicts("SNR-REC-004", "hk99") == NOTHING
+
+
+def test_two_retransmissions_for_one_acknowledgment() -> None:
+    story = window_limited_flight(sack=True)
+    for top in (4, 5, 6):
+        story.ack(2, (3, top), after=0.01)
+    story.send(2).ack(2, (3, 6), (8, 12), after=0.01).send(6, 7)
+    assert story.verdicts("SNR-REC-007", "hk99") == FAIL
+    assert story.verdicts("SNR-REC-007") == NOTHING
+
+
+def test_burst_on_one_duplicate() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(2, after=0.01)
+    assert story.send(*range(16, 19)).verdicts("SNR-REC-007") == PASS
+    assert story.send(19).verdicts("SNR-REC-007") == FAIL
+
+
+def test_burst_behind_duplicates_the_bed_cannot_tell_apart() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2)
+    for _ in range(4):
+        story.ack(2, after=0.0001)
+    story.send(*range(16, 20))
+    assert story.verdicts("SNR-REC-007") == FAIL
+    story.timing_error = 0.01
+    assert story.verdicts("SNR-REC-007") == UNCLEAR
+
+
+def test_lost_retransmission_repaired_or_forgotten() -> None:
+    def lost() -> Story:
+        return duplicates(window_limited_flight(), 2).send(2)
+
+    assert lost().send(2, after=1.5).verdicts("SNR-REC-008") == PASS
+    assert lost().ack(2, after=20.0).verdicts("SNR-REC-008") == NOTHING
+    assert lost().ack(2, after=40.0).verdicts("SNR-REC-008") == FAIL
+
+
+def test_new_data_beyond_the_window_during_recovery() -> None:
+    def full() -> Story:
+        story = Story(sack=False, window=10 * SIZE).send(*range(10)).ack(0, after=RTT)
+        return duplicates(story, 0, 2).send(0).ack(0, after=0.01)
+
+    assert full().verdicts("SNR-REC-009") == PASS
+    assert Verdict.FAIL in full().send(10).verdicts("SNR-REC-009")
+
+
+def test_timeout_soon_after_a_partial_acknowledgment() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=RTT).send(5)
+    assert story.send(5, after=0.3).verdicts("SNR-REC-010") == FAIL
+    story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=RTT).send(5)
+    assert story.ack(8, after=RTT).send(8).verdicts("SNR-REC-010") == PASS
+
+
+def test_new_data_of_a_user_beside_a_retransmission() -> None:
+    def story(*, push: bool) -> Story:
+        told = Story(service=4321).send(*range(12), push=push).ack(2, after=RTT)
+        for top in (4, 5, 6):
+            told.ack(2, (3, top), after=0.01)
+        told.send(2).ack(2, (3, 6), (7, 8), after=0.01).ack(2, (3, 6), (7, 12), after=0.01)
+        return told.send(6, 12, push=push)
+
+    assert story(push=False).verdicts("SNR-REC-007", "hk99") >= FAIL
+    assert story(push=False).verdicts("SNR-SAK-008", "hk99") >= FAIL
+    for requirement in ("SNR-REC-007", "SNR-SAK-008"):
+        assert Verdict.FAIL not in story(push=True).verdicts(requirement, "hk99")
+
+
+def test_going_back_after_a_timeout_soon_after_an_arrival_without_news() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT).ack(1, (2, 3), (4, 5), after=0.01)
+    story.ack(1, (2, 3), (4, 5), data=b"x", after=1.2).send(1, after=0.05)
+    story.ack(2, (4, 5), after=RTT).send(2, 3)
+    assert Verdict.FAIL not in story.verdicts("SNR-REC-007", "hk99")

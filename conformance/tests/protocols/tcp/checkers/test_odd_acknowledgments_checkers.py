@@ -1,0 +1,61 @@
+"""The checkers of acknowledgments a sender has to survive on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import FAIL, PASS
+from bentpipe_conformance.protocols.tcp.story import RTT, Story
+
+
+@pytest.mark.parametrize(
+    ("requirement", "blocks"),
+    [
+        ("SNR-SAK-012", [(6, 5)]),
+        ("SNR-SAK-012", [(6, 6)]),
+        ("SNR-SAK-012", [(400, 402)]),
+        ("SNR-SAK-014", [(0, 1)]),
+    ],
+)
+def test_odd_block_answered_by_a_retransmission_fails(
+    requirement: str, blocks: list[tuple[float, float]]
+) -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, *blocks, after=0.05)
+    assert story.verdicts(requirement) == PASS
+    assert story.send(2).verdicts(requirement) == FAIL
+
+
+def test_reset_right_after_an_odd_block_by_a_service_or_another_user() -> None:
+    def reset(service: int) -> Story:
+        story = Story(service=service).send(*range(10)).ack(2, after=RTT)
+        return story.ack(2, (0, 1), after=0.05).reset()
+
+    assert reset(19).verdicts("SNR-SAK-014") == FAIL
+    assert reset(4321).verdicts("SNR-SAK-014") == PASS
+
+
+def test_reset_in_answer_to_what_follows_a_reset_by_the_tester() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).reset(after=0.1, outgoing=False)
+    assert story.ack(2, (0, 1), after=0.05).reset().verdicts("SNR-SAK-014") == PASS
+
+
+def test_reset_in_answer_to_an_odd_block_for_a_connection_that_is_over() -> None:
+    def over(segments: float) -> Story:
+        story = (
+            Story().send(*range(3)).ack(3, fin=True, after=RTT).send_octets(3000, 1000, fin=True)
+        )
+        return story.ack(segments, after=RTT).ack(segments, (2, 3), after=0.05).reset()
+
+    assert over(4.001).verdicts("SNR-SAK-014") == PASS
+    assert over(3).verdicts("SNR-SAK-014") == FAIL
+
+
+def test_block_without_negotiation_answered_by_a_retransmission_fails() -> None:
+    story = Story(sack=False).send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05)
+    assert story.verdicts("SNR-SAK-016") == PASS
+    assert story.send(2).verdicts("SNR-SAK-016") == FAIL
+
+
+def test_odd_block_followed_by_long_silence_fails() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (6, 5), after=0.05).ack(2, after=60.0)
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-012")

@@ -1,0 +1,54 @@
+"""The checkers of the progress of a recovery with SACK on traces written by hand."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
+from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
+
+
+def _new_data_after_recovery(*, service: int = 19, octets: int = SIZE) -> Story:
+    """A recovery that sends nothing new although nearly all of the window is held."""
+    story = Story(service=service).send(*range(20)).ack(6, after=RTT)
+    for top in range(8, 21):
+        story.ack(6, (7, top), after=0.01)
+        if top == 10:
+            story.send(6)
+    return story.ack(20, after=RTT).send_octets(20 * SIZE, octets)
+
+
+def test_nothing_new_in_recovery_of_a_sender_with_data_or_less_than_a_segment() -> None:
+    assert _new_data_after_recovery().verdicts("SNR-SAK-010") == FAIL
+    assert _new_data_after_recovery(service=4321).verdicts("SNR-SAK-010") == FAIL
+    assert _new_data_after_recovery(octets=SIZE // 2).verdicts("SNR-SAK-010") == NOTHING
+
+
+def test_second_hole_waiting_for_the_first_fails() -> None:
+    story = Story().send(*range(16)).ack(0, (1, 4), after=RTT).send(0)
+    for top in range(6, 17):
+        story.ack(0, (1, 4), (5, top), after=0.01)
+    story.ack(4, (5, 16), after=RTT - 0.1).send(4)
+    assert story.verdicts("SNR-SAK-007") == FAIL
+
+
+def test_second_hole_before_the_first_is_acknowledged_passes() -> None:
+    story = Story().send(*range(16)).ack(0, (1, 4), after=RTT).send(0)
+    for top in range(6, 17):
+        story.ack(0, (1, 4), (5, top), after=0.01)
+    assert story.send(4).ack(4, (5, 16), after=RTT - 0.1).verdicts("SNR-SAK-007") == PASS
+
+
+def test_single_report_of_six_unanswered_fails() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05)
+    story.ack(2, (3, 9), after=2.0)
+    assert story.verdicts("SNR-SAK-015") == FAIL
+
+
+def test_single_report_of_six_answered_passes() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05).send(2)
+    assert story.verdicts("SNR-SAK-015") == PASS
+
+
+def test_single_report_on_a_reordering_path_is_not_judged() -> None:
+    story = Story().send(*range(10)).ack(1, after=RTT).ack(1, (2, 3), after=0.01).ack(3, after=0.01)
+    story.ack(3, (4, 9), after=0.05).ack(3, (4, 9), after=2.0)
+    assert story.verdicts("SNR-SAK-015") == NOTHING

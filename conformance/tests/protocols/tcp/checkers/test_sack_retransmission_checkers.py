@@ -1,0 +1,118 @@
+"""The checkers of retransmissions with SACK, reneging included, on traces written by hand."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, three_reports
+from bentpipe_conformance.protocols.tcp.story import RTT, Story
+
+
+def test_hole_retransmitted_is_missing() -> None:
+    story = three_reports().send(2)
+    for requirement in ("SNR-SAK-001", "SNR-SAK-004", "SNR-SAK-006", "SNR-SAK-009"):
+        assert story.verdicts(requirement) == PASS
+    assert story.verdicts("SNR-SAK-005", "hk99") == PASS
+
+
+def test_held_segment_retransmitted_fails() -> None:
+    assert three_reports().send(2).send(3, after=0.01).verdicts("SNR-SAK-001") == PASS | FAIL
+
+
+def test_held_segment_retransmitted_in_a_race_is_not_judged() -> None:
+    story = three_reports().send(2).ack(2, (3, 7), after=0.01).send(6)
+    assert story.verdicts("SNR-SAK-001") == PASS
+
+
+def test_held_segment_retransmitted_after_reneging_is_no_failure() -> None:
+    story = three_reports().send(2).ack(3, after=RTT).send(3, after=1.0).send(4, after=0.01)
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-001")
+    assert story.verdicts("SNR-SAK-011") == PASS
+
+
+def test_held_segment_retransmitted_after_timeout_without_news_is_no_failure() -> None:
+    story = three_reports().send(2, after=3.0).ack(3, (9, 10), after=RTT).send(3, 4)
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-001")
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-002")
+
+
+def test_held_segment_retransmitted_after_timeout_despite_news_fails() -> None:
+    story = Story().send(*range(10)).ack(1, after=RTT)
+    story.send(1, after=3.0).ack(2, (4, 10), after=RTT).send(2, 3).ack(4, (4, 10), after=RTT)
+    assert Verdict.FAIL not in story.verdicts("SNR-SAK-002")
+    story = Story().send(*range(10)).ack(1, after=RTT)
+    story.send(1, after=3.0).ack(2, (4, 10), after=RTT).send(2).ack(3, (4, 10), after=RTT).send(4)
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-002")
+
+
+def test_reneged_data_never_retransmitted_fails() -> None:
+    story = three_reports().send(2).ack(3, after=RTT).ack(3, after=30.0)
+    assert story.verdicts("SNR-SAK-011") == FAIL
+
+
+def test_timeout_before_the_first_round_trip_that_meets_an_arrival() -> None:
+    story = Story(syn_acks=(0.0, 1.0)).send(0).ack(0, after=1.0, data=b"x").send(0)
+    assert story.ack(1, after=2.0).verdicts("SNR-SAK-005", "hk99") == NOTHING
+
+
+def test_higher_hole_first_fails() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT)
+    story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)
+    assert story.send(4).verdicts("SNR-SAK-003") == FAIL
+
+
+def test_lower_hole_first_passes() -> None:
+    story = Story().send(*range(12)).ack(1, after=RTT)
+    story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)
+    assert story.send(1).send(4, after=0.01).verdicts("SNR-SAK-003") == PASS
+
+
+def test_segment_above_all_reports_retransmitted_fails() -> None:
+    assert Verdict.FAIL in three_reports().send(2).send(7, after=0.01).verdicts("SNR-SAK-004")
+
+
+def test_end_of_the_flight_retransmitted_once_is_a_rescue() -> None:
+    assert three_reports().send(2).send(9, after=0.01).verdicts("SNR-SAK-004") == PASS
+
+
+def test_later_retransmission_delivered_is_evidence() -> None:
+    story = three_reports().send(2).ack(6, after=RTT).send(6, after=0.01)
+    assert story.verdicts("SNR-SAK-004") == PASS
+
+
+def test_first_report_starts_recovery_fails() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 4), after=0.01).send(2)
+    assert story.verdicts("SNR-SAK-006") == FAIL
+
+
+def test_first_report_of_an_old_segment_starts_recovery_passes() -> None:
+    story = Story().send(*range(5)).send(*range(5, 10), after=0.3).ack(2, after=RTT)
+    assert story.ack(2, (5, 6), after=0.1).send(2).verdicts("SNR-SAK-006") == PASS
+
+
+def test_second_retransmission_within_a_round_trip_fails() -> None:
+    story = three_reports().send(2).ack(2, (3, 8), after=0.1).send(2)
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-009")
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-009", "hk99")
+
+
+def _rescued() -> Story:
+    """Segment 7, the last, is repaired by a rescue retransmission; then one above it arrives."""
+    story = Story().send(*range(8)).ack(2, after=RTT)
+    for top in (4, 5, 6):
+        story.ack(2, (3, top), after=0.01)
+    story.send(2, 7, 8, 9).ack(2, (3, 7), after=0.01)
+    return story.ack(2, (8, 9), (3, 7), after=0.01).send(7)
+
+
+def test_second_retransmission_after_a_rescue() -> None:
+    assert _rescued().verdicts("SNR-SAK-009") == PASS
+    assert Verdict.FAIL in _rescued().verdicts("SNR-SAK-009", "hk99")
+    again = _rescued().ack(2, (8, 9), (3, 7), after=0.01).send(7)
+    assert Verdict.FAIL in again.verdicts("SNR-SAK-009")
+
+
+def test_second_retransmission_of_a_higher_hole_after_a_round_trip_needs_rack() -> None:
+    story = Story().send(*range(14)).ack(1, after=RTT).ack(1, (2, 5), (6, 9), after=0.01)
+    story.send(1, 5).ack(1, (2, 5), (6, 14), after=0.1).ack(5, (6, 14), after=RTT - 0.1).send(5)
+    assert story.verdicts("SNR-SAK-009") == PASS
+    assert Verdict.FAIL in story.verdicts("SNR-SAK-009", "hk99")

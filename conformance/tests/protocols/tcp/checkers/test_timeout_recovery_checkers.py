@@ -1,0 +1,65 @@
+"""The checkers of what a timeout sends and what follows it on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, flight
+from bentpipe_conformance.protocols.tcp.story import RTT, Story
+
+
+def test_timeout_sends_one_segment_or_two() -> None:
+    assert flight().send(1, after=2).ack(2, after=RTT).verdicts("SNR-RTO-007") == PASS
+    assert flight().send(1, 2, after=2).verdicts("SNR-RTO-007") == FAIL
+
+
+@pytest.mark.parametrize(("service", "expected"), [(19, FAIL), (4321, PASS)])
+def test_user_writes_little_when_the_timer_expires(service: int, expected: set[Verdict]) -> None:
+    story = Story(service=service).send_octets(0, 9, push=True).ack(0.009, after=RTT)
+    story.send_octets(9, 9, push=True).send_octets(18, 9, push=True)
+    story.send_octets(9, 9, after=1.8).send_octets(9, 9, after=3.6)
+    story.send_octets(27, 9, push=True)
+    assert story.ack(0.036, after=RTT).verdicts("SNR-RTO-007") == expected
+
+
+def test_second_timeout_repeats_the_same_segment() -> None:
+    story = flight().send(1, after=2).send(1, after=4).ack(2, after=RTT)
+    assert story.verdicts("SNR-RTO-007") == PASS
+
+
+def test_timer_repeats_another_than_the_earliest() -> None:
+    assert flight().send(1, after=2).verdicts("SNR-RTO-008") == PASS
+    assert flight().send(3, after=2).verdicts("SNR-RTO-008") == FAIL
+    assert flight().send(8, after=2).verdicts("SNR-RTO-008") == FAIL
+    assert flight(sack=True).send(8, after=2).verdicts("SNR-RTO-008") == NOTHING
+
+
+def test_window_after_a_timeout_and_an_acknowledgment_in_what_is_dropped() -> None:
+    story = flight().send(1, after=2).ack(9, seq=99_000_000, data=b"x", after=RTT).send(9, 10, 11)
+    assert Verdict.FAIL not in story.verdicts("SNR-RTO-009")
+
+
+def test_window_after_a_timeout() -> None:
+    story = flight().send(1, after=2).ack(2, after=RTT).send(2, 3)
+    assert story.verdicts("SNR-RTO-009") == PASS
+    story = flight().send(1, after=2).ack(2, after=RTT).send(2, 3, 4, 5)
+    assert story.verdicts("SNR-RTO-009") == FAIL
+
+
+def test_window_after_a_spurious_timeout() -> None:
+    story = flight().send(1, after=2).ack(4, after=0.05).send(9, 10, 11, 12, 13, 14)
+    assert story.verdicts("SNR-RTO-009") == NOTHING
+
+
+def test_stretch_acknowledgment_after_a_timeout_in_both_profiles() -> None:
+    story = flight(12).send(1, after=2).ack(2, after=RTT).send(2, 3).ack(4, after=RTT)
+    story.send(4, 5, 6, 7)
+    assert story.verdicts("SNR-RTO-009") == PASS
+    assert story.send(8).verdicts("SNR-RTO-009", "hk99") == FAIL
+
+
+def test_acknowledgment_after_a_timeout_answered_or_not() -> None:
+    story = flight().send(1, after=2).ack(2, after=RTT)
+    assert story.send(2, 3).verdicts("SNR-RTO-012") == PASS
+    story = flight().send(1, after=2).ack(2, after=RTT)
+    assert story.send(2, after=4).verdicts("SNR-RTO-012") == FAIL

@@ -1,0 +1,86 @@
+"""The checkers of the reduction of the window on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, duplicates
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story
+
+
+def _recovered(flight: int, outstanding: int, released: int) -> Story:
+    """One loss in a flight; what was outstanding when it ended, and what its end released."""
+    story = Story(sack=False).send(*range(flight)).ack(0, after=RTT)
+    duplicates(story, 0, 2).send(0)
+    new = flight
+    for index in range(outstanding):
+        story.ack(0, after=0.01).send(new + index)
+    story.ack(flight, after=RTT)
+    last = flight + outstanding
+    return story.send(*range(last, last + released)) if released else story
+
+
+@pytest.mark.parametrize(("outstanding", "released", "expected"), [(9, 1, PASS), (9, 9, FAIL)])
+def test_flight_after_recovery(outstanding: int, released: int, expected: set[Verdict]) -> None:
+    story = _recovered(20, outstanding, released)
+    assert story.verdicts("SNR-FR-009", "hk99") == expected
+    assert story.verdicts("SNR-REC-005", "hk99") == expected
+
+
+def test_exit_with_nothing_outstanding_releases_one_segment_in_the_paper() -> None:
+    assert _recovered(20, 0, 1).verdicts("SNR-REC-005", "hk99") == PASS
+    assert _recovered(20, 0, 6).verdicts("SNR-REC-005", "hk99") == FAIL
+    assert _recovered(20, 0, 6).verdicts("SNR-REC-005") == PASS
+
+
+def test_cubic_may_keep_more() -> None:
+    story = _recovered(30, 21, 2)
+    assert story.verdicts("SNR-FR-009") == FAIL
+    assert story.verdicts("SNR-FR-009", claims={**CLAIMS, "congestion_control": "cubic"}) == PASS
+    assert story.verdicts("SNR-FR-009", claims={**CLAIMS, "congestion_control": "bbr"}) == NOTHING
+
+
+def test_new_data_during_recovery_beyond_inflation() -> None:
+    story = Story(sack=False).send(*range(20)).ack(0, after=RTT)
+    duplicates(story, 0, 2).send(0)
+    duplicates(story, 0, 5)
+    assert story.verdicts("SNR-REC-006") == PASS
+    assert story.send(*range(20, 31)).verdicts("SNR-REC-006") == FAIL
+
+
+def _grown(*flights: int, after: float = RTT) -> Story:
+    """Two losses in a flight of 24; afterwards the flight of each round trip."""
+    story = Story(sack=False).send(*range(24)).ack(0, after=RTT)
+    duplicates(story, 0, 2).send(0).ack(5, after=RTT).send(5)
+    una, top = 24, 24
+    story.ack(una, after=RTT)
+    for flight in flights:
+        story.send(*range(top, una + flight))
+        una, top = top, una + flight
+        story.ack(una, after=after)
+    return story
+
+
+def test_growth_after_one_reduction_and_after_several() -> None:
+    assert _grown(2, 4, 8, 12, 13).verdicts("SNR-REC-002") == PASS
+    assert _grown(*[3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7]).verdicts("SNR-REC-002") == FAIL
+    assert _grown(3, 4, 5).verdicts("SNR-REC-002") == NOTHING
+
+
+def test_flight_before_the_end_of_recovery_at_the_same_instant() -> None:
+    story = Story(sack=False).send(*range(12)).ack(0, after=RTT)
+    duplicates(story, 0, 2).send(0)
+    for _ in range(9):
+        story.ack(0, after=RTT / 10)
+    story.send(*range(12, 18), after=RTT / 10).ack(12).send(18)
+    assert story.verdicts("SNR-FR-009") == PASS
+
+
+def test_growth_in_round_trips_that_take_longer_than_the_smallest() -> None:
+    assert _grown(2, 4, 8, 12, 13, after=3 * RTT).verdicts("SNR-REC-002") == PASS
+
+
+def test_window_after_a_timeout_that_met_an_arrival_without_news() -> None:
+    story = Story().send(*range(4)).ack(1, (2, 3), after=RTT).ack(1, (2, 3), data=b"x", after=1.2)
+    story.send(1, after=0.018).ack(4, after=RTT).send(4, 5, 6)
+    assert story.verdicts("SNR-REC-005", "hk99") == NOTHING
