@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.identity import hints
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, C
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import At
@@ -90,11 +89,7 @@ def repetitions(
 ) -> Iterator[Finding]:
     """Whether a BEGIN or END is repeated when Timer_CC expires, and not too often.
 
-    Args:
-        flow: the connection.
-        context: of the requirement.
-        sent: the transmissions.
-        answered: when something arrived that may have ended the wait, None if nothing did.
+    The wait may have ended at ``answered``, None if nothing arrived that could end it.
     """
     until = flow.until if answered is None else answered
     # One that leaves at the very time of the answer is an answer to it.
@@ -123,14 +118,7 @@ def repetitions(
 
 
 def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> Iterator[Finding]:
-    """Whether a BEGIN or END was not sent again once it had been answered.
-
-    Args:
-        flow: the connection.
-        context: of the requirement.
-        sent: the transmissions.
-        answer: the packet that ended the wait.
-    """
+    """Whether a BEGIN or END was not sent again once ``answer`` had ended the wait."""
     if not sent:
         return
     late = [at for at in sent if at.time > answer.time + flow.due_s]

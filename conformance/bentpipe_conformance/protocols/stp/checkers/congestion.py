@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow

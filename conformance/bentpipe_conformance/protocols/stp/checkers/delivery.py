@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
@@ -154,25 +153,25 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Findi
         poll = _answered(said)
         if poll is not None:
             low = said.n_r - OVERTAKEN
-            if low + (poll.n_s - low) % MODULUS > said.first.n_mr:
+            if low + (poll.n_s - low) % MODULUS > said.n_mr:
                 continue  # the N(S) is outside the window: no report
             newest = max(newest, near(poll.n_ps, 0, newest))
         if closed is not None:
             yield from _after_closed(flow, context, closed, said, newest)
-        closed = said if said.complete and said.first.n_mr <= said.bound else None
+        closed = said if said.complete and said.n_mr <= said.bound else None
 
 
 def _answered(said: Statement) -> PollHeard | None:
     """The POLL it answers; an announcement only names one."""
     poll = said.poll
-    return poll if poll is not None and poll.answers[:1] == [said.first] else None
+    return poll if poll is not None and poll.answers[:1] == [said.parts[0]] else None
 
 
 def _after_closed(
     flow: Flow, context: Context, closed: Statement, said: Statement, newest: int
 ) -> Iterator[Finding]:
-    n_ps = said.first.stp.n_ps
-    rise = said.first.n_mr - closed.first.n_mr
+    n_ps = said.stp.n_ps
+    rise = said.n_mr - closed.n_mr
     poll = _answered(said)
     if poll is not None and poll.frame > closed.frame:
         if rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time):
@@ -190,7 +189,7 @@ def _after_closed(
         )  # fmt: skip
         return
     before = [packet.time for packet in flow.packets if packet.number < said.frame]
-    waited = said.first.time - max(before, default=said.first.time)
+    waited = said.time - max(before, default=said.time)
     if waited <= flow.due_s:
         yield context.holds(f"a reopened window was announced with {rise} SDs", closed, said)
     else:
@@ -201,6 +200,4 @@ def _after_closed(
 
 def _quiet_before(flow: Flow, closed: Statement, time: float) -> bool:
     start = time - QUIET_S - flow.timing_error
-    return closed.first.time < start and not any(
-        start <= packet.time < time for packet in flow.packets
-    )
+    return closed.time < start and not any(start <= packet.time < time for packet in flow.packets)

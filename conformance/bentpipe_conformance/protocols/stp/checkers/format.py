@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
     discarded,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, NAMES, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import (

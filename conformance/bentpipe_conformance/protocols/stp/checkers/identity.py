@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     discarded,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, ENDAK, A, C, R
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, newer, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
@@ -68,6 +67,7 @@ def _present(flow: Flow, at: At) -> Flow | None:
 @checker("STP-CC-007")
 def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
     """A BGAK with a newer CSN of the peer ends the connection with an END (section 5.3)."""
+    lost = A, NO_CONNECTION, flow.iut_csn
     for at in flow.bgaks:
         stp = at.stp
         if at.outgoing or flow.state_when(at) != OPEN or stp.peer_csn != flow.iut_csn:
@@ -86,9 +86,11 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[F
         elif not replies:
             if observed(flow, at, SOON_S):
                 yield context.violated("the new number was not answered with an END", at)
-        elif not _disowns(flow, replies[0]):
-            yield context.violated("the new number was answered with a wrong END", at, replies[0],
-                                   expected="END with A flag, reason 2 and both CSNs")  # fmt: skip
+        elif (replies[0].stp.flags & (A | R), replies[0].stp.reason, replies[0].stp.csn) != lost:
+            yield context.violated(
+                "the new number was answered with a wrong END", at, replies[0],
+                expected="END with A flag, reason 2 and both CSNs",
+            )  # fmt: skip
         else:
             due = replies[0].time + flow.due_s
             after = [report for report in flow.reports_sent if report.time > due]
@@ -97,12 +99,6 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[F
                 "a newer number ended the connection", "the old connection continued",
                 at, replies[0], *after[:1],
             )  # fmt: skip
-
-
-def _disowns(flow: Flow, end: At) -> bool:
-    """Whether an END of the IUT says that its connection is lost."""
-    stp = end.stp
-    return stp.flags & (A | R) == A and stp.reason == NO_CONNECTION and stp.csn == flow.iut_csn
 
 
 @checker("STP-CC-010")
@@ -235,10 +231,7 @@ def other_begins(flow: Flow) -> list[At]:
 
 def hints(flow: Flow) -> list[At]:
     """ENDs with R flag that name only the tag, in data transfer."""
-    return [
-        at for at in flow.heard
-        if at.stp.wellformed and is_hint(flow, at) and flow.state_when(at) == OPEN
-    ]  # fmt: skip
+    return [at for at in flow.heard_of(END) if is_hint(flow, at) and flow.state_when(at) == OPEN]
 
 
 def is_hint(flow: Flow, at: At) -> bool:
@@ -254,12 +247,8 @@ def challenged(
 ) -> Iterator[Finding]:
     """Whether each cause was answered with a challenge, but at most one per second.
 
-    Args:
-        flow: the connection.
-        context: of the requirement.
-        causes: packets that have to be challenged.
-        others: packets that have to be challenged for another reason, within the same limit.
-        what: a cause, with its article.
+    ``others`` have to be challenged for another reason, within the same limit; ``what`` is a cause
+    with its article.
     """
     questions = [
         at for at in flow.sent

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
@@ -16,7 +16,6 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     is_alone,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.numbers import (
     CSN_MODULUS,
     EARLY_CREDIT,
@@ -159,11 +158,9 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
 @checker("STP-CC-012")
 def begins_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
     """A valid BEGIN to a service that listens is answered with a BGAK (section 5.2)."""
-    for at in flow.heard:
+    for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
-        if begin.type != codec.BEGIN or not begin.wellformed or begin.version != 1:
-            continue
-        if not _has_to_be_answered(flow, at, begin):
+        if begin.version != 1 or not _has_to_be_answered(flow, at, begin):
             continue
         every = answers_on_ports(flow, at)
         replies = _for_begin(every, begin)
@@ -321,10 +318,8 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int |
 @checker("STP-CC-019")
 def nobody_there(flow: Flow, context: Context) -> Iterator[Finding]:
     """A BEGIN of another version, or to a port without listener, is refused (section 5.2)."""
-    for at in flow.heard:
+    for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
-        if begin.type != codec.BEGIN or not begin.wellformed:
-            continue
         other_version = begin.version != 1
         idle = flow.state_when(at) == IDLE
         if not other_version and not (idle and begin.dport == UNUSED_PORT):

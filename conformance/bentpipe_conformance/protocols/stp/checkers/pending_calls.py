@@ -22,9 +22,9 @@ def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
     others = [
         at
         for other in flow.same_ports
-        for at in other.heard
-        if at.stp.type == BEGIN and at.stp.wellformed and at.stp.version == 1
-        and at.stp.csn != flow.tester_csn and flow.state_at(at.time) == CALLED
+        for at in other.heard_of(BEGIN)
+        if at.stp.version == 1 and at.stp.csn != flow.tester_csn
+        and flow.state_at(at.time) == CALLED
     ]  # fmt: skip
     # With too many calls beside it the pending one may have made room.
     for begin in others if flow.pending_beside < LEAST_PENDING else ():

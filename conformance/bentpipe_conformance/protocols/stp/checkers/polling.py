@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.ports import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
@@ -130,12 +129,12 @@ def n_s_is_checked(_flow: Flow, context: Context) -> Iterator[Finding]:
     for said in () if context.prepared.unsure else context.prepared.statements:
         poll = said.poll
         # Credit never falls, so what is beyond it now was beyond it when the POLL came.
-        if poll is None or not said.certain or poll.n_s <= said.first.n_mr:
+        if poll is None or not said.certain or poll.n_s <= said.n_mr:
             continue
         most = max(known.vr_h for known in said.possible)
         yield judged(
             context, said.bound <= most,
-            f"a POLL with N(S) {poll.n_s}, above VR(MR) {said.first.n_mr}, changed nothing",
+            f"a POLL with N(S) {poll.n_s}, above VR(MR) {said.n_mr}, changed nothing",
             f"a POLL with N(S) {poll.n_s} raised VR(H)", poll, said,
             expected=f"a list up to {most}", actual=f"one up to {said.bound}",
         )  # fmt: skip

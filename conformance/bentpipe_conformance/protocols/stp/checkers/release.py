@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
 from bentpipe_conformance.protocols.stp.checkers.calling import (
     EARLIEST,
@@ -16,7 +16,6 @@ from bentpipe_conformance.protocols.stp.checkers.calling import (
     left_alone,
     repetitions,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.numbers import near, newer
 from bentpipe_conformance.protocols.stp.ports import ECHO
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
@@ -241,10 +240,8 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     )  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=displaced))
     enders = [
-        at for at in flow.heard
-        if at.stp.type in (codec.ENDAK, codec.END) and at.stp.wellformed
-        and flow.state_when(at) == RELEASING
-    ]  # fmt: skip
+        at for at in flow.heard_of(codec.ENDAK, codec.END) if flow.state_when(at) == RELEASING
+    ]
     for at in enders:
         own = at.stp.peer_csn == flow.iut_csn
         if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):
@@ -261,7 +258,7 @@ def premature_end_is_an_abort(flow: Flow, context: Context) -> Iterator[Finding]
 
     What the IUT's user is told is hidden.
     """
-    at = next((at for at in flow.heard if _is_premature(flow, at)), None)
+    at = next((at for at in flow.heard_of(codec.END) if _is_premature(flow, at)), None)
     if at is None:
         return
     acknowledgments = answers(flow, at, (codec.ENDAK,))
@@ -284,9 +281,9 @@ def _tagged_after(flow: Flow, at: At) -> list[At]:
 
 def _is_premature(flow: Flow, at: At) -> bool:
     stp, sender, own = at.stp, flow.sender, flow.own_fin
-    if stp.type != codec.END or stp.flags & (codec.A | codec.R) or not stp.wellformed:
+    if stp.flags & (codec.A | codec.R) or sender is None or not flow.names(at):
         return False
-    if flow.state_when(at) != OPEN or not flow.names(at) or sender is None:
+    if flow.state_when(at) != OPEN:
         return False
     if own is None or own.frame > at.frame or sender.fin is None:
         return True

@@ -9,9 +9,8 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.events import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers_on_ports,
@@ -21,7 +21,6 @@ from bentpipe_conformance.protocols.stp.checkers.identity import (
     is_hint,
     other_begins,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.checkers.opening import many_before
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import tag_of
@@ -135,11 +134,10 @@ def ends_must_know_the_connection(flow: Flow, context: Context) -> Iterator[Find
     """An END counts only if valid; one that names the tag only is challenged (section 5.6)."""
     what = "an END that names the tag only"
     yield from challenged(flow, context, hints(flow), other_begins(flow), what)
-    for at in flow.heard:
+    for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        if stp.type != codec.END or not stp.wellformed or state in (IDLE, None):
-            continue
-        if _is_valid(flow, stp, state) or (state == OPEN and is_hint(flow, at)):
+        hint = state == OPEN and is_hint(flow, at)
+        if state in (IDLE, None) or _is_valid(flow, stp, state) or hint:
             continue
         flags = " with R flag" if stp.flags & R else ""
         yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
@@ -158,9 +156,9 @@ def _is_valid(flow: Flow, stp: codec.Stp, state: int | None) -> bool:
 @checker("STP-CC-022")
 def ends_are_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
     """A valid END without R flag is answered with an ENDAK, in every state (section 5.5)."""
-    for at in flow.heard:
+    for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        if stp.type != codec.END or not stp.wellformed or stp.flags & R:
+        if stp.flags & R:
             continue
         if state == IDLE:
             due = _is_idle(flow, at)

@@ -108,6 +108,10 @@ class Flow:
         """Everything that reached the IUT, malformed or not."""
         return [at for at in self.passed if not at.outgoing]
 
+    def heard_of(self, *kinds: int) -> list[At]:
+        """Well-formed packets of these types that reached the IUT."""
+        return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
+
     @cached_property
     def same_ports(self) -> list[Flow]:
         """The connections that had its ports one after the other, itself included."""

@@ -74,6 +74,10 @@ class RoundTrips:
         low, high = bounds
         return high + 4 * max(high / 2, high - low)
 
+    def silence(self, time: float) -> float:
+        """The most that the silence time of STP-PL-007 can be at ``time``, seconds."""
+        return max(LEAST_SILENCE_S, (self.with_deviation(time) or 0.0) + self.interval(time)[1])
+
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
     """What the IUT can have measured on a connection, its first wait being ``initial``."""
