@@ -58,6 +58,9 @@ CLAIMS: Mapping[str, Any] = {
 }
 """The conformance statement of the implementation in the stories."""
 
+PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+"""What a checker may say of a situation."""
+
 _NUMBERED_BY_SENDER = (SD, SDP, POLL)
 _REPORTS = (STAT, USTAT)
 
@@ -188,6 +191,11 @@ class StpStory:
         return {finding.verdict for finding in self.findings(requirement, claims)}
 
 
+def opened() -> StpStory:
+    """A connection that the tester opened."""
+    return StpStory().opened()
+
+
 def polled(story: StpStory, n_ps: int = 1) -> StpStory:
     """A POLL and its STAT."""
     return story.tester(POLL, 0, n_ps=n_ps, after=1.0).iut(STAT, 0, n_ps=n_ps, after=0.01)
@@ -213,12 +221,16 @@ def between(captured: Captured, *, port: int | None = None, service: int | None 
 
 __all__ = [
     "CLAIMS",
+    "FAIL",
     "IUT_CSN",
     "IUT_ISS",
+    "NOTHING",
+    "PASS",
     "TESTER_CSN",
     "TESTER_ISS",
     "StpStory",
     "between",
     "later",
+    "opened",
     "polled",
 ]
