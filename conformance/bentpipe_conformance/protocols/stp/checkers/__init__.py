@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bentpipe_conformance.engine import checking
 from bentpipe_conformance.engine.checking import HasPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
 
 Context = checking.Context[Prepared]
+Findings = Iterator[Finding]
 
 
 def judged(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, holds
 from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING, Flow
@@ -49,7 +48,7 @@ def answered(
     *,
     within: float = DUE_S,
     excused: bool = False,
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether a packet was answered, once its answer is due.
 
     Args:
@@ -68,7 +67,7 @@ def answered(
         yield context.violated(f"{what} was not {how}", at)
 
 
-def discarded(flow: Flow, context: Context, at: At, what: str) -> Iterator[Finding]:
+def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
     """Whether a packet drew no answer, and nothing that later reports could know from it alone.
 
     Args:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.identity import hints
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, C
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
@@ -31,7 +31,7 @@ def latest(wait: float) -> float:
 
 
 @checker("STP-CC-002")
-def early_data_within_early_credit(flow: Flow, context: Context) -> Iterator[Finding]:
+def early_data_within_early_credit(flow: Flow, context: Context) -> Findings:
     """Before its BEGIN is acknowledged, a caller sends at most four SDs (section 5.1)."""
     if not flow.iut_calls or not flow.begins:
         return
@@ -55,7 +55,7 @@ def early_data_within_early_credit(flow: Flow, context: Context) -> Iterator[Fin
 
 
 @checker("STP-CC-014")
-def repeated_begin_is_equal(flow: Flow, context: Context) -> Iterator[Finding]:
+def repeated_begin_is_equal(flow: Flow, context: Context) -> Findings:
     """A repeated BEGIN equals the first in all fields, options and data (section 5.1)."""
     sent = [at for at in flow.begins if at.outgoing]
     for again in sent[1:]:
@@ -69,7 +69,7 @@ def repeated_begin_is_equal(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-016")
-def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     """An unanswered BEGIN is repeated by Timer_CC, an answered one is not (section 5.1)."""
     if not flow.iut_calls:
         return
@@ -86,7 +86,7 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding
 
 def repetitions(
     flow: Flow, context: Context, sent: Sequence[At], answered: float | None
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether a BEGIN or END is repeated when Timer_CC expires, and not too often.
 
     The wait may have ended at ``answered``, None if nothing arrived that could end it.
@@ -117,7 +117,7 @@ def repetitions(
         wait *= 2
 
 
-def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> Iterator[Finding]:
+def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> Findings:
     """Whether a BEGIN or END was not sent again once ``answer`` had ended the wait."""
     if not sent:
         return
@@ -140,7 +140,7 @@ def _opening_bgak(flow: Flow) -> At | None:
 
 
 @checker("STP-CC-030")
-def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Iterator[Finding]:
+def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Findings:
     """After the BGAK a caller polls until something of the peer has arrived (section 5.1)."""
     opened = _opening_bgak(flow)
     if opened is None:
@@ -234,7 +234,7 @@ def _is_of_the_peer(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-032")
-def known_caller_proves_its_address(flow: Flow, context: Context) -> Iterator[Finding]:
+def known_caller_proves_its_address(flow: Flow, context: Context) -> Findings:
     """A caller accepted at once asks by Timer_CC until it has been answered (section 5.1)."""
     found = proof(flow)
     # A challenge looks like a question.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -68,7 +67,7 @@ def _largest_packet(flow: Flow) -> int:
 
 
 @checker("STP-CG-001")
-def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
+def initial_window(flow: Flow, context: Context) -> Findings:
     """The initial window is at most ten SMSS (section 7.3)."""
     reports = (item for item in flow.reports_heard if item.arrived and item.stp.type != BGAK)
     first = next(reports, None)
@@ -89,7 +88,7 @@ def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CG-002")
-def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
+def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     """What is in flight fits into the largest window that any rule permits (section 7.3)."""
     kept: Bounded | None = None
     for item in _replayed(flow, context):
@@ -115,31 +114,31 @@ def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CG-003")
-def slow_start(flow: Flow, context: Context) -> Iterator[Finding]:
+def slow_start(flow: Flow, context: Context) -> Findings:
     """Slow start grows by no more than the octets that have arrived (section 7.3)."""
     yield from _within(flow, context, "slow start", "ten SMSS and what has arrived")
 
 
 @checker("STP-CG-004")
-def congestion_avoidance(flow: Flow, context: Context) -> Iterator[Finding]:
+def congestion_avoidance(flow: Flow, context: Context) -> Findings:
     """Congestion avoidance grows by one SMSS for each window that arrives (section 7.3)."""
     yield from _within(flow, context, "avoidance", "half a flight and an SMSS for each window")
 
 
 @checker("STP-CG-005")
-def loss_halves_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+def loss_halves_the_window(flow: Flow, context: Context) -> Findings:
     """A loss halves the window (section 7.3)."""
     yield from _within(flow, context, "reduced", "with half of the window or of what was in flight")
 
 
 @checker("STP-CG-007")
-def two_silences(flow: Flow, context: Context) -> Iterator[Finding]:
+def two_silences(flow: Flow, context: Context) -> Findings:
     """After two silences in a row the window is one SMSS (section 7.3)."""
     yield from _within(flow, context, "silence", "one SMSS and what has arrived since", least=1)
 
 
 @checker("STP-CG-009")
-def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
+def rate_limit_holds(flow: Flow, context: Context) -> Findings:
     """SDs do not exceed the declared rate over any tenth of a second (section 7.4)."""
     rate = _rate(context)
     if rate <= 0:
@@ -170,7 +169,7 @@ def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CG-010")
-def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Finding]:
+def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     """The window does not grow on SDs sent for lack of data or credit (section 7.3)."""
     kept: list[Bounded] = []
     margin = largest_smss(flow)
@@ -206,7 +205,7 @@ def _undecided(flow: Flow, item: Bounded) -> bool:
 
 def _within(
     flow: Flow, context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
-) -> Iterator[Finding]:
+) -> Findings:
     kept: list[Bounded] = []
     margin = largest_smss(flow)
     for item in _replayed(flow, context):
@@ -232,7 +231,7 @@ def _within(
 
 
 @checker("STP-CG-006")
-def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
+def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
     """The first retransmission after a reduction waits for pacing only (section 7.3)."""
     trips = context.prepared.round_trips(context.ics)
     octets = largest_smss(flow)
@@ -283,7 +282,7 @@ def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
 
 
 @checker("STP-CG-008")
-def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
+def packets_are_spread(flow: Flow, context: Context) -> Findings:
     """Once the round-trip time is known, SDs are spaced, or a few leave in a tick (section 7.4)."""
     trips = context.prepared.round_trips(context.ics)
     measured = next(

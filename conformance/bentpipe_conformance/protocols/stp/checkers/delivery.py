@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
@@ -26,7 +23,7 @@ QUIET_S = 1.0
 
 
 @checker("STP-DT-005")
-def numbers_mean_one_packet(flow: Flow, context: Context) -> Iterator[Finding]:
+def numbers_mean_one_packet(flow: Flow, context: Context) -> Findings:
     """No credit exceeds half the modulus, and numbers wrap (section 6.1)."""
     for at in flow.sent:
         stp = at.stp
@@ -43,7 +40,7 @@ def numbers_mean_one_packet(flow: Flow, context: Context) -> Iterator[Finding]:
         yield from _beyond_the_wrap(flow, context)
 
 
-def _beyond_the_wrap(flow: Flow, context: Context) -> Iterator[Finding]:
+def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
     """Whether SDs numbered from zero on, after 2^24 - 1, were accepted for what they are."""
     receiver = flow.receiver
     assert receiver is not None
@@ -66,7 +63,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-007")
-def nothing_moves_backwards(flow: Flow, context: Context) -> Iterator[Finding]:
+def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
     before: Statement | None = None
@@ -88,7 +85,7 @@ def nothing_moves_backwards(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-012")
-def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[Finding]:
+def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Findings:
     """The echo service returns the octets of the stream in order, once (section 6.1)."""
     if flow.service != ECHO or flow.iut_calls or context.prepared.unsure or flow.sender is None:
         return
@@ -137,7 +134,7 @@ def _carrier(flow: Flow, offset: int) -> SdSent:
 
 
 @checker("STP-DT-024")
-def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Finding]:
+def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
     """A receiver that had closed its window announces new credit in a STAT (section 6.3)."""
     # How fast another user reads cannot be known.
     if flow.iut_calls:
@@ -169,7 +166,7 @@ def _answered(said: Statement) -> PollHeard | None:
 
 def _after_closed(
     flow: Flow, context: Context, closed: Statement, said: Statement, newest: int
-) -> Iterator[Finding]:
+) -> Findings:
     n_ps = said.stp.n_ps
     rise = said.n_mr - closed.n_mr
     poll = _answered(said)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
@@ -31,7 +30,7 @@ SOON_S = 1.0
 
 
 @checker("STP-CC-001")
-def other_incarnations_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def other_incarnations_are_discarded(flow: Flow, context: Context) -> Findings:
     """A packet whose tag is not that of the present connection is discarded (section 4)."""
     for event in flow.others:
         if event.ignored.startswith("its tag"):
@@ -65,7 +64,7 @@ def _present(flow: Flow, at: At) -> Flow | None:
 
 
 @checker("STP-CC-007")
-def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def newer_number_ends_the_connection(flow: Flow, context: Context) -> Findings:
     """A BGAK with a newer CSN of the peer ends the connection with an END (section 5.3)."""
     lost = A, NO_CONNECTION, flow.iut_csn
     for at in flow.bgaks:
@@ -102,7 +101,7 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[F
 
 
 @checker("STP-CC-010")
-def csns_rise(flow: Flow, context: Context) -> Iterator[Finding]:
+def csns_rise(flow: Flow, context: Context) -> Findings:
     """A CSN is newer than all chosen for the same peer address before (section 5.1)."""
     if not flow.begins or flow.iut_csn is None:
         return
@@ -144,7 +143,7 @@ NARROW = MODULUS // 16
 
 
 @checker("STP-CC-011")
-def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Iterator[Finding]:
+def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Findings:
     """ISSs are random; the first CSN after a start is a single sample (section 5.1)."""
     if flow is not flow.neighbours[-1]:
         return
@@ -178,7 +177,7 @@ def _arc(numbers: Sequence[int]) -> int:
 
 
 @checker("STP-CC-017")
-def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+def questions_are_answered(flow: Flow, context: Context) -> Findings:
     """A BGAK with C flag and both CSNs is answered with one without C flag (section 5.1)."""
     for at in flow.bgaks:
         if at.outgoing or not at.stp.flags & C or not flow.is_possible(at.stp):
@@ -202,7 +201,7 @@ def _ended_by(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-018")
-def other_calls_are_challenged(flow: Flow, context: Context) -> Iterator[Finding]:
+def other_calls_are_challenged(flow: Flow, context: Context) -> Findings:
     """A BEGIN with another CSN is challenged, and the connection is kept (section 5.3)."""
     if flow.displaced_in == OPEN:
         later = [
@@ -244,7 +243,7 @@ def is_hint(flow: Flow, at: At) -> bool:
 
 def challenged(
     flow: Flow, context: Context, causes: Sequence[At], others: Sequence[At], what: str
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether each cause was answered with a challenge, but at most one per second.
 
     ``others`` have to be challenged for another reason, within the same limit; ``what`` is a cause

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
@@ -75,7 +74,7 @@ def _above_iss(flow: Flow, number: int) -> int:
 
 
 @checker("STP-CC-003")
-def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Iterator[Finding]:
+def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Findings:
     """Data of a caller not known as such waits until its BGAK returns the CSN (section 5.2)."""
     bgak = _first_answer(flow)
     if bgak is None or flow.receiver is None:
@@ -96,7 +95,7 @@ def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Iterato
     yield from _ignored_while_pending(flow, context)
 
 
-def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Iterator[Finding]:
+def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Findings:
     """A call that was not asked: some confirmed CSN must be older than its own.
 
     What the IUT knows from before the trace cannot be seen, so only what it must know counts.
@@ -132,7 +131,7 @@ def _acts_early(flow: Flow) -> At | None:
     return None
 
 
-def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
+def _ignored_while_pending(flow: Flow, context: Context) -> Findings:
     """What must not move a pending connection (section 9)."""
     ignored = (codec.BGREJ, codec.ENDAK, codec.STAT, codec.USTAT)
     for at in flow.heard:
@@ -156,7 +155,7 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-012")
-def begins_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+def begins_are_answered(flow: Flow, context: Context) -> Findings:
     """A valid BEGIN to a service that listens is answered with a BGAK (section 5.2)."""
     for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
@@ -214,7 +213,7 @@ def _newer(csn: int | None, than: int | None) -> bool:
 
 
 @checker("STP-CC-013")
-def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Finding]:
+def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
     """A BEGIN newer than the remembered CSN of its address is accepted at once (section 5.2)."""
     bgak = _first_answer(flow)
     if bgak is None or flow.tester_csn is None:
@@ -274,7 +273,7 @@ def _sure_newest(confirmed: Sequence[Flow]) -> int | None:
 
 
 @checker("STP-CC-015")
-def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Iterator[Finding]:
+def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Findings:
     """A repeated BEGIN is answered with a BGAK and changes nothing else (section 5.2)."""
     first = _first_answer(flow)
     for at in flow.begins[1:]:
@@ -316,7 +315,7 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int |
 
 
 @checker("STP-CC-019")
-def nobody_there(flow: Flow, context: Context) -> Iterator[Finding]:
+def nobody_there(flow: Flow, context: Context) -> Findings:
     """A BEGIN of another version, or to a port without listener, is refused (section 5.2)."""
     for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
@@ -353,7 +352,7 @@ def many_before(flow: Flow, at: At, kinds: Sequence[int]) -> bool:
 
 
 @checker("STP-CC-029")
-def early_credit_is_given(flow: Flow, context: Context) -> Iterator[Finding]:
+def early_credit_is_given(flow: Flow, context: Context) -> Findings:
     """BEGIN and BGAK permit at least four SDs (section 5.1)."""
     for at in flow.sent:
         stp = at.stp

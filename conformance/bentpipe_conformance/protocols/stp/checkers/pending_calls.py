@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, POLL, SDP, STAT, C
 from bentpipe_conformance.protocols.stp.replay.events import At
@@ -15,7 +13,7 @@ from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING
 
 
 @checker("STP-CC-033")
-def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
+def calls_wait_side_by_side(flow: Flow, context: Context) -> Findings:
     """Calls wait beside each other until the first of them is confirmed (section 5.2)."""
     if flow.iut_calls or flow.known or flow.iut_csn is None:
         return
@@ -34,7 +32,7 @@ def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
         yield from _alone(flow, context, flow.established)
 
 
-def _asked(flow: Flow, context: Context, begin: At) -> Iterator[Finding]:
+def _asked(flow: Flow, context: Context, begin: At) -> Findings:
     """Whether a BEGIN that came beside a pending call is asked for confirmation."""
     for other in flow.same_ports:
         replies = answers(other, begin, (BGAK,))
@@ -47,7 +45,7 @@ def _asked(flow: Flow, context: Context, begin: At) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _opens(flow: Flow, context: Context) -> Iterator[Finding]:
+def _opens(flow: Flow, context: Context) -> Findings:
     """Whether the call opens when it is confirmed, by the answers to its POLLs."""
     confirmed = next(
         (
@@ -79,7 +77,7 @@ def _opens(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _alone(flow: Flow, context: Context, opened: float) -> Iterator[Finding]:
+def _alone(flow: Flow, context: Context, opened: float) -> Findings:
     """Whether none of the calls that waited beside an open one goes on, or ever opens."""
     for other in flow.same_ports:
         if other is flow or other.state_at(opened) != CALLED:

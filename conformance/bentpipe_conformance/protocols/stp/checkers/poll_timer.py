@@ -10,8 +10,7 @@ from itertools import pairwise
 from math import log2
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import unanswered_questions
 from bentpipe_conformance.protocols.stp.checkers.polling import SLACK_S
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
@@ -43,7 +42,7 @@ DOUBLED = (1.5, 2.5)
 
 
 @checker("STP-PL-007")
-def silence_doubles_the_interval(flow: Flow, context: Context) -> Iterator[Finding]:
+def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     """In silence a sender polls again, each time after twice the time before (section 7.2)."""
     unproven = context.prepared.unproven_until  # STP-SEC-001 may not permit a POLL before
     trips = context.prepared.round_trips(context.ics)
@@ -97,7 +96,7 @@ def _silences(flow: Flow) -> Iterator[tuple[float, float]]:
         yield begin, flow.over
 
 
-def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Finding]:
+def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Findings:
     """Each time between two POLLs is twice the one before, once there has been a silence."""
     gaps = [later.time - poll.time for poll, later in pairwise(polls)]
     for place, (gap, following) in enumerate(pairwise(gaps)):
@@ -112,7 +111,7 @@ def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Iterator[Fi
 
 
 @checker("STP-PL-008")
-def silent_peer_is_given_up(flow: Flow, context: Context) -> Iterator[Finding]:
+def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
     """A peer that answers nothing for a minute is given up with reason 7 (section 7.2)."""
     gave_up = next(
         (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
@@ -157,7 +156,7 @@ def _unanswered(flow: Flow) -> Iterator[tuple[float, float]]:
 
 
 @checker("STP-DT-004")
-def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
+def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Findings:
     """While an SD is unacknowledged, one POLL follows the other (section 7.1)."""
     proven = context.prepared.proof
     trips = context.prepared.round_trips(context.ics)
@@ -218,7 +217,7 @@ def _waits(flow: Flow) -> Iterator[tuple[SdSent | PollSent, float, PollSent | No
 
 
 @checker("STP-DT-025")
-def closed_window_is_probed(flow: Flow, context: Context) -> Iterator[Finding]:
+def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """Without credit a sender with data polls, the time in between doubling (section 6.6)."""
     if flow.service != CHARGEN or flow.iut_calls:
         return

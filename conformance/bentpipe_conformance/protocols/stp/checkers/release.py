@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
 from bentpipe_conformance.protocols.stp.checkers.calling import (
     EARLIEST,
@@ -47,7 +45,7 @@ def _release(flow: Flow) -> At | None:
 
 
 @checker("STP-CC-004")
-def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Finding]:
+def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
     """The peer's FIN, which a service answers by its own, is reported last (section 5.4)."""
     fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
     if own is None or fin is None or sender is None or not flow.served:
@@ -78,7 +76,7 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Fin
 
 
 @checker("STP-CC-023")
-def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
+def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     """After the peer's FIN the own stream goes on to its end (section 5.4)."""
     ends = context.prepared.completion
     finished, acknowledged = ends.finished, ends.acknowledged
@@ -124,7 +122,7 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
 
 
 @checker("STP-CC-024")
-def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
+def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
     """No SD is numbered above the one with the FIN flag (section 5.4)."""
     own = flow.own_fin
     if own is None or flow.sender is None or flow.sender.fin is None:
@@ -140,7 +138,7 @@ def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-025")
-def caller_releases(flow: Flow, context: Context) -> Iterator[Finding]:
+def caller_releases(flow: Flow, context: Context) -> Findings:
     """A caller sends its END within 0.1 s of completion, nobody before (section 5.5)."""
     release, done = _release(flow), context.prepared.completion
     if release is not None:
@@ -175,7 +173,7 @@ def caller_releases(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-031")
-def called_leaves_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
+def called_leaves_the_release(flow: Flow, context: Context) -> Findings:
     """A complete endpoint that was called waits for its caller's END first (section 5.5)."""
     done = context.prepared.completion
     if flow.iut_calls or not done.certain or done.time is None or done.acknowledged is None:
@@ -220,7 +218,7 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
 
 
 @checker("STP-CC-026")
-def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     """An unanswered END is repeated by Timer_CC, an answered one is not (section 5.5)."""
     sent = _ends_sent(flow)
     if not sent:
@@ -253,7 +251,7 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-027")
-def premature_end_is_an_abort(flow: Flow, context: Context) -> Iterator[Finding]:
+def premature_end_is_an_abort(flow: Flow, context: Context) -> Findings:
     """A premature END without A flag is acknowledged, and ends the connection (section 5.5).
 
     What the IUT's user is told is hidden.
@@ -292,7 +290,7 @@ def _is_premature(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-028")
-def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
+def silence_after_the_release(flow: Flow, context: Context) -> Findings:
     """After its END an endpoint sends nothing of data transfer (sections 5.5 and 9)."""
     release = next(iter(_ends_sent(flow)), None)
     if release is None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
 from bentpipe_conformance.protocols.stp.checkers.identity import is_hint
 from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, END, ENDAK, STAT, C, R
@@ -32,7 +31,7 @@ PROOF_FACTOR = 3
 
 
 @checker("STP-SEC-001")
-def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Finding]:
+def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
     """Before the peer's proof at most three times the received octets are sent (section 5.1)."""
     if flow.iut_calls or flow.iut_csn is None:
         return
@@ -59,7 +58,7 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Find
 
 
 @checker("STP-SEC-002")
-def pending_connections_are_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
+def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
     """A pending connection is held for 32 s beside fifteen others, and no longer (section 9)."""
     pending = next((at for at in flow.bgaks if at.outgoing), None)
     confirmation = next(
@@ -98,7 +97,7 @@ def pending_connections_are_bounded(flow: Flow, context: Context) -> Iterator[Fi
 
 
 @checker("STP-SEC-003")
-def hostile_packets_do_no_harm(flow: Flow, context: Context) -> Iterator[Finding]:
+def hostile_packets_do_no_harm(flow: Flow, context: Context) -> Findings:
     """After packets to be ignored a connection answers POLLs as before (section 10)."""
     hostile: Other | ReportHeard | None = None
     unanswered: list[PollHeard] = []
@@ -136,7 +135,7 @@ _ENDING = (END, ENDAK, BGREJ)
 
 
 @checker("STP-SEC-005")
-def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Findings:
     """A packet with a wrong tag, CSN or number does not end a connection (section 10)."""
     for at, what in _forged(flow):
         if _has_other_cause(flow, at):

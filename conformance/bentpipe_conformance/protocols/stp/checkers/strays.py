@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers_on_ports,
@@ -45,7 +42,7 @@ _SENT_WITHOUT = (codec.END, codec.ENDAK, codec.BGREJ)
 
 
 @checker("STP-CC-020")
-def no_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def no_connection(flow: Flow, context: Context) -> Findings:
     """A packet of no connection is answered with an END or ENDAK, or discarded (section 5.6)."""
     used: set[int] = set()
     for at in flow.heard:
@@ -65,7 +62,7 @@ def no_connection(flow: Flow, context: Context) -> Iterator[Finding]:
             yield from discarded(flow, context, at, f"{at.name} without a connection")
 
 
-def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Iterator[Finding]:
+def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Findings:
     """Whether a packet of no connection drew the END of section 5.6, each its own."""
     stp = at.stp
     csn, other = (stp.peer_csn, stp.csn) if stp.type == codec.BGAK else (0, stp.tag)
@@ -130,7 +127,7 @@ def _shows_connection(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-021")
-def ends_must_know_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
     """An END counts only if valid; one that names the tag only is challenged (section 5.6)."""
     what = "an END that names the tag only"
     yield from challenged(flow, context, hints(flow), other_begins(flow), what)
@@ -154,7 +151,7 @@ def _is_valid(flow: Flow, stp: codec.Stp, state: int | None) -> bool:
 
 
 @checker("STP-CC-022")
-def ends_are_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
+def ends_are_acknowledged(flow: Flow, context: Context) -> Findings:
     """A valid END without R flag is answered with an ENDAK, in every state (section 5.5)."""
     for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)

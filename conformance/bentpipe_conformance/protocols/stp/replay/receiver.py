@@ -27,17 +27,16 @@ class Receiver:
         iss: of the tester.
         announced: the highest credit the IUT has sent, as a count; its own may be higher.
         reception: its variables; ``vr_mr`` is not used.
-        sds, polls: what arrived, in order.
-        reports: STATs and USTATs it sent, in order.
+        sds, polls, reports: the flow's SDs and POLLs heard and reports sent, added to here.
         certain: False while an SD or POLL beyond the announced credit may or may not have counted.
     """
 
     iss: int
+    sds: list[SdHeard]
+    polls: list[PollHeard]
+    reports: list[ReportSent]
     announced: int = 0
     reception: Reception = field(default_factory=Reception)
-    sds: list[SdHeard] = field(default_factory=list)
-    polls: list[PollHeard] = field(default_factory=list)
-    reports: list[ReportSent] = field(default_factory=list)
     certain: bool = True
     _doubts: list[SdHeard | int] = field(default_factory=list)
     _early: list[SdHeard] = field(default_factory=list)

@@ -38,23 +38,21 @@ class Sender:
     Attributes:
         iss: of the IUT.
         vt_s, vt_a, vt_ms, vt_ps, vt_pa: the sender's variables.
-        sent: every SD transmission in order.
-        polls: every POLL and SDP in order.
-        reports: every STAT, USTAT and acknowledging BGAK that arrived, in order.
+        sent, polls, reports: the flow's SDs and POLLs sent and reports heard, added to here.
         data: what each SD carried when it was first sent.
         fin: count of the SD with the FIN flag, None before it was sent.
     """
 
     iss: int
+    sent: list[SdSent]
+    polls: list[PollSent]
+    reports: list[ReportHeard]
     vt_s: int = 0
     vt_a: int = 0
     vt_ms: int = 4
     vt_ps: int = 0
     vt_pa: int = 0
     fin: int | None = None
-    sent: list[SdSent] = field(default_factory=list)
-    polls: list[PollSent] = field(default_factory=list)
-    reports: list[ReportHeard] = field(default_factory=list)
     data: dict[int, bytes] = field(default_factory=dict)
     _sds: dict[int, _Sd] = field(default_factory=dict)
     _order: list[int] = field(default_factory=list)
