@@ -22,7 +22,7 @@ EARLIEST, LATEST, TICK_S = 0.95, 1.1, 0.1
 """A timer may be coarse: the part of its time after which it may, and must, have expired."""
 
 PATIENCE_S = 8.0
-"""A silence time, with much to spare, on the links of the suite."""
+"""A silence time, with ample margin, on the links of the suite."""
 
 
 def latest(wait: float) -> float:
@@ -92,7 +92,7 @@ def repetitions(
     The wait may have ended at ``answered``, None if nothing arrived that could end it.
     """
     until = flow.until if answered is None else answered
-    # One that leaves at the very time of the answer is an answer to it.
+    # One that leaves at the time of the answer is an answer to it.
     waiting = [at for at in sent if answered is None or at.time < answered]
     wait = first_wait(context.ics)
     for place, at in enumerate(waiting):
@@ -147,7 +147,7 @@ def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Findings
         return
     shown = (at.time for at in flow.heard if at.stp.type in TAGGED and at.frame > opened.frame)
     until = min(flow.over, next(shown, flow.over))
-    # Whether its round-trip time is known already is hidden, so the initial interval is granted.
+    # Whether it has measured the round-trip time is hidden, so the initial interval is granted.
     interval = first_wait(context.ics)
     due = opened.time + latest(interval) + flow.timing_error
     polls = [poll for poll in flow.polls_sent if poll.time >= opened.time - flow.timing_error]
@@ -191,7 +191,7 @@ class Proof:
 
 
 def proof(flow: Flow) -> Proof | None:
-    """The proof of a connection; None where none is asked for, or the packets do not tell."""
+    """The proof of a connection; None where none is required, or the packets do not show it."""
     opened = _opening_bgak(flow)
     if opened is None or opened.stp.flags & C:
         return None
@@ -211,7 +211,7 @@ def proof(flow: Flow) -> Proof | None:
         at for at in steps
         if not at.outgoing and at.stp.type == BGAK and not at.stp.flags & C
     ]  # fmt: skip
-    # Of each BEGIN that was sent a BGAK may come that is not an answer to a question.
+    # Each BEGIN sent may draw a BGAK that does not answer a question.
     last = sum(at.outgoing for at in flow.begins) - 1
     surely = [at for at in answers if at.frame > asked.frame]
     perhaps = [at for at in answers if at.time >= asked.time - flow.due_s]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
@@ -35,7 +35,7 @@ RATE_TOLERANCE = 4
 """Packets by which a maximum rate may be exceeded in a tenth of a second (STP-CG-009)."""
 
 _LEAST_JUDGED = 3
-"""SDs of a phase that have to be within the window before it counts as kept."""
+"""SDs of a phase that must fit the window before it counts as respected."""
 
 
 def _replayed(flow: Flow, context: Context) -> list[Bounded]:
@@ -90,27 +90,31 @@ def initial_window(flow: Flow, context: Context) -> Findings:
 @checker("STP-CG-002")
 def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     """What is in flight fits into the largest window that any rule permits (section 7.3)."""
-    kept: Bounded | None = None
-    for item in _replayed(flow, context):
-        octets = item.sd.flight_with
-        if item.exempt or _undecided(flow, item):
-            continue
-        if octets > BEYOND_DOUBT * item.limit():
-            yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}, the flight limit cannot "
-                f"have been larger than {item.limit():.0f}",
-                item.sd,
-                expected=f"at most {item.limit():.0f} octets",
-                actual=f"{octets} octets",
-            )
-            return
-        kept = item if octets <= item.limit() else kept
-    if kept is not None:
+    items = [
+        item for item in _replayed(flow, context) if not item.exempt and not _undecided(flow, item)
+    ]
+    over = _first_above(items, lambda item: BEYOND_DOUBT * item.limit())
+    fitting = [item for item in items if item.sd.flight_with <= item.limit()]
+    if over is not None:
+        yield context.violated(
+            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}, the flight "
+            f"limit cannot have been larger than {over.limit():.0f}",
+            over.sd,
+            expected=f"at most {over.limit():.0f} octets",
+            actual=f"{over.sd.flight_with} octets",
+        )
+    elif fitting:
+        kept = fitting[-1]
         yield context.holds(
             f"{kept.sd.flight_with} octets in flight, the flight limit may have been "
             f"{kept.limit():.0f}",
             kept.sd,
         )
+
+
+def _first_above(items: Sequence[Bounded], limit: Callable[[Bounded], float]) -> Bounded | None:
+    """The first SD with which more is in flight than a limit."""
+    return next((item for item in items if item.sd.flight_with > limit(item)), None)
 
 
 @checker("STP-CG-003")
@@ -171,28 +175,26 @@ def rate_limit_holds(flow: Flow, context: Context) -> Findings:
 @checker("STP-CG-010")
 def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     """The window does not grow on SDs sent for lack of data or credit (section 7.3)."""
-    kept: list[Bounded] = []
     margin = largest_smss(flow)
-    for item in _replayed(flow, context):
-        if item.exempt or item.limit() <= item.used_limit(margin):
-            continue
-        octets = item.sd.flight_with
-        most = item.used_limit(margin)
-        if octets > most:
-            yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}, after SDs that did not "
-                "use half of the window",
-                item.sd,
-                expected=f"at most {most:.0f} octets: ten SMSS, and what arrived of used windows",
-                actual=f"{octets} octets",
-            )
-            return
-        kept.append(item)
-    if len(kept) >= _LEAST_JUDGED and not kept[-1].idle:
+    items = [
+        item for item in _replayed(flow, context)
+        if not item.exempt and item.limit() > item.used_limit(margin)
+    ]  # fmt: skip
+    over = _first_above(items, lambda item: item.used_limit(margin))
+    if over is not None:
+        yield context.violated(
+            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}, after SDs that "
+            "did not use half of the window",
+            over.sd,
+            expected=f"at most {over.used_limit(margin):.0f} octets: ten SMSS, and what arrived of "
+            "used windows",
+            actual=f"{over.sd.flight_with} octets",
+        )
+    elif len(items) >= _LEAST_JUDGED and not items[-1].idle:
         yield context.holds(
-            f"{kept[-1].sd.flight_with} octets in flight; had unused windows grown, "
-            f"{kept[-1].limit():.0f} would be permitted",
-            kept[-1].sd,
+            f"{items[-1].sd.flight_with} octets in flight; had unused windows grown, "
+            f"{items[-1].limit():.0f} would be permitted",
+            items[-1].sd,
         )
 
 
@@ -206,27 +208,26 @@ def _undecided(flow: Flow, item: Bounded) -> bool:
 def _within(
     flow: Flow, context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
 ) -> Findings:
-    kept: list[Bounded] = []
+    # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
     margin = largest_smss(flow)
-    for item in _replayed(flow, context):
-        if item.phase != phase or item.exempt or _undecided(flow, item):
-            continue
-        octets = item.sd.flight_with
-        where = (item.sd,) if item.reduction is None else (item.reduction, item.sd)
-        # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
-        if octets > item.limit(margin):
-            yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}", *where,
-                expected=f"at most {item.limit(margin):.0f} octets: {permitted}",
-                actual=f"{octets} octets",
-            )  # fmt: skip
-            return
-        kept.append(item)
-    if len(kept) >= least:
+    items = [
+        item for item in _replayed(flow, context)
+        if item.phase == phase and not item.exempt and not _undecided(flow, item)
+    ]  # fmt: skip
+    over = _first_above(items, lambda item: item.limit(margin))
+    if over is not None:
+        where = (over.sd,) if over.reduction is None else (over.reduction, over.sd)
+        yield context.violated(
+            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}", *where,
+            expected=f"at most {over.limit(margin):.0f} octets: {permitted}",
+            actual=f"{over.sd.flight_with} octets",
+        )  # fmt: skip
+    elif len(items) >= least:
+        kept = items[-1]
         yield context.holds(
-            f"{kept[-1].sd.flight_with} octets in flight, {kept[-1].limit():.0f} are permitted: "
+            f"{kept.sd.flight_with} octets in flight, {kept.limit():.0f} are permitted: "
             f"{permitted}",
-            kept[-1].sd,
+            kept.sd,
         )
 
 
@@ -241,7 +242,7 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
         bounds = trips.bounds(report.time)
         if bounds is None:
             continue
-        # The schedule may just have let an SD go, and the next one is due after a gap.
+        # The schedule may just have released an SD, and the next one is due after a gap.
         due = 2 * bounds[1] * octets / (SLOWEST_GAIN * item.threshold) + SLACK_S
         due = max(due + rate_gap(flow, context), DUE_S)
         if due > bounds[0] / 3:
@@ -272,7 +273,7 @@ def _arrived_meanwhile(flow: Flow, report: ReportHeard, within: float) -> bool:
 
 
 def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
-    """The first SD after each reduction that has to have been made."""
+    """The first SD after each reduction that must have been made."""
     seen: ReportHeard | None = None
     for item in _replayed(flow, context):
         if item.reduction is not None and item.reduction is not seen:
@@ -306,7 +307,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Findings:
         busiest = max(busiest, count)
         if count <= MOST_TICKS * IN_A_TICK:
             continue
-        # A reduction meanwhile says nothing of what had left before.
+        # A reduction in between does not bound what had left before.
         window = max(sent.window for sent in sds[first : last + 1])
         fitting = 2 * TICK_S * FASTEST_GAIN * window / bounds[0] + largest_smss(flow)
         if octets > fitting:

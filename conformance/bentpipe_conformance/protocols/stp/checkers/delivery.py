@@ -119,7 +119,7 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Findings:
             expected=f"{len(given)} octets", actual=f"{len(returned)} octets",
         )  # fmt: skip
     elif returned and any(sd.duplicate or sd.number > sd.before.vr_r for sd in flow.sds_heard):
-        # SDs came twice or not in their order.
+        # SDs arrived twice or out of order.
         yield context.holds(f"{len(returned)} octets were delivered in order, once", last)
 
 
@@ -136,7 +136,7 @@ def _carrier(flow: Flow, offset: int) -> SdSent:
 @checker("STP-DT-024")
 def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
     """A receiver that had closed its window announces new credit in a STAT (section 6.3)."""
-    # How fast another user reads cannot be known.
+    # How fast another user reads is hidden.
     if flow.iut_calls:
         return
     closed: Statement | None = None
@@ -173,7 +173,7 @@ def _after_closed(
     if poll is not None and poll.frame > closed.frame:
         if rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time):
             yield context.violated(
-                f"a credit of {rise} SDs was not announced until a POLL asked", closed, said
+                f"a credit of {rise} SDs was not announced until a POLL arrived", closed, said
             )
         return
     if rise <= 0:
@@ -191,7 +191,7 @@ def _after_closed(
         yield context.holds(f"a reopened window was announced with {rise} SDs", closed, said)
     else:
         yield context.unclear(
-            f"a reopened window was announced {waited:.2f} s after anything came", closed, said
+            f"a reopened window was announced {waited:.2f} s after the last arrival", closed, said
         )
 
 

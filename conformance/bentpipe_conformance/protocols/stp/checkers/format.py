@@ -37,7 +37,7 @@ def known_types_and_flags(flow: Flow, context: Context) -> Findings:
     for at in flow.sent:
         stp = at.stp
         if stp.type not in NAMES:
-            yield context.violated(f"a packet of type {stp.type}, which is not used, was sent", at)
+            yield context.violated(f"a packet of the unused type {stp.type} was sent", at)
         elif stp.reserved_flags:
             yield context.violated(
                 f"{at.name} was sent with the reserved flags {stp.reserved_flags:#x}", at
@@ -111,7 +111,7 @@ def _first_begin(flow: Flow) -> list[At]:
 def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
     """Whether the first STAT after an SD knows of it."""
     for report in flow.reports_sent:
-        # Up to then the IUT may not have read the SD.
+        # An earlier STAT may have left before the SD was read.
         if not report.is_stat or report.poll is None or report.poll.time <= sd.time:
             continue
         bound = report.elements[-1] if report.elements else report.n_r
@@ -170,12 +170,12 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Findings:
         if stp.type == BGREJ:
             wanted: int | None = 0
         elif stp.type in (BEGIN, BGAK, END):
-            # They name the CSN themselves, whatever connection they are assigned to.
+            # They carry the CSN themselves, independent of the connection they are assigned to.
             wanted = tag_of(stp.csn or 0)
         else:
             wanted = tag_of(flow.iut_csn) if flow.iut_csn is not None else None
         if wanted is None or (flow.established is None and stp.type not in (BEGIN, BGAK, BGREJ)):
-            # Without a connection there is no CSN to compare with.
+            # Without a connection there is nothing to compare with.
             continue
         yield judged(
             context, stp.tag == wanted,

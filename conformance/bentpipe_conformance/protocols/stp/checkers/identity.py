@@ -26,7 +26,7 @@ NO_CONNECTION = 2
 """Reason of END (section 3.5)."""
 
 SOON_S = 1.0
-"""For what is due at once, but without a time of its own."""
+"""For what is due at once, but without a specified time."""
 
 
 @checker("STP-CC-001")
@@ -127,7 +127,7 @@ def csns_rise(flow: Flow, context: Context) -> Findings:
 
 
 def _first_shown(flow: Flow) -> At | None:
-    """The first packet by which the IUT told its CSN."""
+    """The first packet that shows the IUT's CSN."""
     shown = (
         at for at in flow.sent
         if at.stp.type in (BEGIN, BGAK) and not at.stp.fault and at.stp.csn == flow.iut_csn
@@ -136,7 +136,7 @@ def _first_shown(flow: Flow) -> At | None:
 
 
 ENOUGH = 8
-"""Connections of one trace from which on ISSs that are not random cannot be so by chance."""
+"""Connections of one trace that suffice to tell ISSs that are not random from chance."""
 
 NARROW = MODULUS // 16
 """Eight random numbers lie within so small an arc once in 30 million times."""

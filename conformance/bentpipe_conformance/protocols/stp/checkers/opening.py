@@ -40,7 +40,6 @@ NO_RESOURCES, NOBODY_LISTENS, OTHER_VERSION = 5, 3, 4
 ANSWERS_PER_S = 10
 """BGREJs, and ENDs without a connection, that may not be refused in one second."""
 
-
 REMEMBERED_S = 600.0
 """Seconds for which a confirmed CSN is remembered (STP-CC-013)."""
 
@@ -116,7 +115,7 @@ def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Findings:
 
 
 def _acts_early(flow: Flow) -> At | None:
-    """The first packet of the IUT that tells, before the confirmation, of what it then had."""
+    """The first packet of the IUT before the confirmation that depends on received data."""
     for at in flow.sent:
         stp = at.stp
         if stp.fault or (flow.established is not None and at.time >= flow.established):
@@ -125,7 +124,7 @@ def _acts_early(flow: Flow) -> At | None:
             return at
         if stp.type in (codec.STAT, codec.USTAT):
             return at
-        # These two have nothing to send or to end but for what they are sent.
+        # These two services send and end nothing except in response to data.
         if stp.type in (codec.SD, codec.SDP) and flow.service in (ECHO, DISCARD):
             return at
     return None
@@ -145,7 +144,7 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Findings:
         if wrong or stp.type in ignored:
             yield from discarded(flow, context, at, what)
         elif stp.type in (codec.POLL, codec.SDP) and stp.tag == tag_of(flow.tester_csn or 0):
-            # The caller believes the connection open: the question may have been lost.
+            # The caller takes the connection for open: the question may have been lost.
             questions = [
                 reply for reply in answers(flow, at, (codec.BGAK,)) if reply.stp.flags & codec.C
             ]
@@ -172,7 +171,7 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
             yield from answered(flow, context, at, replies, f"a BEGIN to port {begin.dport}")
         elif replies[0].stp.reason != NO_RESOURCES:
             yield context.violated(
-                f"a BEGIN to port {begin.dport}, where a service has to listen, was refused",
+                f"a BEGIN to port {begin.dport}, where a service must listen, was refused",
                 at, replies[0],
             )  # fmt: skip
 
@@ -197,7 +196,7 @@ def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
         return _newer(begin.csn, flow.tester_csn)
     if state != IDLE or flow.iut_calls:
         return False
-    # Packets of two connections can share ports; the other one must not be there any more.
+    # Packets of two connections can share ports; the other one must be gone.
     return all(
         other is flow
         or other.ended is not None
@@ -226,7 +225,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
         other is not flow and other.state_at(begin.time) in (CALLED, None)
         for other in flow.same_ports
     ):
-        return  # beside another call everybody is asked (STP-CC-033)
+        return  # beside another call every caller is asked (STP-CC-033)
     carries = int(bool(begin.stp.data) or bool(begin.stp.flags & codec.FIN))
     if bgak.stp.flags & codec.C:
         yield context.violated(
@@ -243,7 +242,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
 
 
 def _newest_of_all(flow: Flow, known: int) -> bool:
-    """Whether the call is newer than whatever its address was known for lately."""
+    """Whether the call is newer than every recent CSN of its address."""
     csn, start = flow.tester_csn, flow.begins[0].time
     lately = [
         other for other in flow.neighbours
@@ -259,10 +258,9 @@ def _newest_of_all(flow: Flow, known: int) -> bool:
 
 
 def _sure_newest(confirmed: Sequence[Flow]) -> int | None:
-    """The newest CSN that the IUT remembers, whatever it knew before the trace.
+    """The newest CSN that the IUT must remember, regardless of what precedes the trace.
 
-    Had it known a CSN newer than the first of two that lie almost 2^31 apart, the second is newer
-    than that as well.
+    Of two CSNs almost 2^31 apart, the second is newer than any CSN that is newer than the first.
     """
     csns = [other.tester_csn for other in confirmed if other.tester_csn is not None]
     for place, first in enumerate(csns):
@@ -341,7 +339,7 @@ def nobody_there(flow: Flow, context: Context) -> Findings:
 
 
 def many_before(flow: Flow, at: At, kinds: Sequence[int]) -> bool:
-    """Whether so many packets of these types came that answers may have been refused."""
+    """Whether enough packets of these types arrived to permit refusing an answer."""
     start = at.time - 1.0 - flow.timing_error
     came = sum(
         other.stp.type in kinds and start <= other.time <= at.time

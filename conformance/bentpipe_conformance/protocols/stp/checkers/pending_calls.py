@@ -33,7 +33,7 @@ def calls_wait_side_by_side(flow: Flow, context: Context) -> Findings:
 
 
 def _asked(flow: Flow, context: Context, begin: At) -> Findings:
-    """Whether a BEGIN that came beside a pending call is asked for confirmation."""
+    """Whether a BEGIN that arrived beside a pending call is asked for confirmation."""
     for other in flow.same_ports:
         replies = answers(other, begin, (BGAK,))
         # A later one may answer the call's confirmation, or its BEGIN once it is open.
@@ -72,13 +72,13 @@ def _opens(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
     elif polls and observed(flow, polls[0]):
         yield context.violated(
-            "a call did not open when it was confirmed, after another BEGIN had come to its ports",
+            "a confirmed call did not open, after another BEGIN had arrived on its ports",
             beside[0], confirmed, *answers(flow, confirmed, (END,)), polls[0],
         )  # fmt: skip
 
 
 def _alone(flow: Flow, context: Context, opened: float) -> Findings:
-    """Whether none of the calls that waited beside an open one goes on, or ever opens."""
+    """Whether none of the calls that waited beside an open one continues or opens."""
     for other in flow.same_ports:
         if other is flow or other.state_at(opened) != CALLED:
             continue
@@ -90,7 +90,7 @@ def _alone(flow: Flow, context: Context, opened: float) -> Findings:
         if stats:
             over = flow.ended is not None and stats[0].time > flow.ended
             yield context.violated(
-                "a call opened that had to be forgotten when another one beside it opened" if over
+                "a call opened that another one, opened before, should have ended" if over
                 else "two calls between the same addresses and ports were open at once",
                 stats[0],
             )  # fmt: skip

@@ -35,7 +35,7 @@ ROUND_TRIPS = 3
 """Over which POLLs are counted (STP-PL-002)."""
 
 KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
-"""Between POLLs with keep-alive (STP-PL-010), and how long a silence tells of one without."""
+"""Between POLLs with keep-alive (STP-PL-010), and the silence that shows its absence."""
 
 
 @checker("STP-PL-001")
@@ -137,7 +137,7 @@ def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Findings:
 
 
 def _burst_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
-    """SDs after which the sender surely stopped, each with the time of what made it go on."""
+    """SDs after which the sender surely stopped, each with the time at which it resumed."""
     reports = [report.time for report in flow.reports_heard if not report.fault]
     end = min(flow.over, flow.packets[-1].time)
     sds = flow.sds_sent

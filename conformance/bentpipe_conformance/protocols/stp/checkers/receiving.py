@@ -58,7 +58,7 @@ def _unprovoked(flow: Flow, context: Context) -> list[ReportSent]:
         if not report.is_stat
         and report.certain
         and len(report.elements) == 2
-        # What a receiver does about gaps among SDs held back is not said.
+        # How a receiver treats gaps among SDs held back is unspecified.
         and not (early and report.elements[1] <= EARLY_CREDIT)
         and (report.cause is None or report.cause.answers[0] is not report)
     ]
@@ -236,7 +236,7 @@ def _followed(
 
 
 def _said_before(flow: Flow, context: Context, sd: SdHeard) -> bool:
-    """Whether the last STAT before an SD was true, and nothing but duplicates came since."""
+    """Whether the last STAT before an SD was true, and only duplicates have arrived since."""
     before = [said for said in context.prepared.statements if said.frame < sd.frame]
     if not before or not before[-1].true or before[-1].poll is None:
         return False
@@ -278,7 +278,7 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     below: Statement | None = None
     for said in context.prepared.statements:
         if below is not None and said.n_r < below.n_r:
-            yield context.violated(f"SD {said.n_r}, acknowledged before, is no longer", below, said)
+            yield context.violated(f"the acknowledgment of SD {said.n_r} was revoked", below, said)
         lost = next((n for n in told if misses(said, n)), None)
         if lost is not None:
             yield context.violated(

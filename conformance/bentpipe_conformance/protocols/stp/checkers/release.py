@@ -21,7 +21,7 @@ from bentpipe_conformance.protocols.stp.replay.flow import OPEN, RELEASING, TAGG
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
 
 SOON_S = 2.0
-"""For what is due once the user has taken the data and closed, but without a time of its own."""
+"""For what is due, without a specified time, once the user has taken the data and closed."""
 
 IDLE_S = 6.0
 """Longer than any time between POLLs of a sender whose POLLs are answered (STP-PL-001)."""
@@ -77,7 +77,7 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CC-023")
 def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
-    """After the peer's FIN the own stream goes on to its end (section 5.4)."""
+    """After the peer's FIN the IUT's stream continues to its end (section 5.4)."""
     ends = context.prepared.completion
     finished, acknowledged = ends.finished, ends.acknowledged
     if finished is None or flow.sender is None:
@@ -97,17 +97,17 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     going_on = [event for event in (*flow.sds_sent, *flow.polls_sent) if event.time >= finished]
     silence = flow.over - finished
     if going_on:
-        yield context.holds("after the peer's FIN the own stream continued", going_on[0])
+        yield context.holds("after the peer's FIN the IUT's stream continued", going_on[0])
     elif silence > IDLE_S and _has_to_go_on(flow, context, finished):
         yield context.violated(
-            f"nothing was sent for {silence:.1f} s after the peer's FIN, though the own stream had "
-            "not ended",
+            f"nothing was sent for {silence:.1f} s after the peer's FIN, though the IUT's stream "
+            "had not ended",
             *(sd for sd in flow.sds_heard if sd.stp.flags & codec.FIN),
         )
 
 
 def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
-    """Whether something has to leave soon after the peer's FIN."""
+    """Whether something must leave soon after the peer's FIN."""
     sender = flow.sender
     if sender is None or (not flow.iut_calls and context.prepared.proof is None):
         return False
@@ -139,7 +139,7 @@ def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CC-025")
 def caller_releases(flow: Flow, context: Context) -> Findings:
-    """A caller sends its END within 0.1 s of completion, nobody before (section 5.5)."""
+    """A caller sends its END within 0.1 s after completion, not before (section 5.5)."""
     release, done = _release(flow), context.prepared.completion
     if release is not None:
         early = done.certain and (done.time is None or release.time < done.time - flow.timing_error)
@@ -154,7 +154,7 @@ def caller_releases(flow: Flow, context: Context) -> Findings:
             yield judged(
                 context, n_r == above and not release.stp.reason,
                 f"an END with N(R) {n_r}, just above the peer's FIN, was sent",
-                "the END of a complete side is wrong", release,
+                "the END of a complete endpoint is wrong", release,
                 expected=f"N(R) {above}, reason 0",
                 actual=f"N(R) {n_r}, reason {release.stp.reason}",
             )  # fmt: skip
@@ -166,7 +166,7 @@ def caller_releases(flow: Flow, context: Context) -> Findings:
     elif flow.over > due:
         late = [release] if release is not None else []
         yield context.violated(
-            "a caller did not release its complete connection at once", done.acknowledged, *late,
+            "a caller did not release its complete connection in time", done.acknowledged, *late,
             expected=f"an END within {DUE_S:g} s",
             actual=f"after {late[0].time - done.time:.2f} s" if late else "none",
         )  # fmt: skip
@@ -184,17 +184,17 @@ def called_leaves_the_release(flow: Flow, context: Context) -> Findings:
     waited = (release.time if release is not None else flow.over) - done.time
     if release is not None and waited < least:
         yield context.violated(
-            f"the one called released a complete connection after {max(waited, 0.0):.2f} s", *where,
+            f"the called endpoint released after {max(waited, 0.0):.2f} s", *where,
             expected=f"not before {least:.2f} s",
         )  # fmt: skip
     elif waited > most:
         yield context.violated(
-            "a complete connection that the caller leaves alone was not released", *where,
+            "a complete connection was released by neither side in time", *where,
             expected=f"an END within {most:.2f} s",
         )  # fmt: skip
     elif release is not None:
         yield context.holds(
-            f"the one called released the connection after {waited:.2f} s without the caller's END",
+            f"the called endpoint released after {waited:.2f} s without the caller's END",
             *where,
         )
     elif waited >= SHOWN_S:
@@ -209,7 +209,7 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
     bounds = trips.bounds(time)
     if bounds is not None:
         shortest += bounds[0]
-    # Without a measurement the round-trip time that an IUT supposes is not said.
+    # Without a measurement the round-trip time that an IUT assumes is unspecified.
     longest += trips.with_deviation(time) or trips.initial
     return (
         EARLIEST * max(floor, shortest) - flow.timing_error,
@@ -223,7 +223,7 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     sent = _ends_sent(flow)
     if not sent:
         return
-    # What ends the wait may have come, or another call, or the peer's CSN to begin anew with.
+    # The wait may also end with another call, or with the peer's CSN to start again with.
     kinds = (codec.END, codec.ENDAK, codec.BEGIN)
     over = [
         at.time for at in flow.heard
@@ -306,7 +306,7 @@ def silence_after_the_release(flow: Flow, context: Context) -> Findings:
         if flow.state_when(at) != RELEASING or not at.stp.wellformed:
             continue
         if at.stp.type == codec.BGAK and flow.established is None:
-            # It may tell the peer's CSN for the first time (section 5.5).
+            # It may carry the peer's CSN for the first time (section 5.5).
             continue
         ignored = at.stp.type in (*TAGGED, codec.BGAK, codec.BGREJ)
         if ignored or _is_stale_begin(flow, at.stp):

@@ -48,13 +48,13 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
         last = at
         if went > PROOF_FACTOR * came:
             yield context.violated(
-                f"{went} octets were sent to an address that had sent {came} and proven nothing",
+                f"{went} octets were sent to an unproven address that had sent {came}",
                 last,
                 expected=f"at most {PROOF_FACTOR * came} octets", actual=f"{went} octets",
             )  # fmt: skip
             return
     if last is not None:
-        yield context.holds(f"{went} octets were sent before the proof, {came} had come", last)
+        yield context.holds(f"{went} octets were sent before the proof, {came} were received", last)
 
 
 @checker("STP-SEC-002")
@@ -160,11 +160,11 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
         if event.outgoing:
             continue
         if isinstance(event, ReportHeard) and event.fault and event.stp.type != BGAK:
-            yield event, f"{event.name} that has to be discarded ({event.fault})"
+            yield event, f"{event.name} that must be discarded ({event.fault})"
         if not isinstance(event, Other) or event.state != OPEN:
             continue
         if event.ignored:
-            yield event, f"{event.name} that has to be discarded ({event.ignored})"
+            yield event, f"{event.name} that must be discarded ({event.ignored})"
         elif event.stp.type in (ENDAK, BGREJ):
             yield event, f"{event.name} in data transfer"
         elif event.stp.type == END and not flow.names(event) and not is_hint(flow, event):

@@ -110,7 +110,7 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Findings:
         elif isinstance(event, SdSent) and not event.new:
             again = event if event.awaited is not None else again
         elif isinstance(event, SdSent):
-            # A report that has just arrived may not have been read.
+            # A report that has just arrived may not have been read yet.
             late = [n for n in event.queue if event.time - since[n].time > flow.due_s]
             if late:
                 yield context.violated(
@@ -219,7 +219,7 @@ class _Unnamed:
         self._runs.sort(key=lambda run: run[0])
 
     def get(self, number: int) -> ReportHeard | None:
-        """The first STAT that says nothing of an SD that had been sent."""
+        """The first STAT that did not cover an SD sent before it."""
         place = bisect_right(self._runs, number, key=lambda run: run[0])
         if not place or number >= self._runs[place - 1][1]:
             return None
@@ -270,7 +270,7 @@ def _discarded(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]
     faulty = [report for report in flow.reports_heard if report.fault and report.stp.type != BGAK]
     if not any(map(mine, faulty)):
         return
-    # Where reports to be discarded for different reasons can be the cause, nobody is accused.
+    # If reports to be discarded for different reasons can be the cause, nothing is claimed.
     again = {
         item.named[-1].frame: item.sd
         for item in reversed(context.prepared.retransmissions(context.ics).unasked)
@@ -304,7 +304,7 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
         if not sd.new or sd.number < sd.vt_ms:
             continue
         giving = [item for item in faulty if item.frame < sd.frame and sd.number < item.n_mr]
-        # A STAT can be discarded for two reasons; which one was ignored cannot be told.
+        # A STAT may have to be discarded for two reasons; which one was ignored is unknown.
         if giving and giving[-1] is report and len({is_old(item) for item in giving}) == 1:
             return sd
     return None

@@ -32,7 +32,7 @@ from bentpipe_conformance.protocols.stp.replay.flow import (
 )
 
 SOON_S = 1.0
-"""For ENDs without a connection, which have no time of their own."""
+"""For ENDs without a connection, for which no time is specified."""
 
 _TOLD_SO = (codec.BGAK, codec.SD, codec.SDP, codec.POLL)
 """What is answered with an END where there is no connection."""
@@ -90,7 +90,7 @@ def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Findings:
 
 
 def _replies(flow: Flow, at: At, kind: int, within: float = DUE_S) -> list[At]:
-    """The ENDs or ENDAKs after a packet, on whatever connection of its ports, in their order."""
+    """The ENDs or ENDAKs after a packet, on any connection of its ports, in order."""
     found = answers_on_ports(flow, at, (kind,), within)
     return sorted(found, key=lambda reply: reply.frame)
 
@@ -103,7 +103,7 @@ def _endaks(flow: Flow, end: At) -> list[At]:
 
 
 def _is_idle(flow: Flow, at: At) -> bool:
-    """Whether the IUT surely has no connection on these ports when a packet comes."""
+    """Whether the IUT surely has no connection on these ports when a packet arrives."""
     if flow.state_when(at) != IDLE:
         return False
     if flow.ended is None:

@@ -46,7 +46,7 @@ class Flow:
     """One connection, or packets on ports that never had one.
 
     Attributes:
-        incarnation: between what, and the CSNs.
+        incarnation: its addresses, ports and CSNs.
         timing_error: seconds by which recorded times may be wrong.
         events: everything in order; an SDP gives two events.
         sds_sent, polls_sent: every SD, and every POLL and SDP, that the IUT sent.
@@ -130,12 +130,12 @@ class Flow:
 
     @property
     def iut_csn(self) -> int | None:
-        """The IUT's CSN, None when no packet tells."""
+        """The IUT's CSN, None when no packet shows it."""
         return self.incarnation.iut_csn
 
     @property
     def tester_csn(self) -> int | None:
-        """The tester's CSN, None when no packet tells."""
+        """The tester's CSN, None when no packet shows it."""
         return self.incarnation.tester_csn
 
     @property

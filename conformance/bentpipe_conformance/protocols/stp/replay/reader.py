@@ -243,7 +243,7 @@ class _Reader:
         flow.receiver = Receiver(iss, *lists, announced)
 
     def _crossing(self, at: At, *, carries: bool) -> None:
-        """A BEGIN meets the IUT's own: whether its data counts is not said (section 5.2)."""
+        """A BEGIN crosses the IUT's own: section 5.2 leaves open whether its data counts."""
         flow = self.flow
         receiver = flow.receiver
         assert receiver is not None
@@ -272,7 +272,7 @@ class _Reader:
             self._perhaps_confirmed = at
         if both and flow.state == CALLED:
             if flow.sender is not None:
-                # Whether its credit counts is not said, so the higher one is granted.
+                # Whether its credit counts is unspecified, so the higher one is granted.
                 credit = near(stp.n_mr or 0, flow.sender.iss, flow.sender.vt_ms)
                 flow.sender.vt_ms = max(flow.sender.vt_ms, credit)
             self._enter(OPEN, at.time)

@@ -1,4 +1,4 @@
-"""Replaying the IUT as a receiver (STP/1, sections 6.2, 6.3 and 6.6)."""
+"""The IUT as a receiver, replayed (STP/1, sections 6.2, 6.3 and 6.6)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Receiver:
         self._look(time)
 
     def poll(self, at: At, *, open_: bool) -> PollHeard:
-        """A POLL arrives, or that of an SDP whose SD was told before."""
+        """A POLL arrives, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_s = self.number(stp.seq) + (1 if stp.type == SDP else 0)
         if open_:

@@ -105,7 +105,7 @@ def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
     answered = next((at for at in flow.bgaks if not at.outgoing), None)
     if answered is not None:
         asked = [at for at in flow.sent if _asks(at) and at.time < answered.time]
-        # If it was sent twice, an implementation has to take no measurement.
+        # If it was sent twice, an implementation must not take a measurement.
         if len(asked) == 1:
             yield asked[0], answered
 

@@ -1,4 +1,4 @@
-"""Replaying the IUT as a sender (STP/1, sections 6.1, 6.4 and 6.5)."""
+"""The IUT as a sender, replayed (STP/1, sections 6.1, 6.4 and 6.5)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Sd:
 
 @dataclass
 class Sender:
-    """The IUT's variables as the packets at its side of the link have them.
+    """The IUT's variables as the packets at its side of the link show them.
 
     Attributes:
         iss: of the IUT.
@@ -86,7 +86,7 @@ class Sender:
         return event
 
     def poll(self, at: At, n_s: int) -> PollSent:
-        """A POLL leaves, or that of an SDP whose SD was told before."""
+        """A POLL leaves, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_ps = near(stp.n_ps or 0, 0, self.vt_ps + 1)
         self.vt_ps = max(self.vt_ps, n_ps)

@@ -56,7 +56,7 @@ class Statement(At):
 
 
 def statements(flow: Flow) -> list[Statement]:
-    """Everything said in STATs, in order."""
+    """Every list in the STATs of a connection, in order."""
     found: list[Statement] = []
     stats = [report for report in flow.reports_sent if report.is_stat]
     longest = max((len(report.elements) for report in stats), default=0)

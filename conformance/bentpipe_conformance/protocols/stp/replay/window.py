@@ -72,11 +72,9 @@ def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
 
 
 def surely_low_until(flow: Flow, initial_window: int) -> float:
-    """Until when the window cannot have reached ten SMSS, seconds; minus infinity for never.
+    """Until when a window that begins with ``initial_window`` SMSS surely has less than ten.
 
-    Args:
-        flow: the connection.
-        initial_window: the declared initial window, in SMSS.
+    Seconds; minus infinity for never.
     """
     size = smss(flow)
     most = initial_window * size

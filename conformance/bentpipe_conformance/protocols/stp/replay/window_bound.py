@@ -1,6 +1,6 @@
 """The largest congestion window that the rules permit the IUT, replayed (STP/1 section 7.3).
 
-What is hidden is resolved in the IUT's favour: the window begins at the most that STP-CG-001
+Whatever is hidden is resolved in the IUT's favour: the window begins at the most that STP-CG-001
 permits, everything that arrives makes it grow, and a loss that may belong to an earlier reduction
 makes no new one. It may have made one all the same, and then spares a later one; both are followed,
 and the larger window counts. An SD that does not fit into this window fits into no permitted one.
@@ -47,11 +47,11 @@ class Bounded:
         wide_from: the window from which on more than it may be in flight, octets; infinity before
             the first STAT that shows an arrival.
         phase: what bounded it.
-        exempt: it is the retransmission that need not wait for the window (STP-CG-006).
+        exempt: it is the retransmission that does not wait for the window (STP-CG-006).
         reduction: the report of the last reduction, None when there was none.
-        certain: whether that report has to have made one.
+        certain: whether that report must have caused one.
         threshold: ssthresh, octets; what the last reduction left of the window.
-        idle: lack of data or credit let no SD follow it, so that no window shows.
+        idle: lack of data or credit let no SD follow it, so that the window does not show.
     """
 
     sd: SdSent
@@ -105,7 +105,7 @@ class _Bound:
             self.window += self.smss
 
     def grow_little(self, octets: int, flight: int, since: int) -> None:
-        """STP-CG-010: a window of which ``flight`` was half or more may have grown.
+        """STP-CG-010: a window may have grown if ``flight`` was at least half of it.
 
         When the SD left, such a window held twice ``flight`` at most; ``since`` octets were
         reported as arrived between then and now.
@@ -137,7 +137,7 @@ class _Bound:
 
 @dataclass(slots=True)
 class _Course:
-    """One course that the window may have taken.
+    """One possible course of the window.
 
     Attributes:
         bound: the largest window.
@@ -156,15 +156,13 @@ class _Course:
             window.reduce(report, flight)
 
     def hears(self, octets: int, idle: Sequence[tuple[int, int, int]]) -> None:
-        """A report is processed: the window grows; a reduction counts with the one before.
+        """A report of ``octets`` arrived is processed: the window grows.
 
-        Args:
-            octets: what has arrived.
-            idle: of each SD among it that was sent for lack of data or credit (STP-CG-010) its
-                octets, those in flight with it, and those reported as arrived since it left.
+        ``idle`` has for each SD sent for lack of data or credit (STP-CG-010) its octets, those in
+        flight with it, and those reported as arrived since it left.
         """
         for window in self.both:
-            window.before = window.window
+            window.before = window.window  # a reduction counts with the window before
         self.bound.grow(octets)
         self.used.grow(octets - sum(size for size, _, _ in idle))
         for size, flight, since in idle:
@@ -186,7 +184,7 @@ class _Courses:
         return [window for course in self.all for window in course.both]
 
     def lose(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> None:
-        """A report shows SDs as lost, the latest transmission of which was made at ``lost_at``."""
+        """A report shows SDs as lost whose latest transmission was made at ``lost_at``."""
         if lost_at <= self.all[0].bound.reduced_at + DUE_S + error:
             doubtful = [self.all[0].copy()]
             doubtful[0].reduce(report, flight)
