@@ -16,6 +16,7 @@ from typing import Any
 
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.story import BaseStory, ends
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -53,6 +54,9 @@ CLAIMS: Mapping[str, Any] = {
     "path_class": "geo",
 }
 """The conformance statement of the implementation in the stories."""
+
+PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
+"""What a checker may say of a situation."""
 
 
 @dataclass(kw_only=True)
@@ -155,6 +159,11 @@ class StpStory(BaseStory):
     def flow(self) -> Flow:
         """The first connection told, replayed."""
         return read_flows(self.trace())[0]
+
+
+def opened() -> StpStory:
+    """A connection that the tester opened."""
+    return StpStory().opened()
 
 
 def polled(story: StpStory, n_ps: int = 1) -> StpStory:

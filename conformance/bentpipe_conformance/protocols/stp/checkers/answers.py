@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, holds
 from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING, Flow
@@ -47,35 +46,23 @@ def answered(
     what: str,
     how: str = "answered",
     *,
-    within: float = DUE_S,
     excused: bool = False,
-) -> Iterator[Finding]:
-    """Whether a packet was answered, once its answer is due.
+) -> Findings:
+    """Whether a packet has one of its right answers, ``replies``, once an answer is due.
 
-    Args:
-        flow: the connection that the packet reached.
-        context: of the requirement.
-        at: the packet.
-        replies: its right answers.
-        what: the packet with its article.
-        how: what had to be done to it, a participle.
-        within: seconds within which that is due.
-        excused: whether nothing is said if there is no answer.
+    ``what`` is the packet with its article, ``how`` a participle for what the IUT had to do; with
+    ``excused`` the lack of an answer is not held against it.
     """
     if replies:
         yield context.holds(f"{what} was {how}", at, replies[0])
-    elif not excused and observed(flow, at, within):
+    elif not excused and observed(flow, at):
         yield context.violated(f"{what} was not {how}", at)
 
 
-def discarded(flow: Flow, context: Context, at: At, what: str) -> Iterator[Finding]:
+def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
     """Whether a packet drew no answer, and nothing that later reports could know from it alone.
 
-    Args:
-        flow: the connection that the packet reached.
-        context: of the requirement.
-        at: the packet.
-        what: the packet with its article and why it had to be discarded.
+    ``what`` is the packet with its article, and why it must be discarded.
     """
     if flow.state_when(at) == CALLED and flow.pending_beside >= LEAST_PENDING:
         # It may have made room for another call, and be forgotten (STP-SEC-002).
@@ -120,7 +107,7 @@ def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
 
 
 def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:
-    """A later report that has the SD of a discarded packet, of which no good copy had come."""
+    """A later report that has the SD of a discarded packet, though no valid copy had arrived."""
     stp, receiver = at.stp, flow.receiver
     if receiver is None or stp.type not in (codec.SD, codec.SDP):
         return None

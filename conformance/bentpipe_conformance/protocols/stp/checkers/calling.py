@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.identity import hints
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, C
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import At
@@ -23,7 +22,7 @@ EARLIEST, LATEST, TICK_S = 0.95, 1.1, 0.1
 """A timer may be coarse: the part of its time after which it may, and must, have expired."""
 
 PATIENCE_S = 8.0
-"""A silence time, with much to spare, on the links of the suite."""
+"""A silence time, with ample margin, on the links of the suite."""
 
 
 def latest(wait: float) -> float:
@@ -32,7 +31,7 @@ def latest(wait: float) -> float:
 
 
 @checker("STP-CC-002")
-def early_data_within_early_credit(flow: Flow, context: Context) -> Iterator[Finding]:
+def early_data_within_early_credit(flow: Flow, context: Context) -> Findings:
     """Before its BEGIN is acknowledged, a caller sends at most four SDs (section 5.1)."""
     if not flow.iut_calls or not flow.begins:
         return
@@ -56,7 +55,7 @@ def early_data_within_early_credit(flow: Flow, context: Context) -> Iterator[Fin
 
 
 @checker("STP-CC-014")
-def repeated_begin_is_equal(flow: Flow, context: Context) -> Iterator[Finding]:
+def repeated_begin_is_equal(flow: Flow, context: Context) -> Findings:
     """A repeated BEGIN equals the first in all fields, options and data (section 5.1)."""
     sent = [at for at in flow.begins if at.outgoing]
     for again in sent[1:]:
@@ -70,7 +69,7 @@ def repeated_begin_is_equal(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-016")
-def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     """An unanswered BEGIN is repeated by Timer_CC, an answered one is not (section 5.1)."""
     if not flow.iut_calls:
         return
@@ -87,17 +86,13 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding
 
 def repetitions(
     flow: Flow, context: Context, sent: Sequence[At], answered: float | None
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether a BEGIN or END is repeated when Timer_CC expires, and not too often.
 
-    Args:
-        flow: the connection.
-        context: of the requirement.
-        sent: the transmissions.
-        answered: when something arrived that may have ended the wait, None if nothing did.
+    The wait may have ended at ``answered``, None if nothing arrived that could end it.
     """
     until = flow.until if answered is None else answered
-    # One that leaves at the very time of the answer is an answer to it.
+    # One that leaves at the time of the answer is an answer to it.
     waiting = [at for at in sent if answered is None or at.time < answered]
     wait = first_wait(context.ics)
     for place, at in enumerate(waiting):
@@ -122,15 +117,8 @@ def repetitions(
         wait *= 2
 
 
-def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> Iterator[Finding]:
-    """Whether a BEGIN or END was not sent again once it had been answered.
-
-    Args:
-        flow: the connection.
-        context: of the requirement.
-        sent: the transmissions.
-        answer: the packet that ended the wait.
-    """
+def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> Findings:
+    """Whether a BEGIN or END was not sent again once ``answer`` had ended the wait."""
     if not sent:
         return
     late = [at for at in sent if at.time > answer.time + flow.due_s]
@@ -152,14 +140,14 @@ def _opening_bgak(flow: Flow) -> At | None:
 
 
 @checker("STP-CC-030")
-def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Iterator[Finding]:
+def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Findings:
     """After the BGAK a caller polls until something of the peer has arrived (section 5.1)."""
     opened = _opening_bgak(flow)
     if opened is None:
         return
     shown = (at.time for at in flow.heard if at.stp.type in TAGGED and at.frame > opened.frame)
     until = min(flow.over, next(shown, flow.over))
-    # Whether its round-trip time is known already is hidden, so the initial interval is granted.
+    # Whether it has measured the round-trip time is hidden, so the initial interval is granted.
     interval = first_wait(context.ics)
     due = opened.time + latest(interval) + flow.timing_error
     polls = [poll for poll in flow.polls_sent if poll.time >= opened.time - flow.timing_error]
@@ -203,7 +191,7 @@ class Proof:
 
 
 def proof(flow: Flow) -> Proof | None:
-    """The proof of a connection; None where none is asked for, or the packets do not tell."""
+    """The proof of a connection; None where none is required, or the packets do not show it."""
     opened = _opening_bgak(flow)
     if opened is None or opened.stp.flags & C:
         return None
@@ -223,7 +211,7 @@ def proof(flow: Flow) -> Proof | None:
         at for at in steps
         if not at.outgoing and at.stp.type == BGAK and not at.stp.flags & C
     ]  # fmt: skip
-    # Of each BEGIN that was sent a BGAK may come that is not an answer to a question.
+    # Each BEGIN sent may draw a BGAK that does not answer a question.
     last = sum(at.outgoing for at in flow.begins) - 1
     surely = [at for at in answers if at.frame > asked.frame]
     perhaps = [at for at in answers if at.time >= asked.time - flow.due_s]
@@ -246,7 +234,7 @@ def _is_of_the_peer(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-032")
-def known_caller_proves_its_address(flow: Flow, context: Context) -> Iterator[Finding]:
+def known_caller_proves_its_address(flow: Flow, context: Context) -> Findings:
     """A caller accepted at once asks by Timer_CC until it has been answered (section 5.1)."""
     found = proof(flow)
     # A challenge looks like a question.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -37,7 +35,7 @@ RATE_TOLERANCE = 4
 """Packets by which a maximum rate may be exceeded in a tenth of a second (STP-CG-009)."""
 
 _LEAST_JUDGED = 3
-"""SDs of a phase that have to be within the window before it counts as kept."""
+"""SDs of a phase that must fit the window before it counts as respected."""
 
 
 def _replayed(flow: Flow, context: Context) -> list[Bounded]:
@@ -69,7 +67,7 @@ def _largest_packet(flow: Flow) -> int:
 
 
 @checker("STP-CG-001")
-def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
+def initial_window(flow: Flow, context: Context) -> Findings:
     """The initial window is at most ten SMSS (section 7.3)."""
     reports = (item for item in flow.reports_heard if item.arrived and item.stp.type != BGAK)
     first = next(reports, None)
@@ -90,24 +88,23 @@ def initial_window(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CG-002")
-def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
+def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     """What is in flight fits into the largest window that any rule permits (section 7.3)."""
-    kept: Bounded | None = None
-    for item in _replayed(flow, context):
-        octets = item.sd.flight_with
-        if item.exempt or _undecided(flow, item):
-            continue
-        if octets > BEYOND_DOUBT * item.limit():
-            yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}, the flight limit cannot "
-                f"have been larger than {item.limit():.0f}",
-                item.sd,
-                expected=f"at most {item.limit():.0f} octets",
-                actual=f"{octets} octets",
-            )
-            return
-        kept = item if octets <= item.limit() else kept
-    if kept is not None:
+    items = [
+        item for item in _replayed(flow, context) if not item.exempt and not _undecided(flow, item)
+    ]
+    over = _first_above(items, lambda item: BEYOND_DOUBT * item.limit())
+    fitting = [item for item in items if item.sd.flight_with <= item.limit()]
+    if over is not None:
+        yield context.violated(
+            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}, the flight "
+            f"limit cannot have been larger than {over.limit():.0f}",
+            over.sd,
+            expected=f"at most {over.limit():.0f} octets",
+            actual=f"{over.sd.flight_with} octets",
+        )
+    elif fitting:
+        kept = fitting[-1]
         yield context.holds(
             f"{kept.sd.flight_with} octets in flight, the flight limit may have been "
             f"{kept.limit():.0f}",
@@ -115,32 +112,37 @@ def window_bounds_flight(flow: Flow, context: Context) -> Iterator[Finding]:
         )
 
 
+def _first_above(items: Sequence[Bounded], limit: Callable[[Bounded], float]) -> Bounded | None:
+    """The first SD with which more is in flight than a limit."""
+    return next((item for item in items if item.sd.flight_with > limit(item)), None)
+
+
 @checker("STP-CG-003")
-def slow_start(flow: Flow, context: Context) -> Iterator[Finding]:
+def slow_start(flow: Flow, context: Context) -> Findings:
     """Slow start grows by no more than the octets that have arrived (section 7.3)."""
     yield from _within(flow, context, "slow start", "ten SMSS and what has arrived")
 
 
 @checker("STP-CG-004")
-def congestion_avoidance(flow: Flow, context: Context) -> Iterator[Finding]:
+def congestion_avoidance(flow: Flow, context: Context) -> Findings:
     """Congestion avoidance grows by one SMSS for each window that arrives (section 7.3)."""
     yield from _within(flow, context, "avoidance", "half a flight and an SMSS for each window")
 
 
 @checker("STP-CG-005")
-def loss_halves_the_window(flow: Flow, context: Context) -> Iterator[Finding]:
+def loss_halves_the_window(flow: Flow, context: Context) -> Findings:
     """A loss halves the window (section 7.3)."""
     yield from _within(flow, context, "reduced", "with half of the window or of what was in flight")
 
 
 @checker("STP-CG-007")
-def two_silences(flow: Flow, context: Context) -> Iterator[Finding]:
+def two_silences(flow: Flow, context: Context) -> Findings:
     """After two silences in a row the window is one SMSS (section 7.3)."""
     yield from _within(flow, context, "silence", "one SMSS and what has arrived since", least=1)
 
 
 @checker("STP-CG-009")
-def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
+def rate_limit_holds(flow: Flow, context: Context) -> Findings:
     """SDs do not exceed the declared rate over any tenth of a second (section 7.4)."""
     rate = _rate(context)
     if rate <= 0:
@@ -171,30 +173,28 @@ def rate_limit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CG-010")
-def unused_window_does_not_grow(flow: Flow, context: Context) -> Iterator[Finding]:
+def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     """The window does not grow on SDs sent for lack of data or credit (section 7.3)."""
-    kept: list[Bounded] = []
     margin = largest_smss(flow)
-    for item in _replayed(flow, context):
-        if item.exempt or item.limit() <= item.used_limit(margin):
-            continue
-        octets = item.sd.flight_with
-        most = item.used_limit(margin)
-        if octets > most:
-            yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}, after SDs that did not "
-                "use half of the window",
-                item.sd,
-                expected=f"at most {most:.0f} octets: ten SMSS, and what arrived of used windows",
-                actual=f"{octets} octets",
-            )
-            return
-        kept.append(item)
-    if len(kept) >= _LEAST_JUDGED and not kept[-1].idle:
+    items = [
+        item for item in _replayed(flow, context)
+        if not item.exempt and item.limit() > item.used_limit(margin)
+    ]  # fmt: skip
+    over = _first_above(items, lambda item: item.used_limit(margin))
+    if over is not None:
+        yield context.violated(
+            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}, after SDs that "
+            "did not use half of the window",
+            over.sd,
+            expected=f"at most {over.used_limit(margin):.0f} octets: ten SMSS, and what arrived of "
+            "used windows",
+            actual=f"{over.sd.flight_with} octets",
+        )
+    elif len(items) >= _LEAST_JUDGED and not items[-1].idle:
         yield context.holds(
-            f"{kept[-1].sd.flight_with} octets in flight; had unused windows grown, "
-            f"{kept[-1].limit():.0f} would be permitted",
-            kept[-1].sd,
+            f"{items[-1].sd.flight_with} octets in flight; had unused windows grown, "
+            f"{items[-1].limit():.0f} would be permitted",
+            items[-1].sd,
         )
 
 
@@ -207,33 +207,32 @@ def _undecided(flow: Flow, item: Bounded) -> bool:
 
 def _within(
     flow: Flow, context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
-) -> Iterator[Finding]:
-    kept: list[Bounded] = []
+) -> Findings:
+    # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
     margin = largest_smss(flow)
-    for item in _replayed(flow, context):
-        if item.phase != phase or item.exempt or _undecided(flow, item):
-            continue
-        octets = item.sd.flight_with
-        where = (item.sd,) if item.reduction is None else (item.reduction, item.sd)
-        # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
-        if octets > item.limit(margin):
-            yield context.violated(
-                f"{octets} octets are in flight with SD {item.sd.number}", *where,
-                expected=f"at most {item.limit(margin):.0f} octets: {permitted}",
-                actual=f"{octets} octets",
-            )  # fmt: skip
-            return
-        kept.append(item)
-    if len(kept) >= least:
+    items = [
+        item for item in _replayed(flow, context)
+        if item.phase == phase and not item.exempt and not _undecided(flow, item)
+    ]  # fmt: skip
+    over = _first_above(items, lambda item: item.limit(margin))
+    if over is not None:
+        where = (over.sd,) if over.reduction is None else (over.reduction, over.sd)
+        yield context.violated(
+            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}", *where,
+            expected=f"at most {over.limit(margin):.0f} octets: {permitted}",
+            actual=f"{over.sd.flight_with} octets",
+        )  # fmt: skip
+    elif len(items) >= least:
+        kept = items[-1]
         yield context.holds(
-            f"{kept[-1].sd.flight_with} octets in flight, {kept[-1].limit():.0f} are permitted: "
+            f"{kept.sd.flight_with} octets in flight, {kept.limit():.0f} are permitted: "
             f"{permitted}",
-            kept[-1].sd,
+            kept.sd,
         )
 
 
 @checker("STP-CG-006")
-def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Finding]:
+def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
     """The first retransmission after a reduction waits for pacing only (section 7.3)."""
     trips = context.prepared.round_trips(context.ics)
     octets = largest_smss(flow)
@@ -243,7 +242,7 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Iterator[Findi
         bounds = trips.bounds(report.time)
         if bounds is None:
             continue
-        # The schedule may just have let an SD go, and the next one is due after a gap.
+        # The schedule may just have released an SD, and the next one is due after a gap.
         due = 2 * bounds[1] * octets / (SLOWEST_GAIN * item.threshold) + SLACK_S
         due = max(due + rate_gap(flow, context), DUE_S)
         if due > bounds[0] / 3:
@@ -274,7 +273,7 @@ def _arrived_meanwhile(flow: Flow, report: ReportHeard, within: float) -> bool:
 
 
 def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
-    """The first SD after each reduction that has to have been made."""
+    """The first SD after each reduction that must have been made."""
     seen: ReportHeard | None = None
     for item in _replayed(flow, context):
         if item.reduction is not None and item.reduction is not seen:
@@ -284,7 +283,7 @@ def _first_after_reductions(flow: Flow, context: Context) -> Iterator[Bounded]:
 
 
 @checker("STP-CG-008")
-def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
+def packets_are_spread(flow: Flow, context: Context) -> Findings:
     """Once the round-trip time is known, SDs are spaced, or a few leave in a tick (section 7.4)."""
     trips = context.prepared.round_trips(context.ics)
     measured = next(
@@ -308,7 +307,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Iterator[Finding]:
         busiest = max(busiest, count)
         if count <= MOST_TICKS * IN_A_TICK:
             continue
-        # A reduction meanwhile says nothing of what had left before.
+        # A reduction in between does not bound what had left before.
         window = max(sent.window for sent in sds[first : last + 1])
         fitting = 2 * TICK_S * FASTEST_GAIN * window / bounds[0] + largest_smss(flow)
         if octets > fitting:

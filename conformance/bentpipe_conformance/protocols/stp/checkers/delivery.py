@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
@@ -27,7 +23,7 @@ QUIET_S = 1.0
 
 
 @checker("STP-DT-005")
-def numbers_mean_one_packet(flow: Flow, context: Context) -> Iterator[Finding]:
+def numbers_mean_one_packet(flow: Flow, context: Context) -> Findings:
     """No credit exceeds half the modulus, and numbers wrap (section 6.1)."""
     for at in flow.sent:
         stp = at.stp
@@ -44,7 +40,7 @@ def numbers_mean_one_packet(flow: Flow, context: Context) -> Iterator[Finding]:
         yield from _beyond_the_wrap(flow, context)
 
 
-def _beyond_the_wrap(flow: Flow, context: Context) -> Iterator[Finding]:
+def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
     """Whether SDs numbered from zero on, after 2^24 - 1, were accepted for what they are."""
     receiver = flow.receiver
     assert receiver is not None
@@ -67,7 +63,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-007")
-def nothing_moves_backwards(flow: Flow, context: Context) -> Iterator[Finding]:
+def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
     before: Statement | None = None
@@ -89,7 +85,7 @@ def nothing_moves_backwards(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-012")
-def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[Finding]:
+def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Findings:
     """The echo service returns the octets of the stream in order, once (section 6.1)."""
     if flow.service != ECHO or flow.iut_calls or context.prepared.unsure or flow.sender is None:
         return
@@ -123,7 +119,7 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Iterator[
             expected=f"{len(given)} octets", actual=f"{len(returned)} octets",
         )  # fmt: skip
     elif returned and any(sd.duplicate or sd.number > sd.before.vr_r for sd in flow.sds_heard):
-        # SDs came twice or not in their order.
+        # SDs arrived twice or out of order.
         yield context.holds(f"{len(returned)} octets were delivered in order, once", last)
 
 
@@ -138,9 +134,9 @@ def _carrier(flow: Flow, offset: int) -> SdSent:
 
 
 @checker("STP-DT-024")
-def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Finding]:
+def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
     """A receiver that had closed its window announces new credit in a STAT (section 6.3)."""
-    # How fast another user reads cannot be known.
+    # How fast another user reads is hidden.
     if flow.iut_calls:
         return
     closed: Statement | None = None
@@ -154,30 +150,30 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Iterator[Findi
         poll = _answered(said)
         if poll is not None:
             low = said.n_r - OVERTAKEN
-            if low + (poll.n_s - low) % MODULUS > said.first.n_mr:
+            if low + (poll.n_s - low) % MODULUS > said.n_mr:
                 continue  # the N(S) is outside the window: no report
             newest = max(newest, near(poll.n_ps, 0, newest))
         if closed is not None:
             yield from _after_closed(flow, context, closed, said, newest)
-        closed = said if said.complete and said.first.n_mr <= said.bound else None
+        closed = said if said.complete and said.n_mr <= said.bound else None
 
 
 def _answered(said: Statement) -> PollHeard | None:
     """The POLL it answers; an announcement only names one."""
     poll = said.poll
-    return poll if poll is not None and poll.answers[:1] == [said.first] else None
+    return poll if poll is not None and poll.answers[:1] == [said.parts[0]] else None
 
 
 def _after_closed(
     flow: Flow, context: Context, closed: Statement, said: Statement, newest: int
-) -> Iterator[Finding]:
-    n_ps = said.first.stp.n_ps
-    rise = said.first.n_mr - closed.first.n_mr
+) -> Findings:
+    n_ps = said.stp.n_ps
+    rise = said.n_mr - closed.n_mr
     poll = _answered(said)
     if poll is not None and poll.frame > closed.frame:
         if rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time):
             yield context.violated(
-                f"a credit of {rise} SDs was not announced until a POLL asked", closed, said
+                f"a credit of {rise} SDs was not announced until a POLL arrived", closed, said
             )
         return
     if rise <= 0:
@@ -190,17 +186,15 @@ def _after_closed(
         )  # fmt: skip
         return
     before = [packet.time for packet in flow.packets if packet.number < said.frame]
-    waited = said.first.time - max(before, default=said.first.time)
+    waited = said.time - max(before, default=said.time)
     if waited <= flow.due_s:
         yield context.holds(f"a reopened window was announced with {rise} SDs", closed, said)
     else:
         yield context.unclear(
-            f"a reopened window was announced {waited:.2f} s after anything came", closed, said
+            f"a reopened window was announced {waited:.2f} s after the last arrival", closed, said
         )
 
 
 def _quiet_before(flow: Flow, closed: Statement, time: float) -> bool:
     start = time - QUIET_S - flow.timing_error
-    return closed.first.time < start and not any(
-        start <= packet.time < time for packet in flow.packets
-    )
+    return closed.time < start and not any(start <= packet.time < time for packet in flow.packets)

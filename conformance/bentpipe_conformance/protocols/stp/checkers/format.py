@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
     discarded,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, NAMES, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -36,12 +32,12 @@ PARTS_S = 0.02
 
 
 @checker("STP-PF-001")
-def known_types_and_flags(flow: Flow, context: Context) -> Iterator[Finding]:
+def known_types_and_flags(flow: Flow, context: Context) -> Findings:
     """Only known types and flags are sent, and reserved fields are zero (section 3.1)."""
     for at in flow.sent:
         stp = at.stp
         if stp.type not in NAMES:
-            yield context.violated(f"a packet of type {stp.type}, which is not used, was sent", at)
+            yield context.violated(f"a packet of the unused type {stp.type} was sent", at)
         elif stp.reserved_flags:
             yield context.violated(
                 f"{at.name} was sent with the reserved flags {stp.reserved_flags:#x}", at
@@ -53,7 +49,7 @@ def known_types_and_flags(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-002")
-def exact_lengths(flow: Flow, context: Context) -> Iterator[Finding]:
+def exact_lengths(flow: Flow, context: Context) -> Findings:
     """Every packet sent has exactly the length of its type (section 3.1)."""
     for at in flow.sent:
         if at.stp.type in NAMES:
@@ -65,7 +61,7 @@ def exact_lengths(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-003")
-def malformed_is_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
     """A malformed packet is discarded (section 3.1)."""
     for at in flow.heard:
         if at.stp.fault and at.stp.checksum_ok:
@@ -73,7 +69,7 @@ def malformed_is_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-007")
-def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Findings:
     """A packet with a wrong checksum is discarded (section 3.2)."""
     for at in flow.heard:
         if not at.stp.checksum_ok:
@@ -81,7 +77,7 @@ def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Iterator[Findin
 
 
 @checker("STP-PF-004")
-def reserved_fields_are_ignored(flow: Flow, context: Context) -> Iterator[Finding]:
+def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
     """Reserved flags and fields that are set change nothing (section 3.1)."""
     for poll in flow.polls_heard:
         if not _reserved(poll.stp) or not poll.open:
@@ -112,10 +108,10 @@ def _first_begin(flow: Flow) -> list[At]:
     ]  # fmt: skip
 
 
-def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Iterator[Finding]:
+def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
     """Whether the first STAT after an SD knows of it."""
     for report in flow.reports_sent:
-        # Up to then the IUT may not have read the SD.
+        # An earlier STAT may have left before the SD was read.
         if not report.is_stat or report.poll is None or report.poll.time <= sd.time:
             continue
         bound = report.elements[-1] if report.elements else report.n_r
@@ -128,7 +124,7 @@ def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Iterator[Finding]:
 
 
 @checker("STP-PF-008")
-def unknown_options_are_ignored(flow: Flow, context: Context) -> Iterator[Finding]:
+def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
     """An option of unknown kind is skipped, and what follows it is processed (section 3.3)."""
     for at in _first_begin(flow):
         max_sd = at.stp.max_sd
@@ -165,7 +161,7 @@ def _has_unknown_kinds(octets: bytes) -> bool:
 
 
 @checker("STP-PF-005")
-def tag_of_the_sender(flow: Flow, context: Context) -> Iterator[Finding]:
+def tag_of_the_sender(flow: Flow, context: Context) -> Findings:
     """The tag is the low 16 bits of the sender's CSN, and zero in a BGREJ (section 3.1)."""
     for at in flow.sent:
         stp = at.stp
@@ -174,12 +170,12 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Iterator[Finding]:
         if stp.type == BGREJ:
             wanted: int | None = 0
         elif stp.type in (BEGIN, BGAK, END):
-            # They name the CSN themselves, whatever connection they are assigned to.
+            # They carry the CSN themselves, independent of the connection they are assigned to.
             wanted = tag_of(stp.csn or 0)
         else:
             wanted = tag_of(flow.iut_csn) if flow.iut_csn is not None else None
         if wanted is None or (flow.established is None and stp.type not in (BEGIN, BGAK, BGREJ)):
-            # Without a connection there is no CSN to compare with.
+            # Without a connection there is nothing to compare with.
             continue
         yield judged(
             context, stp.tag == wanted,
@@ -189,7 +185,7 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-006")
-def right_checksum(flow: Flow, context: Context) -> Iterator[Finding]:
+def right_checksum(flow: Flow, context: Context) -> Findings:
     """Every packet sent carries a right checksum (section 3.2)."""
     for at in flow.sent:
         yield judged(
@@ -200,7 +196,7 @@ def right_checksum(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-009")
-def within_the_peers_max_sd(flow: Flow, context: Context) -> Iterator[Finding]:
+def within_the_peers_max_sd(flow: Flow, context: Context) -> Findings:
     """No BEGIN, SD or SDP carries more data than the peer's MaxSD (section 3.3)."""
     for sd in flow.sds_sent:
         octets = len(sd.stp.data)
@@ -227,7 +223,7 @@ def _announced_before(flow: Flow, time: float) -> int | None:
 
 
 @checker("STP-PF-010")
-def max_sd_announced(flow: Flow, context: Context) -> Iterator[Finding]:
+def max_sd_announced(flow: Flow, context: Context) -> Findings:
     """BEGIN and BGAK carry the MaxSD option, with at least 512 (section 3.3)."""
     for at in flow.sent:
         most = at.stp.max_sd
@@ -244,7 +240,7 @@ def max_sd_announced(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-011")
-def well_formed_list(flow: Flow, context: Context) -> Iterator[Finding]:
+def well_formed_list(flow: Flow, context: Context) -> Findings:
     """A STAT's list is empty, or rises strictly from N(R) to at most N(MR) (section 3.6)."""
     for report in flow.reports_sent:
         if report.is_stat and report.elements:
@@ -256,7 +252,7 @@ def well_formed_list(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PF-012")
-def long_list_is_cut(flow: Flow, context: Context) -> Iterator[Finding]:
+def long_list_is_cut(flow: Flow, context: Context) -> Findings:
     """A list longer than MaxSTAT is cut at an odd element, repeated next (section 3.6)."""
     before = None
     for report in flow.reports_sent:
@@ -273,7 +269,7 @@ def long_list_is_cut(flow: Flow, context: Context) -> Iterator[Finding]:
         before = report
 
 
-def _continued(context: Context, before: ReportSent, report: ReportSent) -> Iterator[Finding]:
+def _continued(context: Context, before: ReportSent, report: ReportSent) -> Findings:
     """Whether the second part of a list continues the first."""
     largest, size = len(before.elements), len(report.elements)
     last, first = before.elements[-1], report.elements[0]
@@ -306,7 +302,7 @@ def _repeats_poll(before: ReportSent, report: ReportSent) -> bool:
 
 
 @checker("STP-PF-013")
-def one_run(flow: Flow, context: Context) -> Iterator[Finding]:
+def one_run(flow: Flow, context: Context) -> Findings:
     """A USTAT reports one run between N(R) and N(MR) (section 3.6)."""
     for report in flow.reports_sent:
         if not report.is_stat:

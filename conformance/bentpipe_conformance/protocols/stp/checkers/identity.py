@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
@@ -15,7 +14,6 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     discarded,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, ENDAK, A, C, R
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, newer, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
@@ -28,11 +26,11 @@ NO_CONNECTION = 2
 """Reason of END (section 3.5)."""
 
 SOON_S = 1.0
-"""For what is due at once, but without a time of its own."""
+"""For what is due at once, but without a specified time."""
 
 
 @checker("STP-CC-001")
-def other_incarnations_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def other_incarnations_are_discarded(flow: Flow, context: Context) -> Findings:
     """A packet whose tag is not that of the present connection is discarded (section 4)."""
     for event in flow.others:
         if event.ignored.startswith("its tag"):
@@ -66,8 +64,9 @@ def _present(flow: Flow, at: At) -> Flow | None:
 
 
 @checker("STP-CC-007")
-def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def newer_number_ends_the_connection(flow: Flow, context: Context) -> Findings:
     """A BGAK with a newer CSN of the peer ends the connection with an END (section 5.3)."""
+    lost = A, NO_CONNECTION, flow.iut_csn
     for at in flow.bgaks:
         stp = at.stp
         if at.outgoing or flow.state_when(at) != OPEN or stp.peer_csn != flow.iut_csn:
@@ -86,9 +85,11 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[F
         elif not replies:
             if observed(flow, at, SOON_S):
                 yield context.violated("the new number was not answered with an END", at)
-        elif not _disowns(flow, replies[0]):
-            yield context.violated("the new number was answered with a wrong END", at, replies[0],
-                                   expected="END with A flag, reason 2 and both CSNs")  # fmt: skip
+        elif (replies[0].stp.flags & (A | R), replies[0].stp.reason, replies[0].stp.csn) != lost:
+            yield context.violated(
+                "the new number was answered with a wrong END", at, replies[0],
+                expected="END with A flag, reason 2 and both CSNs",
+            )  # fmt: skip
         else:
             due = replies[0].time + flow.due_s
             after = [report for report in flow.reports_sent if report.time > due]
@@ -99,14 +100,8 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Iterator[F
             )  # fmt: skip
 
 
-def _disowns(flow: Flow, end: At) -> bool:
-    """Whether an END of the IUT says that its connection is lost."""
-    stp = end.stp
-    return stp.flags & (A | R) == A and stp.reason == NO_CONNECTION and stp.csn == flow.iut_csn
-
-
 @checker("STP-CC-010")
-def csns_rise(flow: Flow, context: Context) -> Iterator[Finding]:
+def csns_rise(flow: Flow, context: Context) -> Findings:
     """A CSN is newer than all chosen for the same peer address before (section 5.1)."""
     if not flow.begins or flow.iut_csn is None:
         return
@@ -132,7 +127,7 @@ def csns_rise(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def _first_shown(flow: Flow) -> At | None:
-    """The first packet by which the IUT told its CSN."""
+    """The first packet that shows the IUT's CSN."""
     shown = (
         at for at in flow.sent
         if at.stp.type in (BEGIN, BGAK) and not at.stp.fault and at.stp.csn == flow.iut_csn
@@ -141,14 +136,14 @@ def _first_shown(flow: Flow) -> At | None:
 
 
 ENOUGH = 8
-"""Connections of one trace from which on ISSs that are not random cannot be so by chance."""
+"""Connections of one trace that suffice to tell ISSs that are not random from chance."""
 
 NARROW = MODULUS // 16
 """Eight random numbers lie within so small an arc once in 30 million times."""
 
 
 @checker("STP-CC-011")
-def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Iterator[Finding]:
+def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Findings:
     """ISSs are random; the first CSN after a start is a single sample (section 5.1)."""
     if flow is not flow.neighbours[-1]:
         return
@@ -182,7 +177,7 @@ def _arc(numbers: Sequence[int]) -> int:
 
 
 @checker("STP-CC-017")
-def questions_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+def questions_are_answered(flow: Flow, context: Context) -> Findings:
     """A BGAK with C flag and both CSNs is answered with one without C flag (section 5.1)."""
     for at in flow.bgaks:
         if at.outgoing or not at.stp.flags & C or not flow.is_possible(at.stp):
@@ -206,7 +201,7 @@ def _ended_by(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-018")
-def other_calls_are_challenged(flow: Flow, context: Context) -> Iterator[Finding]:
+def other_calls_are_challenged(flow: Flow, context: Context) -> Findings:
     """A BEGIN with another CSN is challenged, and the connection is kept (section 5.3)."""
     if flow.displaced_in == OPEN:
         later = [
@@ -235,10 +230,7 @@ def other_begins(flow: Flow) -> list[At]:
 
 def hints(flow: Flow) -> list[At]:
     """ENDs with R flag that name only the tag, in data transfer."""
-    return [
-        at for at in flow.heard
-        if at.stp.wellformed and is_hint(flow, at) and flow.state_when(at) == OPEN
-    ]  # fmt: skip
+    return [at for at in flow.heard_of(END) if is_hint(flow, at) and flow.state_when(at) == OPEN]
 
 
 def is_hint(flow: Flow, at: At) -> bool:
@@ -251,15 +243,11 @@ def is_hint(flow: Flow, at: At) -> bool:
 
 def challenged(
     flow: Flow, context: Context, causes: Sequence[At], others: Sequence[At], what: str
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether each cause was answered with a challenge, but at most one per second.
 
-    Args:
-        flow: the connection.
-        context: of the requirement.
-        causes: packets that have to be challenged.
-        others: packets that have to be challenged for another reason, within the same limit.
-        what: a cause, with its article.
+    ``others`` have to be challenged for another reason, within the same limit; ``what`` is a cause
+    with its article.
     """
     questions = [
         at for at in flow.sent

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
@@ -16,7 +15,6 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     is_alone,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.numbers import (
     CSN_MODULUS,
     EARLY_CREDIT,
@@ -41,7 +39,6 @@ NO_RESOURCES, NOBODY_LISTENS, OTHER_VERSION = 5, 3, 4
 
 ANSWERS_PER_S = 10
 """BGREJs, and ENDs without a connection, that may not be refused in one second."""
-
 
 REMEMBERED_S = 600.0
 """Seconds for which a confirmed CSN is remembered (STP-CC-013)."""
@@ -76,7 +73,7 @@ def _above_iss(flow: Flow, number: int) -> int:
 
 
 @checker("STP-CC-003")
-def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Iterator[Finding]:
+def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Findings:
     """Data of a caller not known as such waits until its BGAK returns the CSN (section 5.2)."""
     bgak = _first_answer(flow)
     if bgak is None or flow.receiver is None:
@@ -97,7 +94,7 @@ def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Iterato
     yield from _ignored_while_pending(flow, context)
 
 
-def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Iterator[Finding]:
+def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Findings:
     """A call that was not asked: some confirmed CSN must be older than its own.
 
     What the IUT knows from before the trace cannot be seen, so only what it must know counts.
@@ -118,7 +115,7 @@ def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Iterator[Findin
 
 
 def _acts_early(flow: Flow) -> At | None:
-    """The first packet of the IUT that tells, before the confirmation, of what it then had."""
+    """The first packet of the IUT before the confirmation that depends on received data."""
     for at in flow.sent:
         stp = at.stp
         if stp.fault or (flow.established is not None and at.time >= flow.established):
@@ -127,13 +124,13 @@ def _acts_early(flow: Flow) -> At | None:
             return at
         if stp.type in (codec.STAT, codec.USTAT):
             return at
-        # These two have nothing to send or to end but for what they are sent.
+        # These two services send and end nothing except in response to data.
         if stp.type in (codec.SD, codec.SDP) and flow.service in (ECHO, DISCARD):
             return at
     return None
 
 
-def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
+def _ignored_while_pending(flow: Flow, context: Context) -> Findings:
     """What must not move a pending connection (section 9)."""
     ignored = (codec.BGREJ, codec.ENDAK, codec.STAT, codec.USTAT)
     for at in flow.heard:
@@ -147,7 +144,7 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
         if wrong or stp.type in ignored:
             yield from discarded(flow, context, at, what)
         elif stp.type in (codec.POLL, codec.SDP) and stp.tag == tag_of(flow.tester_csn or 0):
-            # The caller believes the connection open: the question may have been lost.
+            # The caller takes the connection for open: the question may have been lost.
             questions = [
                 reply for reply in answers(flow, at, (codec.BGAK,)) if reply.stp.flags & codec.C
             ]
@@ -157,13 +154,11 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-012")
-def begins_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+def begins_are_answered(flow: Flow, context: Context) -> Findings:
     """A valid BEGIN to a service that listens is answered with a BGAK (section 5.2)."""
-    for at in flow.heard:
+    for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
-        if begin.type != codec.BEGIN or not begin.wellformed or begin.version != 1:
-            continue
-        if not _has_to_be_answered(flow, at, begin):
+        if begin.version != 1 or not _has_to_be_answered(flow, at, begin):
             continue
         every = answers_on_ports(flow, at)
         replies = _for_begin(every, begin)
@@ -176,7 +171,7 @@ def begins_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
             yield from answered(flow, context, at, replies, f"a BEGIN to port {begin.dport}")
         elif replies[0].stp.reason != NO_RESOURCES:
             yield context.violated(
-                f"a BEGIN to port {begin.dport}, where a service has to listen, was refused",
+                f"a BEGIN to port {begin.dport}, where a service must listen, was refused",
                 at, replies[0],
             )  # fmt: skip
 
@@ -201,7 +196,7 @@ def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
         return _newer(begin.csn, flow.tester_csn)
     if state != IDLE or flow.iut_calls:
         return False
-    # Packets of two connections can share ports; the other one must not be there any more.
+    # Packets of two connections can share ports; the other one must be gone.
     return all(
         other is flow
         or other.ended is not None
@@ -217,7 +212,7 @@ def _newer(csn: int | None, than: int | None) -> bool:
 
 
 @checker("STP-CC-013")
-def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Finding]:
+def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
     """A BEGIN newer than the remembered CSN of its address is accepted at once (section 5.2)."""
     bgak = _first_answer(flow)
     if bgak is None or flow.tester_csn is None:
@@ -230,7 +225,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Findin
         other is not flow and other.state_at(begin.time) in (CALLED, None)
         for other in flow.same_ports
     ):
-        return  # beside another call everybody is asked (STP-CC-033)
+        return  # beside another call every caller is asked (STP-CC-033)
     carries = int(bool(begin.stp.data) or bool(begin.stp.flags & codec.FIN))
     if bgak.stp.flags & codec.C:
         yield context.violated(
@@ -247,7 +242,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Iterator[Findin
 
 
 def _newest_of_all(flow: Flow, known: int) -> bool:
-    """Whether the call is newer than whatever its address was known for lately."""
+    """Whether the call is newer than every recent CSN of its address."""
     csn, start = flow.tester_csn, flow.begins[0].time
     lately = [
         other for other in flow.neighbours
@@ -263,10 +258,9 @@ def _newest_of_all(flow: Flow, known: int) -> bool:
 
 
 def _sure_newest(confirmed: Sequence[Flow]) -> int | None:
-    """The newest CSN that the IUT remembers, whatever it knew before the trace.
+    """The newest CSN that the IUT must remember, regardless of what precedes the trace.
 
-    Had it known a CSN newer than the first of two that lie almost 2^31 apart, the second is newer
-    than that as well.
+    Of two CSNs almost 2^31 apart, the second is newer than any CSN that is newer than the first.
     """
     csns = [other.tester_csn for other in confirmed if other.tester_csn is not None]
     for place, first in enumerate(csns):
@@ -277,7 +271,7 @@ def _sure_newest(confirmed: Sequence[Flow]) -> int | None:
 
 
 @checker("STP-CC-015")
-def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Iterator[Finding]:
+def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Findings:
     """A repeated BEGIN is answered with a BGAK and changes nothing else (section 5.2)."""
     first = _first_answer(flow)
     for at in flow.begins[1:]:
@@ -319,12 +313,10 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int |
 
 
 @checker("STP-CC-019")
-def nobody_there(flow: Flow, context: Context) -> Iterator[Finding]:
+def nobody_there(flow: Flow, context: Context) -> Findings:
     """A BEGIN of another version, or to a port without listener, is refused (section 5.2)."""
-    for at in flow.heard:
+    for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
-        if begin.type != codec.BEGIN or not begin.wellformed:
-            continue
         other_version = begin.version != 1
         idle = flow.state_when(at) == IDLE
         if not other_version and not (idle and begin.dport == UNUSED_PORT):
@@ -347,7 +339,7 @@ def nobody_there(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 def many_before(flow: Flow, at: At, kinds: Sequence[int]) -> bool:
-    """Whether so many packets of these types came that answers may have been refused."""
+    """Whether enough packets of these types arrived to permit refusing an answer."""
     start = at.time - 1.0 - flow.timing_error
     came = sum(
         other.stp.type in kinds and start <= other.time <= at.time
@@ -358,7 +350,7 @@ def many_before(flow: Flow, at: At, kinds: Sequence[int]) -> bool:
 
 
 @checker("STP-CC-029")
-def early_credit_is_given(flow: Flow, context: Context) -> Iterator[Finding]:
+def early_credit_is_given(flow: Flow, context: Context) -> Findings:
     """BEGIN and BGAK permit at least four SDs (section 5.1)."""
     for at in flow.sent:
         stp = at.stp

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, POLL, SDP, STAT, C
 from bentpipe_conformance.protocols.stp.replay.events import At
@@ -15,16 +13,16 @@ from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING
 
 
 @checker("STP-CC-033")
-def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
+def calls_wait_side_by_side(flow: Flow, context: Context) -> Findings:
     """Calls wait beside each other until the first of them is confirmed (section 5.2)."""
     if flow.iut_calls or flow.known or flow.iut_csn is None:
         return
     others = [
         at
         for other in flow.same_ports
-        for at in other.heard
-        if at.stp.type == BEGIN and at.stp.wellformed and at.stp.version == 1
-        and at.stp.csn != flow.tester_csn and flow.state_at(at.time) == CALLED
+        for at in other.heard_of(BEGIN)
+        if at.stp.version == 1 and at.stp.csn != flow.tester_csn
+        and flow.state_at(at.time) == CALLED
     ]  # fmt: skip
     # With too many calls beside it the pending one may have made room.
     for begin in others if flow.pending_beside < LEAST_PENDING else ():
@@ -34,8 +32,8 @@ def calls_wait_side_by_side(flow: Flow, context: Context) -> Iterator[Finding]:
         yield from _alone(flow, context, flow.established)
 
 
-def _asked(flow: Flow, context: Context, begin: At) -> Iterator[Finding]:
-    """Whether a BEGIN that came beside a pending call is asked for confirmation."""
+def _asked(flow: Flow, context: Context, begin: At) -> Findings:
+    """Whether a BEGIN that arrived beside a pending call is asked for confirmation."""
     for other in flow.same_ports:
         replies = answers(other, begin, (BGAK,))
         # A later one may answer the call's confirmation, or its BEGIN once it is open.
@@ -47,7 +45,7 @@ def _asked(flow: Flow, context: Context, begin: At) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _opens(flow: Flow, context: Context) -> Iterator[Finding]:
+def _opens(flow: Flow, context: Context) -> Findings:
     """Whether the call opens when it is confirmed, by the answers to its POLLs."""
     confirmed = next(
         (
@@ -74,13 +72,13 @@ def _opens(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
     elif polls and observed(flow, polls[0]):
         yield context.violated(
-            "a call did not open when it was confirmed, after another BEGIN had come to its ports",
+            "a confirmed call did not open, after another BEGIN had arrived on its ports",
             beside[0], confirmed, *answers(flow, confirmed, (END,)), polls[0],
         )  # fmt: skip
 
 
-def _alone(flow: Flow, context: Context, opened: float) -> Iterator[Finding]:
-    """Whether none of the calls that waited beside an open one goes on, or ever opens."""
+def _alone(flow: Flow, context: Context, opened: float) -> Findings:
+    """Whether none of the calls that waited beside an open one continues or opens."""
     for other in flow.same_ports:
         if other is flow or other.state_at(opened) != CALLED:
             continue
@@ -92,7 +90,7 @@ def _alone(flow: Flow, context: Context, opened: float) -> Iterator[Finding]:
         if stats:
             over = flow.ended is not None and stats[0].time > flow.ended
             yield context.violated(
-                "a call opened that had to be forgotten when another one beside it opened" if over
+                "a call opened that another one, opened before, should have ended" if over
                 else "two calls between the same addresses and ports were open at once",
                 stats[0],
             )  # fmt: skip

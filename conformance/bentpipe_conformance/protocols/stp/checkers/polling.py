@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.ports import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
@@ -37,11 +35,11 @@ ROUND_TRIPS = 3
 """Over which POLLs are counted (STP-PL-002)."""
 
 KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
-"""Between POLLs with keep-alive (STP-PL-010), and how long a silence tells of one without."""
+"""Between POLLs with keep-alive (STP-PL-010), and the silence that shows its absence."""
 
 
 @checker("STP-PL-001")
-def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Iterator[Finding]:
+def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Findings:
     """In a large window POLLs leave every third of a round trip at least (section 7.1)."""
     trips = context.prepared.round_trips(context.ics)
     for span in high_spans(flow, LEAST_SILENCE_S):
@@ -74,7 +72,7 @@ def _acknowledged_between(flow: Flow, start: float, end: float) -> bool:
 
 
 @checker("STP-PL-002")
-def no_more_polls_than_that(flow: Flow, context: Context) -> Iterator[Finding]:
+def no_more_polls_than_that(flow: Flow, context: Context) -> Findings:
     """Over three round trips at most one POLL leaves per half interval (section 7.1)."""
     if _has_end(flow):
         return
@@ -117,7 +115,7 @@ def _busiest(polls: list[PollSent], span: Span, length: float) -> list[PollSent]
 
 
 @checker("STP-PL-003")
-def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Finding]:
+def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Findings:
     """In a small window the last SD of a burst polls (section 7.1).
 
     The window is surely small at first, and again when the largest that the rules permit is.
@@ -139,7 +137,7 @@ def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Iterator[Findi
 
 
 def _burst_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
-    """SDs after which the sender surely stopped, each with the time of what made it go on."""
+    """SDs after which the sender surely stopped, each with the time at which it resumed."""
     reports = [report.time for report in flow.reports_heard if not report.fault]
     end = min(flow.over, flow.packets[-1].time)
     sds = flow.sds_sent
@@ -157,7 +155,7 @@ def _burst_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tup
 
 
 @checker("STP-PL-004")
-def last_sd_polls(flow: Flow, context: Context) -> Iterator[Finding]:
+def last_sd_polls(flow: Flow, context: Context) -> Findings:
     """The last SD, which has the FIN flag, polls (section 7.1).
 
     The FIN of a BEGIN does not: a BGAK acknowledges it.
@@ -168,7 +166,7 @@ def last_sd_polls(flow: Flow, context: Context) -> Iterator[Finding]:
             yield from _polls(flow, context, sd, "the SD with the FIN flag")
 
 
-def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Iterator[Finding]:
+def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Findings:
     if sd.stp.type == SDP:
         yield context.holds(f"{what} is an SDP", sd)
         return
@@ -185,7 +183,7 @@ def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Iterator[Find
 
 
 @checker("STP-PL-005")
-def polls_ride_on_sds(flow: Flow, context: Context) -> Iterator[Finding]:
+def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
     """A POLL that is due with a new SD rides on it (section 7.1)."""
     for poll in flow.polls_sent:
         if poll.stp.type == SDP:
@@ -210,7 +208,7 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PL-006")
-def polls_are_numbered(flow: Flow, context: Context) -> Iterator[Finding]:
+def polls_are_numbered(flow: Flow, context: Context) -> Findings:
     """POLLs and SDPs count N(PS) up by one, and carry VT(S) (section 7.1)."""
     before = 0
     for poll in flow.polls_sent:
@@ -231,7 +229,7 @@ def polls_are_numbered(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-PL-010")
-def idle_connection_is_silent(flow: Flow, context: Context) -> Iterator[Finding]:
+def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
     """With nothing to send or unacknowledged no POLLs leave (section 7.1)."""
     settled: ReportHeard | None = None
     quiet_since = 0.0

@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
@@ -27,7 +25,7 @@ USTAT_S = 1.0
 
 
 @checker("STP-DT-001")
-def gap_begins_at_vr_h(flow: Flow, context: Context) -> Iterator[Finding]:
+def gap_begins_at_vr_h(flow: Flow, context: Context) -> Findings:
     """A gap from VR(H) up to a new SD is reported by one USTAT (section 6.2)."""
     if context.prepared.unsure:
         return
@@ -60,7 +58,7 @@ def _unprovoked(flow: Flow, context: Context) -> list[ReportSent]:
         if not report.is_stat
         and report.certain
         and len(report.elements) == 2
-        # What a receiver does about gaps among SDs held back is not said.
+        # How a receiver treats gaps among SDs held back is unspecified.
         and not (early and report.elements[1] <= EARLY_CREDIT)
         and (report.cause is None or report.cause.answers[0] is not report)
     ]
@@ -82,7 +80,7 @@ def _repeats_a_poll(ustat: ReportSent, latest: Sequence[SdHeard]) -> bool:
 
 
 @checker("STP-DT-002")
-def poll_raises_vr_h(flow: Flow, context: Context) -> Iterator[Finding]:
+def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
     """A POLL raises VR(H) to its N(S), so that a STAT reports its gap (section 6.3)."""
     if context.prepared.unsure:
         return
@@ -108,7 +106,7 @@ def poll_raises_vr_h(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-006")
-def bound_is_vr_h(flow: Flow, context: Context) -> Iterator[Finding]:
+def bound_is_vr_h(flow: Flow, context: Context) -> Findings:
     """A STAT's bound is VR(H), and only what it names has arrived (sections 6.3 and 6.4)."""
     yield from only_what_is_named_has_arrived(flow, context)
     if context.prepared.unsure:
@@ -125,24 +123,24 @@ def bound_is_vr_h(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-008")
-def n_s_is_checked(_flow: Flow, context: Context) -> Iterator[Finding]:
+def n_s_is_checked(_flow: Flow, context: Context) -> Findings:
     """A POLL whose N(S) is above VR(MR) does not raise VR(H) (section 6.3)."""
     for said in () if context.prepared.unsure else context.prepared.statements:
         poll = said.poll
         # Credit never falls, so what is beyond it now was beyond it when the POLL came.
-        if poll is None or not said.certain or poll.n_s <= said.first.n_mr:
+        if poll is None or not said.certain or poll.n_s <= said.n_mr:
             continue
         most = max(known.vr_h for known in said.possible)
         yield judged(
             context, said.bound <= most,
-            f"a POLL with N(S) {poll.n_s}, above VR(MR) {said.first.n_mr}, changed nothing",
+            f"a POLL with N(S) {poll.n_s}, above VR(MR) {said.n_mr}, changed nothing",
             f"a POLL with N(S) {poll.n_s} raised VR(H)", poll, said,
             expected=f"a list up to {most}", actual=f"one up to {said.bound}",
         )  # fmt: skip
 
 
 @checker("STP-DT-017")
-def polls_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
+def polls_are_answered(flow: Flow, context: Context) -> Findings:
     """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3)."""
     for poll in flow.polls_heard:
         due = poll.time + DUE_S
@@ -171,7 +169,7 @@ def polls_are_answered(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-018")
-def stat_tells_the_truth(_flow: Flow, context: Context) -> Iterator[Finding]:
+def stat_tells_the_truth(_flow: Flow, context: Context) -> Findings:
     """A STAT reports VR(R) and every run of missing SDs below VR(H) (section 6.3)."""
     for said in () if context.prepared.unsure else context.prepared.known:
         if said.true:
@@ -186,7 +184,7 @@ def stat_tells_the_truth(_flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-019")
-def duplicates_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def duplicates_are_discarded(flow: Flow, context: Context) -> Findings:
     """An SD received before evokes no USTAT and changes nothing (section 6.2)."""
     for sd, said in _followed(flow, context, lambda sd: sd.duplicate):
         what = f"SD {sd.number}, received before,"
@@ -199,7 +197,7 @@ def duplicates_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-020")
-def nothing_beyond_the_credit_is_accepted(flow: Flow, context: Context) -> Iterator[Finding]:
+def nothing_beyond_the_credit_is_accepted(flow: Flow, context: Context) -> Findings:
     """An SD at or above VR(MR) evokes no USTAT and changes nothing (section 6.2)."""
     beyond = _followed(
         flow, context, lambda sd: sd.beyond and not sd.duplicate and sd.discarded
@@ -238,7 +236,7 @@ def _followed(
 
 
 def _said_before(flow: Flow, context: Context, sd: SdHeard) -> bool:
-    """Whether the last STAT before an SD was true, and nothing but duplicates came since."""
+    """Whether the last STAT before an SD was true, and only duplicates have arrived since."""
     before = [said for said in context.prepared.statements if said.frame < sd.frame]
     if not before or not before[-1].true or before[-1].poll is None:
         return False
@@ -247,7 +245,7 @@ def _said_before(flow: Flow, context: Context, sd: SdHeard) -> bool:
 
 
 @checker("STP-DT-021")
-def credit_is_never_taken_back(flow: Flow, context: Context) -> Iterator[Finding]:
+def credit_is_never_taken_back(flow: Flow, context: Context) -> Findings:
     """N(MR) never falls from one BGAK, STAT or USTAT to the next (section 6.6)."""
     receiver = flow.receiver
     if receiver is None or flow.established is None:
@@ -273,14 +271,14 @@ def credit_is_never_taken_back(flow: Flow, context: Context) -> Iterator[Finding
 
 
 @checker("STP-DT-022")
-def held_data_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
+def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     """An SD that a STAT has reported as arrived is kept and delivered (section 6.2)."""
     told: dict[int, Statement] = {}
     heard = {sd.number for sd in flow.sds_heard}
     below: Statement | None = None
     for said in context.prepared.statements:
         if below is not None and said.n_r < below.n_r:
-            yield context.violated(f"SD {said.n_r}, acknowledged before, is no longer", below, said)
+            yield context.violated(f"the acknowledgment of SD {said.n_r} was revoked", below, said)
         lost = next((n for n in told if misses(said, n)), None)
         if lost is not None:
             yield context.violated(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
 from bentpipe_conformance.protocols.stp.checkers.calling import (
     EARLIEST,
@@ -16,7 +14,6 @@ from bentpipe_conformance.protocols.stp.checkers.calling import (
     left_alone,
     repetitions,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.numbers import near, newer
 from bentpipe_conformance.protocols.stp.ports import ECHO
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
@@ -24,7 +21,7 @@ from bentpipe_conformance.protocols.stp.replay.flow import OPEN, RELEASING, TAGG
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
 
 SOON_S = 2.0
-"""For what is due once the user has taken the data and closed, but without a time of its own."""
+"""For what is due, without a specified time, once the user has taken the data and closed."""
 
 IDLE_S = 6.0
 """Longer than any time between POLLs of a sender whose POLLs are answered (STP-PL-001)."""
@@ -48,7 +45,7 @@ def _release(flow: Flow) -> At | None:
 
 
 @checker("STP-CC-004")
-def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Finding]:
+def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
     """The peer's FIN, which a service answers by its own, is reported last (section 5.4)."""
     fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
     if own is None or fin is None or sender is None or not flow.served:
@@ -79,8 +76,8 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Iterator[Fin
 
 
 @checker("STP-CC-023")
-def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
-    """After the peer's FIN the own stream goes on to its end (section 5.4)."""
+def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
+    """After the peer's FIN the IUT's stream continues to its end (section 5.4)."""
     ends = context.prepared.completion
     finished, acknowledged = ends.finished, ends.acknowledged
     if finished is None or flow.sender is None:
@@ -100,17 +97,17 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Iterator[Finding]:
     going_on = [event for event in (*flow.sds_sent, *flow.polls_sent) if event.time >= finished]
     silence = flow.over - finished
     if going_on:
-        yield context.holds("after the peer's FIN the own stream continued", going_on[0])
+        yield context.holds("after the peer's FIN the IUT's stream continued", going_on[0])
     elif silence > IDLE_S and _has_to_go_on(flow, context, finished):
         yield context.violated(
-            f"nothing was sent for {silence:.1f} s after the peer's FIN, though the own stream had "
-            "not ended",
+            f"nothing was sent for {silence:.1f} s after the peer's FIN, though the IUT's stream "
+            "had not ended",
             *(sd for sd in flow.sds_heard if sd.stp.flags & codec.FIN),
         )
 
 
 def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
-    """Whether something has to leave soon after the peer's FIN."""
+    """Whether something must leave soon after the peer's FIN."""
     sender = flow.sender
     if sender is None or (not flow.iut_calls and context.prepared.proof is None):
         return False
@@ -125,7 +122,7 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
 
 
 @checker("STP-CC-024")
-def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
+def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
     """No SD is numbered above the one with the FIN flag (section 5.4)."""
     own = flow.own_fin
     if own is None or flow.sender is None or flow.sender.fin is None:
@@ -141,8 +138,8 @@ def nothing_follows_the_fin(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-025")
-def caller_releases(flow: Flow, context: Context) -> Iterator[Finding]:
-    """A caller sends its END within 0.1 s of completion, nobody before (section 5.5)."""
+def caller_releases(flow: Flow, context: Context) -> Findings:
+    """A caller sends its END within 0.1 s after completion, not before (section 5.5)."""
     release, done = _release(flow), context.prepared.completion
     if release is not None:
         early = done.certain and (done.time is None or release.time < done.time - flow.timing_error)
@@ -157,7 +154,7 @@ def caller_releases(flow: Flow, context: Context) -> Iterator[Finding]:
             yield judged(
                 context, n_r == above and not release.stp.reason,
                 f"an END with N(R) {n_r}, just above the peer's FIN, was sent",
-                "the END of a complete side is wrong", release,
+                "the END of a complete endpoint is wrong", release,
                 expected=f"N(R) {above}, reason 0",
                 actual=f"N(R) {n_r}, reason {release.stp.reason}",
             )  # fmt: skip
@@ -169,14 +166,14 @@ def caller_releases(flow: Flow, context: Context) -> Iterator[Finding]:
     elif flow.over > due:
         late = [release] if release is not None else []
         yield context.violated(
-            "a caller did not release its complete connection at once", done.acknowledged, *late,
+            "a caller did not release its complete connection in time", done.acknowledged, *late,
             expected=f"an END within {DUE_S:g} s",
             actual=f"after {late[0].time - done.time:.2f} s" if late else "none",
         )  # fmt: skip
 
 
 @checker("STP-CC-031")
-def called_leaves_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
+def called_leaves_the_release(flow: Flow, context: Context) -> Findings:
     """A complete endpoint that was called waits for its caller's END first (section 5.5)."""
     done = context.prepared.completion
     if flow.iut_calls or not done.certain or done.time is None or done.acknowledged is None:
@@ -187,17 +184,17 @@ def called_leaves_the_release(flow: Flow, context: Context) -> Iterator[Finding]
     waited = (release.time if release is not None else flow.over) - done.time
     if release is not None and waited < least:
         yield context.violated(
-            f"the one called released a complete connection after {max(waited, 0.0):.2f} s", *where,
+            f"the called endpoint released after {max(waited, 0.0):.2f} s", *where,
             expected=f"not before {least:.2f} s",
         )  # fmt: skip
     elif waited > most:
         yield context.violated(
-            "a complete connection that the caller leaves alone was not released", *where,
+            "a complete connection was released by neither side in time", *where,
             expected=f"an END within {most:.2f} s",
         )  # fmt: skip
     elif release is not None:
         yield context.holds(
-            f"the one called released the connection after {waited:.2f} s without the caller's END",
+            f"the called endpoint released after {waited:.2f} s without the caller's END",
             *where,
         )
     elif waited >= SHOWN_S:
@@ -212,7 +209,7 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
     bounds = trips.bounds(time)
     if bounds is not None:
         shortest += bounds[0]
-    # Without a measurement the round-trip time that an IUT supposes is not said.
+    # Without a measurement the round-trip time that an IUT assumes is unspecified.
     longest += trips.with_deviation(time) or trips.initial
     return (
         EARLIEST * max(floor, shortest) - flow.timing_error,
@@ -221,12 +218,12 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
 
 
 @checker("STP-CC-026")
-def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
+def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     """An unanswered END is repeated by Timer_CC, an answered one is not (section 5.5)."""
     sent = _ends_sent(flow)
     if not sent:
         return
-    # What ends the wait may have come, or another call, or the peer's CSN to begin anew with.
+    # The wait may also end with another call, or with the peer's CSN to start again with.
     kinds = (codec.END, codec.ENDAK, codec.BEGIN)
     over = [
         at.time for at in flow.heard
@@ -241,10 +238,8 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
     )  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=displaced))
     enders = [
-        at for at in flow.heard
-        if at.stp.type in (codec.ENDAK, codec.END) and at.stp.wellformed
-        and flow.state_when(at) == RELEASING
-    ]  # fmt: skip
+        at for at in flow.heard_of(codec.ENDAK, codec.END) if flow.state_when(at) == RELEASING
+    ]
     for at in enders:
         own = at.stp.peer_csn == flow.iut_csn
         if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):
@@ -256,12 +251,12 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-CC-027")
-def premature_end_is_an_abort(flow: Flow, context: Context) -> Iterator[Finding]:
+def premature_end_is_an_abort(flow: Flow, context: Context) -> Findings:
     """A premature END without A flag is acknowledged, and ends the connection (section 5.5).
 
     What the IUT's user is told is hidden.
     """
-    at = next((at for at in flow.heard if _is_premature(flow, at)), None)
+    at = next((at for at in flow.heard_of(codec.END) if _is_premature(flow, at)), None)
     if at is None:
         return
     acknowledgments = answers(flow, at, (codec.ENDAK,))
@@ -284,9 +279,9 @@ def _tagged_after(flow: Flow, at: At) -> list[At]:
 
 def _is_premature(flow: Flow, at: At) -> bool:
     stp, sender, own = at.stp, flow.sender, flow.own_fin
-    if stp.type != codec.END or stp.flags & (codec.A | codec.R) or not stp.wellformed:
+    if stp.flags & (codec.A | codec.R) or sender is None or not flow.names(at):
         return False
-    if flow.state_when(at) != OPEN or not flow.names(at) or sender is None:
+    if flow.state_when(at) != OPEN:
         return False
     if own is None or own.frame > at.frame or sender.fin is None:
         return True
@@ -295,7 +290,7 @@ def _is_premature(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-028")
-def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]:
+def silence_after_the_release(flow: Flow, context: Context) -> Findings:
     """After its END an endpoint sends nothing of data transfer (sections 5.5 and 9)."""
     release = next(iter(_ends_sent(flow)), None)
     if release is None:
@@ -311,7 +306,7 @@ def silence_after_the_release(flow: Flow, context: Context) -> Iterator[Finding]
         if flow.state_when(at) != RELEASING or not at.stp.wellformed:
             continue
         if at.stp.type == codec.BGAK and flow.established is None:
-            # It may tell the peer's CSN for the first time (section 5.5).
+            # It may carry the peer's CSN for the first time (section 5.5).
             continue
         ignored = at.stp.type in (*TAGGED, codec.BGAK, codec.BGREJ)
         if ignored or _is_stale_begin(flow, at.stp):

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
 from bentpipe_conformance.protocols.stp.checkers.identity import is_hint
 from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, END, ENDAK, STAT, C, R
@@ -32,7 +31,7 @@ PROOF_FACTOR = 3
 
 
 @checker("STP-SEC-001")
-def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Finding]:
+def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
     """Before the peer's proof at most three times the received octets are sent (section 5.1)."""
     if flow.iut_calls or flow.iut_csn is None:
         return
@@ -49,17 +48,17 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Iterator[Find
         last = at
         if went > PROOF_FACTOR * came:
             yield context.violated(
-                f"{went} octets were sent to an address that had sent {came} and proven nothing",
+                f"{went} octets were sent to an unproven address that had sent {came}",
                 last,
                 expected=f"at most {PROOF_FACTOR * came} octets", actual=f"{went} octets",
             )  # fmt: skip
             return
     if last is not None:
-        yield context.holds(f"{went} octets were sent before the proof, {came} had come", last)
+        yield context.holds(f"{went} octets were sent before the proof, {came} were received", last)
 
 
 @checker("STP-SEC-002")
-def pending_connections_are_bounded(flow: Flow, context: Context) -> Iterator[Finding]:
+def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
     """A pending connection is held for 32 s beside fifteen others, and no longer (section 9)."""
     pending = next((at for at in flow.bgaks if at.outgoing), None)
     confirmation = next(
@@ -98,7 +97,7 @@ def pending_connections_are_bounded(flow: Flow, context: Context) -> Iterator[Fi
 
 
 @checker("STP-SEC-003")
-def hostile_packets_do_no_harm(flow: Flow, context: Context) -> Iterator[Finding]:
+def hostile_packets_do_no_harm(flow: Flow, context: Context) -> Findings:
     """After packets to be ignored a connection answers POLLs as before (section 10)."""
     hostile: Other | ReportHeard | None = None
     unanswered: list[PollHeard] = []
@@ -136,7 +135,7 @@ _ENDING = (END, ENDAK, BGREJ)
 
 
 @checker("STP-SEC-005")
-def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Findings:
     """A packet with a wrong tag, CSN or number does not end a connection (section 10)."""
     for at, what in _forged(flow):
         if _has_other_cause(flow, at):
@@ -161,11 +160,11 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
         if event.outgoing:
             continue
         if isinstance(event, ReportHeard) and event.fault and event.stp.type != BGAK:
-            yield event, f"{event.name} that has to be discarded ({event.fault})"
+            yield event, f"{event.name} that must be discarded ({event.fault})"
         if not isinstance(event, Other) or event.state != OPEN:
             continue
         if event.ignored:
-            yield event, f"{event.name} that has to be discarded ({event.ignored})"
+            yield event, f"{event.name} that must be discarded ({event.ignored})"
         elif event.stp.type in (ENDAK, BGREJ):
             yield event, f"{event.name} in data transfer"
         elif event.stp.type == END and not flow.names(event) and not is_hint(flow, event):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -26,7 +24,7 @@ from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
 
 
 @checker("STP-DT-003")
-def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -> Iterator[Finding]:
+def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -> Findings:
     """A STAT retransmits a missing SD last sent before its POLL, and no other (section 6.4)."""
     yield from _by_report(
         flow, context, lambda report: report.is_stat and not report.fault,
@@ -35,7 +33,7 @@ def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -
 
 
 @checker("STP-DT-014")
-def ustat_retransmits_what_was_sent_once(flow: Flow, context: Context) -> Iterator[Finding]:
+def ustat_retransmits_what_was_sent_once(flow: Flow, context: Context) -> Findings:
     """A USTAT retransmits a missing SD sent exactly once, and no other (section 6.5)."""
     yield from _by_report(
         flow, context,
@@ -46,7 +44,7 @@ def ustat_retransmits_what_was_sent_once(flow: Flow, context: Context) -> Iterat
 
 def _by_report(
     flow: Flow, context: Context, mine: Callable[[ReportHeard], bool], spared_for: str
-) -> Iterator[Finding]:
+) -> Findings:
     """Whether reports of one kind made the IUT send what they had to, and nothing else."""
     found = context.prepared.retransmissions(context.ics)
     begins = sum(sd.stp.type == BEGIN for sd in flow.sds_sent)
@@ -88,7 +86,7 @@ def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
 
 
 @checker("STP-DT-027")
-def only_reports_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
+def only_reports_retransmit(flow: Flow, context: Context) -> Findings:
     """An SD is sent again only for a report that named it since it was last sent (section 6.4)."""
     again = context.prepared.retransmissions(context.ics)
     unasked = {item.sd.frame: item for item in again.unasked}
@@ -102,7 +100,7 @@ def only_reports_retransmit(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-009")
-def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
+def retransmissions_go_first(flow: Flow, context: Context) -> Findings:
     """SDs that await retransmission are sent before any new SD (section 6.1)."""
     since: dict[int, ReportHeard] = {}
     again: SdSent | None = None
@@ -112,7 +110,7 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
         elif isinstance(event, SdSent) and not event.new:
             again = event if event.awaited is not None else again
         elif isinstance(event, SdSent):
-            # A report that has just arrived may not have been read.
+            # A report that has just arrived may not have been read yet.
             late = [n for n in event.queue if event.time - since[n].time > flow.due_s]
             if late:
                 yield context.violated(
@@ -129,7 +127,7 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-010")
-def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Iterator[Finding]:
+def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     """An SD is kept, and can be sent again, until it is reported as arrived (section 6.1)."""
     found = context.prepared.retransmissions(context.ics)
     for neglect in found.neglected:
@@ -154,7 +152,7 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Iterator[Findi
 
 
 @checker("STP-DT-011")
-def credit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
+def credit_holds(flow: Flow, context: Context) -> Findings:
     """No new SD is numbered at or above VT(MS) (section 6.1)."""
     # A BEGIN that gives less counts as this (section 3.3). What a report to be discarded gave is a
     # matter of that report.
@@ -174,7 +172,7 @@ def credit_holds(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("STP-DT-015")
-def retransmission_is_the_same(flow: Flow, context: Context) -> Iterator[Finding]:
+def retransmission_is_the_same(flow: Flow, context: Context) -> Findings:
     """A retransmission carries the data and FIN flag of the first transmission (section 6.1)."""
     first: dict[int, SdSent] = {}
     for sd in flow.sds_sent:
@@ -196,7 +194,7 @@ def retransmission_is_the_same(flow: Flow, context: Context) -> Iterator[Finding
 
 
 @checker("STP-DT-016")
-def new_sds_are_numbered_one_by_one(flow: Flow, context: Context) -> Iterator[Finding]:
+def new_sds_are_numbered_one_by_one(flow: Flow, context: Context) -> Findings:
     """New SDs are numbered from ISS, each one higher than the one before (section 6.1)."""
     for sd in flow.sds_sent:
         if sd.new:
@@ -221,14 +219,14 @@ class _Unnamed:
         self._runs.sort(key=lambda run: run[0])
 
     def get(self, number: int) -> ReportHeard | None:
-        """The first STAT that says nothing of an SD that had been sent."""
+        """The first STAT that did not cover an SD sent before it."""
         place = bisect_right(self._runs, number, key=lambda run: run[0])
         if not place or number >= self._runs[place - 1][1]:
             return None
         return self._runs[place - 1][2]
 
 
-def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Iterator[Finding]:
+def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Findings:
     """SDs at or above the bound of a STAT, later reported missing (the sender's half of DT-006)."""
     found = context.prepared.retransmissions(context.ics)
     unnamed = _Unnamed(flow.reports_heard)
@@ -252,7 +250,7 @@ def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Iterator[Fin
 
 
 @checker("STP-DT-023")
-def invalid_reports_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def invalid_reports_are_discarded(flow: Flow, context: Context) -> Findings:
     """A report with numbers out of range or a malformed list is discarded (section 6.4)."""
     yield from _discarded(flow, context, lambda report: not is_old(report))
 
@@ -262,19 +260,17 @@ def is_old(report: ReportHeard) -> bool:
     return report.n_ps is not None and report.n_ps < report.vt_pa and "N(PS)" in report.fault
 
 
-def old_stats_are_discarded(flow: Flow, context: Context) -> Iterator[Finding]:
+def old_stats_are_discarded(flow: Flow, context: Context) -> Findings:
     """STATs that a newer one has overtaken (the sender's half of STP-DT-007)."""
     yield from _discarded(flow, context, is_old)
 
 
-def _discarded(
-    flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]
-) -> Iterator[Finding]:
+def _discarded(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]) -> Findings:
     """Faulty reports: whether they gave credit, made SDs be sent again, or ended anything."""
     faulty = [report for report in flow.reports_heard if report.fault and report.stp.type != BGAK]
     if not any(map(mine, faulty)):
         return
-    # Where reports to be discarded for different reasons can be the cause, nobody is accused.
+    # If reports to be discarded for different reasons can be the cause, nothing is claimed.
     again = {
         item.named[-1].frame: item.sd
         for item in reversed(context.prepared.retransmissions(context.ics).unasked)
@@ -308,7 +304,7 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
         if not sd.new or sd.number < sd.vt_ms:
             continue
         giving = [item for item in faulty if item.frame < sd.frame and sd.number < item.n_mr]
-        # A STAT can be discarded for two reasons; which one was ignored cannot be told.
+        # A STAT may have to be discarded for two reasons; which one was ignored is unknown.
         if giving and giving[-1] is report and len({is_old(item) for item in giving}) == 1:
             return sd
     return None

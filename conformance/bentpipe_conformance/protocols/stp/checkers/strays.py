@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers_on_ports,
@@ -21,7 +18,6 @@ from bentpipe_conformance.protocols.stp.checkers.identity import (
     is_hint,
     other_begins,
 )
-from bentpipe_conformance.protocols.stp.checkers.judgment import judged
 from bentpipe_conformance.protocols.stp.checkers.opening import many_before
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import tag_of
@@ -36,7 +32,7 @@ from bentpipe_conformance.protocols.stp.replay.flow import (
 )
 
 SOON_S = 1.0
-"""For ENDs without a connection, which have no time of their own."""
+"""For ENDs without a connection, for which no time is specified."""
 
 _TOLD_SO = (codec.BGAK, codec.SD, codec.SDP, codec.POLL)
 """What is answered with an END where there is no connection."""
@@ -46,7 +42,7 @@ _SENT_WITHOUT = (codec.END, codec.ENDAK, codec.BGREJ)
 
 
 @checker("STP-CC-020")
-def no_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def no_connection(flow: Flow, context: Context) -> Findings:
     """A packet of no connection is answered with an END or ENDAK, or discarded (section 5.6)."""
     used: set[int] = set()
     for at in flow.heard:
@@ -66,7 +62,7 @@ def no_connection(flow: Flow, context: Context) -> Iterator[Finding]:
             yield from discarded(flow, context, at, f"{at.name} without a connection")
 
 
-def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Iterator[Finding]:
+def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Findings:
     """Whether a packet of no connection drew the END of section 5.6, each its own."""
     stp = at.stp
     csn, other = (stp.peer_csn, stp.csn) if stp.type == codec.BGAK else (0, stp.tag)
@@ -94,7 +90,7 @@ def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Iterator[F
 
 
 def _replies(flow: Flow, at: At, kind: int, within: float = DUE_S) -> list[At]:
-    """The ENDs or ENDAKs after a packet, on whatever connection of its ports, in their order."""
+    """The ENDs or ENDAKs after a packet, on any connection of its ports, in order."""
     found = answers_on_ports(flow, at, (kind,), within)
     return sorted(found, key=lambda reply: reply.frame)
 
@@ -107,7 +103,7 @@ def _endaks(flow: Flow, end: At) -> list[At]:
 
 
 def _is_idle(flow: Flow, at: At) -> bool:
-    """Whether the IUT surely has no connection on these ports when a packet comes."""
+    """Whether the IUT surely has no connection on these ports when a packet arrives."""
     if flow.state_when(at) != IDLE:
         return False
     if flow.ended is None:
@@ -131,15 +127,14 @@ def _shows_connection(flow: Flow, at: At) -> bool:
 
 
 @checker("STP-CC-021")
-def ends_must_know_the_connection(flow: Flow, context: Context) -> Iterator[Finding]:
+def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
     """An END counts only if valid; one that names the tag only is challenged (section 5.6)."""
     what = "an END that names the tag only"
     yield from challenged(flow, context, hints(flow), other_begins(flow), what)
-    for at in flow.heard:
+    for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        if stp.type != codec.END or not stp.wellformed or state in (IDLE, None):
-            continue
-        if _is_valid(flow, stp, state) or (state == OPEN and is_hint(flow, at)):
+        hint = state == OPEN and is_hint(flow, at)
+        if state in (IDLE, None) or _is_valid(flow, stp, state) or hint:
             continue
         flags = " with R flag" if stp.flags & R else ""
         yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
@@ -156,11 +151,11 @@ def _is_valid(flow: Flow, stp: codec.Stp, state: int | None) -> bool:
 
 
 @checker("STP-CC-022")
-def ends_are_acknowledged(flow: Flow, context: Context) -> Iterator[Finding]:
+def ends_are_acknowledged(flow: Flow, context: Context) -> Findings:
     """A valid END without R flag is answered with an ENDAK, in every state (section 5.5)."""
-    for at in flow.heard:
+    for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        if stp.type != codec.END or not stp.wellformed or stp.flags & R:
+        if stp.flags & R:
             continue
         if state == IDLE:
             due = _is_idle(flow, at)

@@ -1,4 +1,4 @@
-"""When the two streams of a connection ended (section 5.5), as far as the packets tell."""
+"""When the two streams of a connection ended (section 5.5), as far as the packets show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Completion:
         finished: when everything up to it had arrived, seconds; None when it had not, or when that
             is not sure.
         acknowledged: the report that acknowledged the IUT's own FIN, None without one.
-        certain: whether the packets tell if and when the connection became complete.
+        certain: whether the packets show if and when the connection became complete.
     """
 
     peers_fin: int | None

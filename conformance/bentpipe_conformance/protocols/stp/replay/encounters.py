@@ -19,7 +19,7 @@ class Encounter:
     Attributes:
         at: its first packet, or the BGAK that confirms it.
         confirms: whether it is the latter.
-        asked: whether the IUT asked it for confirmation; of a BGAK, also whether it is in time.
+        asked: whether the IUT asked it for confirmation, and a BGAK that confirms is in time.
     """
 
     at: At
@@ -51,7 +51,7 @@ def encounters(item: Incarnation, every: Sequence[Incarnation]) -> list[Encounte
 
 
 def count_pending(flows: Sequence[Flow]) -> None:
-    """Tell every call that was asked for confirmation how many others waited at the same time."""
+    """Count, for every call asked for confirmation, the others that waited at the same time."""
     spans = {id(flow): span for flow in flows if (span := _pending_span(flow)) is not None}
     starts = sorted(start for start, _ in spans.values())
     ends = sorted(end for _, end in spans.values())

@@ -46,9 +46,13 @@ class Flow:
     """One connection, or packets on ports that never had one.
 
     Attributes:
-        incarnation: between what, and the CSNs.
+        incarnation: its addresses, ports and CSNs.
         timing_error: seconds by which recorded times may be wrong.
         events: everything in order; an SDP gives two events.
+        sds_sent, polls_sent: every SD, and every POLL and SDP, that the IUT sent.
+        reports_heard: every STAT and USTAT that reached the open IUT, and the BGAK that opened it.
+        sds_heard, polls_heard: every SD, and every POLL and SDP, that reached the IUT.
+        reports_sent: every STAT and USTAT the IUT sent.
         begins: BEGINs with the connection's CSNs that left or reached the IUT, in order.
         bgaks: BGAKs that left or reached the IUT, in order.
         sender: the IUT as a sender; None when its ISS was never seen.
@@ -71,6 +75,12 @@ class Flow:
     incarnation: Incarnation
     timing_error: float
     events: list[Event] = field(default_factory=list)
+    sds_sent: list[SdSent] = field(default_factory=list)
+    polls_sent: list[PollSent] = field(default_factory=list)
+    reports_heard: list[ReportHeard] = field(default_factory=list)
+    sds_heard: list[SdHeard] = field(default_factory=list)
+    polls_heard: list[PollHeard] = field(default_factory=list)
+    reports_sent: list[ReportSent] = field(default_factory=list)
     begins: list[At] = field(default_factory=list)
     bgaks: list[At] = field(default_factory=list)
     sender: Sender | None = None
@@ -108,6 +118,10 @@ class Flow:
         """Everything that reached the IUT, malformed or not."""
         return [at for at in self.passed if not at.outgoing]
 
+    def heard_of(self, *kinds: int) -> list[At]:
+        """Well-formed packets of these types that reached the IUT."""
+        return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
+
     @cached_property
     def same_ports(self) -> list[Flow]:
         """The connections that had its ports one after the other, itself included."""
@@ -116,12 +130,12 @@ class Flow:
 
     @property
     def iut_csn(self) -> int | None:
-        """The IUT's CSN, None when no packet tells."""
+        """The IUT's CSN, None when no packet shows it."""
         return self.incarnation.iut_csn
 
     @property
     def tester_csn(self) -> int | None:
-        """The tester's CSN, None when no packet tells."""
+        """The tester's CSN, None when no packet shows it."""
         return self.incarnation.tester_csn
 
     @property
@@ -133,36 +147,6 @@ class Flow:
     def iut_calls(self) -> bool:
         """Whether the IUT sent the first BEGIN."""
         return self.incarnation.iut_calls
-
-    @property
-    def sds_sent(self) -> list[SdSent]:
-        """Every SD the IUT sent, in order."""
-        return self.sender.sent if self.sender else []
-
-    @property
-    def polls_sent(self) -> list[PollSent]:
-        """Every POLL and SDP the IUT sent, in order."""
-        return self.sender.polls if self.sender else []
-
-    @property
-    def reports_heard(self) -> list[ReportHeard]:
-        """Every STAT and USTAT that reached the open IUT, and the BGAK that opened it."""
-        return self.sender.reports if self.sender else []
-
-    @property
-    def sds_heard(self) -> list[SdHeard]:
-        """Every SD that reached the IUT, in order."""
-        return self.receiver.sds if self.receiver else []
-
-    @property
-    def polls_heard(self) -> list[PollHeard]:
-        """Every POLL and SDP that reached the IUT, in order."""
-        return self.receiver.polls if self.receiver else []
-
-    @property
-    def reports_sent(self) -> list[ReportSent]:
-        """Every STAT and USTAT the IUT sent, in order."""
-        return self.receiver.reports if self.receiver else []
 
     @property
     def others(self) -> list[Other]:

@@ -23,8 +23,8 @@ class Incarnation:
     """One connection, or packets on ports that never had one.
 
     Attributes:
-        ends: between what.
-        tester_csn, iut_csn: None when no packet tells.
+        ends: its addresses and ports.
+        tester_csn, iut_csn: None when no packet shows them.
         iut_calls: whether the IUT sent the first BEGIN.
         start: frame number of the first packet that is sure to be its own.
         packets: its packets, at the IUT's side.
@@ -78,7 +78,7 @@ def _incarnations(ends: Ends, packets: Sequence[Packet]) -> list[Incarnation]:
 
 
 def _confirm(packet: Packet, owner: Incarnation, started: list[Incarnation]) -> None:
-    """Of calls that wait side by side the first one confirmed has the ports (STP-CC-033)."""
+    """Of calls that wait side by side, the first one confirmed gets the ports (STP-CC-033)."""
     if owner.confirmed is not None or owner not in started or not owner.is_confirmed_by(packet):
         return
     owner.confirmed = packet.number

@@ -63,16 +63,16 @@ class Prepared:
 
     @cached_property
     def statements(self) -> Sequence[Statement]:
-        """Everything the IUT told in STATs, in order."""
+        """Every list of the IUT's STATs, in order."""
         return statements(self._flow)
 
     @cached_property
     def known(self) -> Sequence[Statement]:
-        """Those that are complete, and of which it is certain what the receiver had."""
+        """The complete ones for which it is certain what the receiver had."""
         return [said for said in self.statements if said.certain and said.complete]
 
     def answer_after(self, sd: SdHeard) -> Statement | None:
-        """The first list that answers a POLL which came with an SD or after it."""
+        """The first list that answers a POLL received with an SD or after it."""
         for said in self.statements:
             if said.poll is not None and said.poll.frame >= sd.frame:
                 return said
@@ -85,7 +85,7 @@ class Prepared:
 
     @cached_property
     def has_early_sds(self) -> bool:
-        """Whether SDs behind the BEGIN came before the connection was open."""
+        """Whether SDs other than the BEGIN arrived before the connection was open."""
         return any(sd.early and sd.stp.type != BEGIN for sd in self._flow.sds_heard)
 
     @cached_property

@@ -180,7 +180,7 @@ class _Reader:
         flow = self.flow
         flow.begins.append(at)
         if flow.sender is None:
-            flow.sender = Sender(stp.seq)
+            flow.sender = Sender(stp.seq, flow.sds_sent, flow.polls_sent, flow.reports_heard)
             flow.iut_max_sd = stp.max_sd
         if stp.data or stp.flags & codec.FIN:
             flow.events.append(flow.sender.sd(at, 0))
@@ -194,7 +194,7 @@ class _Reader:
         self._other(at)
         flow.bgaks.append(at)
         if flow.sender is None:
-            flow.sender = Sender(stp.seq)
+            flow.sender = Sender(stp.seq, flow.sds_sent, flow.polls_sent, flow.reports_heard)
             flow.iut_max_sd = stp.max_sd
             begin = next((at for at in reversed(flow.begins) if not at.outgoing), None)
             if begin is not None and begin.stp.n_mr is not None:
@@ -227,7 +227,7 @@ class _Reader:
             flow.begins.append(at)
         carries = bool(stp.data or stp.flags & codec.FIN)
         if mine and flow.receiver is None:
-            flow.receiver = Receiver(stp.seq)
+            self._starts_receiving(stp.seq)
             flow.tester_max_sd = stp.max_sd
             if flow.state == CALLING:
                 self._crossing(at, carries=carries)
@@ -237,8 +237,13 @@ class _Reader:
         else:
             self._other(at)
 
+    def _starts_receiving(self, iss: int, announced: int = 0) -> None:
+        flow = self.flow
+        lists = flow.sds_heard, flow.polls_heard, flow.reports_sent
+        flow.receiver = Receiver(iss, *lists, announced)
+
     def _crossing(self, at: At, *, carries: bool) -> None:
-        """A BEGIN meets the IUT's own: whether its data counts is not said (section 5.2)."""
+        """A BEGIN crosses the IUT's own: section 5.2 leaves open whether its data counts."""
         flow = self.flow
         receiver = flow.receiver
         assert receiver is not None
@@ -258,8 +263,7 @@ class _Reader:
         if both and flow.state == CALLING and flow.sender is not None:
             flow.tester_max_sd = stp.max_sd
             if flow.receiver is None:
-                flow.receiver = Receiver(stp.seq)
-                flow.receiver.announced = flow.begins[0].stp.n_mr or 0
+                self._starts_receiving(stp.seq, flow.begins[0].stp.n_mr or 0)
             flow.events.append(flow.sender.report(at))
             self._enter(OPEN, at.time)
             return
@@ -268,7 +272,7 @@ class _Reader:
             self._perhaps_confirmed = at
         if both and flow.state == CALLED:
             if flow.sender is not None:
-                # Whether its credit counts is not said, so the higher one is granted.
+                # Whether its credit counts is unspecified, so the higher one is granted.
                 credit = near(stp.n_mr or 0, flow.sender.iss, flow.sender.vt_ms)
                 flow.sender.vt_ms = max(flow.sender.vt_ms, credit)
             self._enter(OPEN, at.time)

@@ -1,4 +1,4 @@
-"""Replaying the IUT as a receiver (STP/1, sections 6.2, 6.3 and 6.6)."""
+"""The IUT as a receiver, replayed (STP/1, sections 6.2, 6.3 and 6.6)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ class Receiver:
         iss: of the tester.
         announced: the highest credit the IUT has sent, as a count; its own may be higher.
         reception: its variables; ``vr_mr`` is not used.
-        sds, polls: what arrived, in order.
-        reports: STATs and USTATs it sent, in order.
+        sds, polls, reports: the flow's SDs and POLLs heard and reports sent, added to here.
         certain: False while an SD or POLL beyond the announced credit may or may not have counted.
     """
 
     iss: int
+    sds: list[SdHeard]
+    polls: list[PollHeard]
+    reports: list[ReportSent]
     announced: int = 0
     reception: Reception = field(default_factory=Reception)
-    sds: list[SdHeard] = field(default_factory=list)
-    polls: list[PollHeard] = field(default_factory=list)
-    reports: list[ReportSent] = field(default_factory=list)
     certain: bool = True
     _doubts: list[SdHeard | int] = field(default_factory=list)
     _early: list[SdHeard] = field(default_factory=list)
@@ -100,7 +99,7 @@ class Receiver:
         self._look(time)
 
     def poll(self, at: At, *, open_: bool) -> PollHeard:
-        """A POLL arrives, or that of an SDP whose SD was told before."""
+        """A POLL arrives, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_s = self.number(stp.seq) + (1 if stp.type == SDP else 0)
         if open_:

@@ -73,7 +73,6 @@ class _Walk:
     race: float
     found: Retransmissions
     last: dict[int, SdSent] = field(default_factory=dict)
-    times: dict[int, int] = field(default_factory=dict)
     under_way: set[int] = field(default_factory=set)
     arrived: dict[int, float] = field(default_factory=dict)
     waiting: dict[int, ReportHeard] = field(default_factory=dict)
@@ -89,7 +88,6 @@ class _Walk:
         if number not in self.arrived:
             self.under_way.add(number)
         self.last[number] = sd
-        self.times[number] = self.times.get(number, 0) + 1
 
     def _unasked(self, sd: SdSent, arrived: float | None) -> None:
         if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
@@ -119,9 +117,8 @@ class _Walk:
         if since is None or now - since <= self.patience:
             return
         for number, report in self.waiting.items():
-            self.found.neglected.append(
-                Neglect(number, report, since, now, self.times.get(number, 0))
-            )
+            times = self.last[number].transmission
+            self.found.neglected.append(Neglect(number, report, since, now, times))
 
 
 def retransmissions(flow: Flow, trips: RoundTrips) -> Retransmissions:

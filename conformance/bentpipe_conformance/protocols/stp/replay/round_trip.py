@@ -74,6 +74,10 @@ class RoundTrips:
         low, high = bounds
         return high + 4 * max(high / 2, high - low)
 
+    def silence(self, time: float) -> float:
+        """The most that the silence time of STP-PL-007 can be at ``time``, seconds."""
+        return max(LEAST_SILENCE_S, (self.with_deviation(time) or 0.0) + self.interval(time)[1])
+
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
     """What the IUT can have measured on a connection, its first wait being ``initial``."""
@@ -101,7 +105,7 @@ def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
     answered = next((at for at in flow.bgaks if not at.outgoing), None)
     if answered is not None:
         asked = [at for at in flow.sent if _asks(at) and at.time < answered.time]
-        # If it was sent twice, an implementation has to take no measurement.
+        # If it was sent twice, an implementation must not take a measurement.
         if len(asked) == 1:
             yield asked[0], answered
 

@@ -1,4 +1,4 @@
-"""Replaying the IUT as a sender (STP/1, sections 6.1, 6.4 and 6.5)."""
+"""The IUT as a sender, replayed (STP/1, sections 6.1, 6.4 and 6.5)."""
 
 from __future__ import annotations
 
@@ -33,28 +33,26 @@ class _Sd:
 
 @dataclass
 class Sender:
-    """The IUT's variables as the packets at its side of the link have them.
+    """The IUT's variables as the packets at its side of the link show them.
 
     Attributes:
         iss: of the IUT.
         vt_s, vt_a, vt_ms, vt_ps, vt_pa: the sender's variables.
-        sent: every SD transmission in order.
-        polls: every POLL and SDP in order.
-        reports: every STAT, USTAT and acknowledging BGAK that arrived, in order.
+        sent, polls, reports: the flow's SDs and POLLs sent and reports heard, added to here.
         data: what each SD carried when it was first sent.
         fin: count of the SD with the FIN flag, None before it was sent.
     """
 
     iss: int
+    sent: list[SdSent]
+    polls: list[PollSent]
+    reports: list[ReportHeard]
     vt_s: int = 0
     vt_a: int = 0
     vt_ms: int = 4
     vt_ps: int = 0
     vt_pa: int = 0
     fin: int | None = None
-    sent: list[SdSent] = field(default_factory=list)
-    polls: list[PollSent] = field(default_factory=list)
-    reports: list[ReportHeard] = field(default_factory=list)
     data: dict[int, bytes] = field(default_factory=dict)
     _sds: dict[int, _Sd] = field(default_factory=dict)
     _order: list[int] = field(default_factory=list)
@@ -88,7 +86,7 @@ class Sender:
         return event
 
     def poll(self, at: At, n_s: int) -> PollSent:
-        """A POLL leaves, or that of an SDP whose SD was told before."""
+        """A POLL leaves, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_ps = near(stp.n_ps or 0, 0, self.vt_ps + 1)
         self.vt_ps = max(self.vt_ps, n_ps)

@@ -8,52 +8,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
-from bentpipe_conformance.protocols.stp.replay import Packet
-from bentpipe_conformance.protocols.stp.replay.events import Knowledge, PollHeard, ReportSent
+from bentpipe_conformance.protocols.stp.replay.events import At, Knowledge, PollHeard, ReportSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 PARTS_S = 0.1
 """Seconds within which the parts of one list leave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A whole list of the IUT.
+@dataclass(slots=True, eq=False)
+class Statement(At):
+    """A whole list of the IUT, with the packet of its first part as evidence.
 
     Attributes:
         parts: the STATs that carry it, in order.
+        n_r, n_mr: as counts.
+        poll: the POLL it answers.
         elements: the whole list as counts.
         complete: False if it can be the beginning of a list that was cut.
     """
 
     parts: tuple[ReportSent, ...]
+    n_r: int
+    n_mr: int
+    poll: PollHeard | None
     elements: tuple[int, ...]
     complete: bool
-
-    @property
-    def first(self) -> ReportSent:
-        """The first part."""
-        return self.parts[0]
-
-    @property
-    def packet(self) -> Packet:
-        """The first part's packet, as evidence."""
-        return self.first.packet
-
-    @property
-    def frame(self) -> int:
-        """The first part's frame number."""
-        return self.first.frame
-
-    @property
-    def n_r(self) -> int:
-        """N(R) as a count."""
-        return self.first.n_r
-
-    @property
-    def poll(self) -> PollHeard | None:
-        """The POLL it answers."""
-        return self.first.poll
 
     @property
     def certain(self) -> bool:
@@ -77,7 +56,7 @@ class Statement:
 
 
 def statements(flow: Flow) -> list[Statement]:
-    """Everything said in STATs, in order."""
+    """Every list in the STATs of a connection, in order."""
     found: list[Statement] = []
     stats = [report for report in flow.reports_sent if report.is_stat]
     longest = max((len(report.elements) for report in stats), default=0)
@@ -88,7 +67,12 @@ def statements(flow: Flow) -> list[Statement]:
             continue
         elements = sum((part.elements[1:] for part in parts[1:]), parts[0].elements)
         complete = not _may_be_cut(stat, elements, longest)
-        found.append(Statement(tuple(parts), elements, complete))
+        first = parts[0]
+        found.append(
+            Statement(
+                first.packet, tuple(parts), first.n_r, first.n_mr, first.poll, elements, complete
+            )
+        )
         parts = []
     return found
 

@@ -7,10 +7,12 @@ From above: it begins with at most the declared initial window and grows by what
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
-from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.ports import ECHO
+from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 LOW_WINDOW = 10
@@ -70,11 +72,9 @@ def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
 
 
 def surely_low_until(flow: Flow, initial_window: int) -> float:
-    """Until when the window cannot have reached ten SMSS, seconds; minus infinity for never.
+    """Until when a window that begins with ``initial_window`` SMSS surely has less than ten.
 
-    Args:
-        flow: the connection.
-        initial_window: the declared initial window, in SMSS.
+    Seconds; minus infinity for never.
     """
     size = smss(flow)
     most = initial_window * size
@@ -92,3 +92,41 @@ def surely_low_until(flow: Flow, initial_window: int) -> float:
 
 def _last_time(flow: Flow) -> float:
     return flow.packets[-1].time if flow.packets else 0.0
+
+
+def idle_flights(flow: Flow) -> Mapping[int, int]:
+    """Octets in flight with each SD, by its count, after which none could follow (STP-CG-010).
+
+    Lack of data or credit held the IUT back, and not its window. Credit is seen on the wire. Data
+    is seen where the IUT echoes: it cannot send what it has not received. Where neither shows a
+    lack, there is none.
+    """
+    found: dict[int, int] = {}
+    heard = _InOrder()
+    echoed = 0
+    for event in flow.events:
+        if isinstance(event, SdHeard):
+            heard.take(event.number, len(event.stp.data))
+        elif isinstance(event, SdSent) and event.new:
+            echoed += len(event.stp.data)
+            no_data = flow.service == ECHO and not flow.iut_calls and echoed >= heard.octets
+            if no_data or event.number + 1 >= event.vt_ms:
+                found[event.number] = event.flight_with
+        elif isinstance(event, SdSent):
+            found.pop(event.number, None)
+    return found
+
+
+class _InOrder:
+    """Octets received in sequence."""
+
+    def __init__(self) -> None:
+        self.octets = 0
+        self._next = 0
+        self._held: dict[int, int] = {}
+
+    def take(self, number: int, octets: int) -> None:
+        self._held.setdefault(number, octets)
+        while self._next in self._held:
+            self.octets += self._held[self._next]
+            self._next += 1

@@ -1,6 +1,6 @@
 """The largest congestion window that the rules permit the IUT, replayed (STP/1 section 7.3).
 
-What is hidden is resolved in the IUT's favour: the window begins at the most that STP-CG-001
+Whatever is hidden is resolved in the IUT's favour: the window begins at the most that STP-CG-001
 permits, everything that arrives makes it grow, and a loss that may belong to an earlier reduction
 makes no new one. It may have made one all the same, and then spares a later one; both are followed,
 and the larger window counts. An SD that does not fit into this window fits into no permitted one.
@@ -16,11 +16,11 @@ from typing import Literal
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.idleness import idle_flights
-from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, RoundTrips
+from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import (
     LOW_WINDOW,
     MOST_INITIAL_WINDOW,
+    idle_flights,
     largest_smss,
     smss,
 )
@@ -47,11 +47,11 @@ class Bounded:
         wide_from: the window from which on more than it may be in flight, octets; infinity before
             the first STAT that shows an arrival.
         phase: what bounded it.
-        exempt: it is the retransmission that need not wait for the window (STP-CG-006).
+        exempt: it is the retransmission that does not wait for the window (STP-CG-006).
         reduction: the report of the last reduction, None when there was none.
-        certain: whether that report has to have made one.
+        certain: whether that report must have caused one.
         threshold: ssthresh, octets; what the last reduction left of the window.
-        idle: lack of data or credit let no SD follow it, so that no window shows.
+        idle: lack of data or credit let no SD follow it, so that the window does not show.
     """
 
     sd: SdSent
@@ -105,7 +105,7 @@ class _Bound:
             self.window += self.smss
 
     def grow_little(self, octets: int, flight: int, since: int) -> None:
-        """STP-CG-010: a window of which ``flight`` was half or more may have grown.
+        """STP-CG-010: a window may have grown if ``flight`` was at least half of it.
 
         When the SD left, such a window held twice ``flight`` at most; ``since`` octets were
         reported as arrived between then and now.
@@ -135,25 +135,9 @@ class _Bound:
         self.phase, self.arrived, self.reduced_at = "silence", 0.0, time
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrived:
-    """What a report shows as arrived for the first time.
-
-    Attributes:
-        octets: of all its SDs.
-        busy: of those that were not sent for lack of data or credit (STP-CG-010).
-        idle: of each of the others its octets, those in flight with it, and those reported as
-            arrived since it left.
-    """
-
-    octets: int
-    busy: int
-    idle: tuple[tuple[int, int, int], ...]
-
-
 @dataclass(slots=True)
 class _Course:
-    """One course that the window may have taken.
+    """One possible course of the window.
 
     Attributes:
         bound: the largest window.
@@ -171,14 +155,18 @@ class _Course:
         for window in self.both:
             window.reduce(report, flight)
 
-    def hears(self, arrived: _Arrived) -> None:
-        """A report is processed: the window grows; a reduction counts with the one before."""
+    def hears(self, octets: int, idle: Sequence[tuple[int, int, int]]) -> None:
+        """A report of ``octets`` arrived is processed: the window grows.
+
+        ``idle`` has for each SD sent for lack of data or credit (STP-CG-010) its octets, those in
+        flight with it, and those reported as arrived since it left.
+        """
         for window in self.both:
-            window.before = window.window
-        self.bound.grow(arrived.octets)
-        self.used.grow(arrived.busy)
-        for octets, flight, since in arrived.idle:
-            self.used.grow_little(octets, flight, since)
+            window.before = window.window  # a reduction counts with the window before
+        self.bound.grow(octets)
+        self.used.grow(octets - sum(size for size, _, _ in idle))
+        for size, flight, since in idle:
+            self.used.grow_little(size, flight, since)
 
     def copy(self) -> _Course:
         return _Course(replace(self.bound), replace(self.used))
@@ -189,36 +177,32 @@ class _Courses:
 
     def __init__(self, smss: int) -> None:
         window = float(MOST_INITIAL_WINDOW * smss)
-        self.main = _Course(_Bound(smss, window), _Bound(smss, window))
-        self.others: list[_Course] = []
-
-    @property
-    def all(self) -> list[_Course]:
-        return [self.main, *self.others]
+        self.all = [_Course(_Bound(smss, window), _Bound(smss, window))]
 
     @property
     def windows(self) -> list[_Bound]:
         return [window for course in self.all for window in course.both]
 
     def lose(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> None:
-        """A report shows SDs as lost, the latest transmission of which was made at ``lost_at``."""
-        doubtful = lost_at <= self.main.bound.reduced_at + DUE_S + error
-        if doubtful:
-            self.others.append(self.main.copy())
-            self.others[-1].reduce(report, flight)
-        for course in self.all[: -1 if doubtful else None]:
+        """A report shows SDs as lost whose latest transmission was made at ``lost_at``."""
+        if lost_at <= self.all[0].bound.reduced_at + DUE_S + error:
+            doubtful = [self.all[0].copy()]
+            doubtful[0].reduce(report, flight)
+        else:
+            doubtful = []
+        for course in self.all:
             # A loss may belong to an earlier reduction if the SD left before that was made.
             if lost_at > course.bound.reduced_at + DUE_S + error:
                 course.reduce(report, flight)
-        kept: list[_Course] = []
-        for course in reversed(self.others):
-            if not any(_serves_better(other, course) for other in (self.main, *kept)):
-                kept.append(course)
-        self.others = kept
+        main, *others = [*self.all, *doubtful]
+        self.all = [main]
+        for course in reversed(others):
+            if not any(_serves_better(other, course) for other in self.all):
+                self.all.append(course)
 
     def told(self, sd: SdSent, wide_from: float, idle: bool) -> Bounded:
         """What is permitted when an SD leaves."""
-        bound = self.main.bound
+        bound = self.all[0].bound
         exempt = any(course.bound.exempt for course in self.all) and not sd.new
         for course in self.all:
             course.bound.exempt = course.bound.exempt and sd.new
@@ -227,7 +211,7 @@ class _Courses:
             max(course.bound.window for course in self.all),
             max(course.used.window for course in self.all),
             wide_from, bound.phase, exempt, bound.reduction,
-            all(course.bound.reduction is bound.reduction for course in self.others),
+            all(course.bound.reduction is bound.reduction for course in self.all),
             bound.threshold, idle,
         )  # fmt: skip
 
@@ -274,15 +258,12 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
             before = flying.octets
             octets = flying.size(event.arrived)
             delivered += octets
-            few = [number for number in event.arrived if number in idle]
-            arrived = _Arrived(
-                octets, octets - flying.size(few),
-                tuple(
-                    (flying.size([n]), idle[n], delivered - before_it.get(n, 0)) for n in few
-                ),
-            )  # fmt: skip
+            few = [
+                (flying.size([n]), idle[n], delivered - before_it.get(n, 0))
+                for n in event.arrived if n in idle
+            ]  # fmt: skip
             for course in courses.all:
-                course.hears(arrived)
+                course.hears(octets, few)
             flying.arrive(event.arrived)
             if event.wanted:
                 courses.lose(event, flying.lose(event.wanted), flow.timing_error, before)
@@ -345,6 +326,4 @@ class _Waiting:
         """Whether two silences are over for sure: one silence time, then twice as long."""
         if self.since is None:
             return False
-        deviation = self.trips.with_deviation(self.since) or 0.0
-        silence = max(LEAST_SILENCE_S, deviation + self.trips.interval(self.since)[1])
-        return time - self.since > 3 * silence + 2 * SLACK_S
+        return time - self.since > 3 * self.trips.silence(self.since) + 2 * SLACK_S

@@ -19,22 +19,14 @@ from bentpipe_conformance.protocols.stp.codec import (
 )
 from bentpipe_conformance.protocols.stp.story import (
     CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
     StpStory,
-    between,
     later,
+    opened,
     polled,
 )
-
-PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
-
-
-def opened() -> StpStory:
-    return StpStory().opened()
-
-
-def to_service(story: StpStory, service: int) -> StpStory:
-    story.packets = [between(captured, service=service) for captured in story.packets]
-    return story
 
 
 def finished(*lost: int) -> StpStory:
@@ -54,9 +46,9 @@ def test_service_closes_after_and_before_all_data() -> None:
 
 def test_echo_closes_after_and_before_all_data() -> None:
     whole = finished().iut(SDP, 0, data=b"xxx", flags=FIN, after=0.01)
-    assert to_service(whole, 7).verdicts("STP-CC-004") == PASS
+    assert whole.of_service(7).verdicts("STP-CC-004") == PASS
     short = finished().iut(SDP, 0, data=b"xx", flags=FIN, after=0.01)
-    assert to_service(short, 7).verdicts("STP-CC-004") == FAIL
+    assert short.of_service(7).verdicts("STP-CC-004") == FAIL
 
 
 def test_own_stream_after_the_peers_fin() -> None:

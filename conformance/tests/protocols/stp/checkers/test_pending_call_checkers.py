@@ -1,4 +1,4 @@
-"""The checkers of STP-CC: known callers, and calls side by side."""
+"""The checkers of calls that wait side by side (STP-CC)."""
 
 from __future__ import annotations
 
@@ -19,69 +19,18 @@ from bentpipe_conformance.protocols.stp.codec import (
     R,
 )
 from bentpipe_conformance.protocols.stp.story import (
+    FAIL,
     IUT_CSN,
+    NOTHING,
+    PASS,
     TESTER_CSN,
     StpStory,
-    between,
     later,
+    opened,
     polled,
 )
 
-PASS, FAIL, NOTHING = {Verdict.PASS}, {Verdict.FAIL}, set[Verdict]()
-BOTH = PASS | FAIL
 IUT_TAG = IUT_CSN & 0xFFFF
-
-
-def opened() -> StpStory:
-    return StpStory().opened()
-
-
-def to_service(story: StpStory, service: int) -> StpStory:
-    story.packets = [between(captured, service=service) for captured in story.packets]
-    return story
-
-
-def trusted(*waits: float) -> StpStory:
-    """The implementation calls, is not asked, and asks itself after so many seconds each."""
-    story = StpStory().called().iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
-    for wait in waits:
-        story.iut(BGAK, flags=C, after=wait)
-    return story
-
-
-def answered(story: StpStory) -> StpStory:
-    return story.tester(BGAK, after=0.6)
-
-
-@pytest.mark.parametrize(
-    ("waits", "verdict"),
-    [((1.0, 2.0, 4.0), PASS), ((1.0, 1.0), BOTH), ((0.5,), FAIL), ((3.0,), FAIL),
-     ((1.0, 2.0, 8.0), BOTH)],
-)  # fmt: skip
-def test_questions_of_a_caller_accepted_at_once(
-    waits: tuple[float, ...], verdict: set[Verdict]
-) -> None:
-    assert trusted(*waits).verdicts("STP-CC-032") == verdict
-
-
-def test_caller_accepted_at_once_never_asks() -> None:
-    assert later(trusted()).verdicts("STP-CC-032") == FAIL
-    assert later(trusted(1.0)).verdicts("STP-CC-032") == BOTH
-
-
-def test_question_answered_and_another_one() -> None:
-    assert later(answered(trusted(1.0))).verdicts("STP-CC-032") == PASS
-    again = answered(trusted(1.0)).iut(BGAK, flags=C, after=1.0)
-    assert Verdict.FAIL in later(again).verdicts("STP-CC-032")
-
-
-def test_bgak_for_the_second_begin_answers_no_question() -> None:
-    twice = StpStory().iut(BEGIN).iut(BEGIN, after=1.0).tester(BGAK, after=0.2)
-    once = answered(twice.iut(BGAK, flags=C, after=1.0))
-    assert later(once).verdicts("STP-CC-032") == BOTH
-    again = answered(once.iut(BGAK, flags=C, after=1.0))
-    again.packets = [packet for packet in again.packets if packet.time <= again.at]
-    assert again.verdicts("STP-CC-032") == PASS
 
 
 @pytest.mark.parametrize("forged", [1, 3, 4, 6])
@@ -97,43 +46,6 @@ def test_call_that_may_have_made_room_and_opens_all_the_same(forged: int) -> Non
     story.tester(SDP, 0, data=b"x", after=0.1).iut(STAT, 1, after=0.001)
     for requirement in ("STP-CC-003", "STP-DT-027"):
         assert Verdict.FAIL not in later(story).verdicts(requirement)
-
-
-def test_copy_of_the_first_answer_answers_no_question() -> None:
-    doubled = trusted().tester(BGAK, after=0.3)
-    assert later(doubled).verdicts("STP-CC-032") == FAIL
-
-
-def test_packets_of_the_peer_start_the_wait_for_a_question_anew() -> None:
-    story = trusted(0.9)
-    del story.packets[-1]
-    story.tester(SD, 0).iut(BGAK, flags=C, after=1.0)
-    assert answered(story).verdicts("STP-CC-032") == PASS
-    forged = trusted(0.9)
-    del forged.packets[-1]
-    forged.tester(SD, 0, tag=1).iut(BGAK, flags=C, after=1.0)
-    assert forged.verdicts("STP-CC-032") == FAIL
-
-
-def test_question_that_crosses_a_packet_of_the_peer() -> None:
-    story = trusted().tester(SD, 0, after=0.99).iut(BGAK, flags=C, after=0.01)
-    assert later(answered(story)).verdicts("STP-CC-032") == PASS
-
-
-def test_caller_that_was_asked_need_not_ask() -> None:
-    asked = StpStory().iut(BEGIN).tester(BGAK, flags=C, after=0.6).iut(BGAK)
-    asked.iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
-    assert later(asked).verdicts("STP-CC-032") == NOTHING
-
-
-@pytest.mark.parametrize(("wait", "verdict"), [(30.0, PASS), (10.0, FAIL), (None, FAIL)])
-def test_questions_in_vain_for_a_minute(wait: float | None, verdict: set[Verdict]) -> None:
-    story = trusted(1.0, 2.0, 4.0, 8.0, 16.0)
-    if wait is None:
-        story.iut(BGAK, flags=C, after=32.0).iut(BGAK, flags=C, after=64.0)
-    else:
-        story.iut(END, 0, flags=A, reason=7, after=wait)
-    assert story.verdicts("STP-PL-008") == verdict
 
 
 OTHER_CSN, OTHER_IUT = TESTER_CSN + 5, IUT_CSN - 3
@@ -238,12 +150,3 @@ def test_second_begin_comes_before_the_first_is_answered() -> None:
     story.iut(BGAK, flags=C, after=0.01)
     story.iut(BGAK, csn=OTHER_IUT, peer_csn=OTHER_CSN, tag=own, flags=C, after=0.01)
     assert polled(story.tester(BGAK, after=0.5)).verdicts("STP-CC-033") == PASS
-
-
-@pytest.mark.parametrize("n_r", [1, -1])
-def test_confirmation_of_what_was_not_sent(n_r: int) -> None:
-    story = StpStory().tester(BEGIN, data=b"x").iut(BGAK, flags=C).tester(BGAK, n_r, after=0.5)
-    taken = later(to_service(story, 7).iut(SD, 0, data=b"x", after=0.01))
-    assert Verdict.FAIL in to_service(taken, 7).verdicts("STP-CC-003")
-    story = StpStory().tester(BEGIN, data=b"x").iut(BGAK, flags=C).tester(BGAK, n_r, after=0.5)
-    assert later(story.tester(BGAK, after=0.5)).verdicts("STP-CC-003") == PASS
