@@ -287,20 +287,15 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
     values = {
         "address": attachment.address,
         "gateway": attachment.gateway,
-        "prefix": str(attachment.prefix),
-        "mtu": str(profile.mtu),
+        "prefix": attachment.prefix,
+        "mtu": profile.mtu,
         "mac": IUT_MAC.hex(":"),
         "gateway_mac": GATEWAY_MAC.hex(":"),
         "python": sys.executable,
-        "fd": str(inherited[0]) if inherited else "",
+        "fd": inherited[0] if inherited else "",
     }
-    command = []
-    for word in attachment.command:
-        for name, value in values.items():
-            word = word.replace(f"{{{name}}}", value)
-        command.append(word)
     return IutProcess(
-        command,
+        Opening(command=tuple(attachment.command)).filled(values).command,
         ready=attachment.ready,
         ready_timeout=attachment.ready_timeout,
         env=attachment.env,

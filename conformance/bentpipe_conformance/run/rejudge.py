@@ -17,8 +17,7 @@ from bentpipe_conformance.engine.trace import Trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.frames import CaptureError
-from bentpipe_conformance.evidence.network import ipv4_packet
-from bentpipe_conformance.evidence.pcapng import read_capture
+from bentpipe_conformance.evidence.network import ipv4_packet, read_usable
 from bentpipe_conformance.evidence.records import CaseRecord
 
 
@@ -150,12 +149,7 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite
         CaptureError: the file is unreadable or holds no such data.
     """
     judging = suite.judging
-    try:
-        frames = read_capture(path)
-    except CaptureError as error:
-        if not partial or not error.partial:
-            raise
-        frames = error.partial
+    frames, _ = read_usable(path, partial=partial)
     octets: Counter[str] = Counter()
     for frame in frames:
         content = judging.dissect(ipv4_packet(frame) or b"")

@@ -89,11 +89,6 @@ def test_guest_takes_too_long_it_is_killed(kernel: Kernel) -> None:
         python(kernel, "while True: pass", timeout=2)
 
 
-def test_run_directory_is_not_visible_inside_is_refused(kernel: Kernel) -> None:
-    with pytest.raises(BedError, match="not visible"):
-        Guest(kernel, ["true"], run_dir="/proc/bentpipe", virtual=kernel.virtual)
-
-
 def test_packaged_kernel_asked_for_virtual_time_names_the_build() -> None:
     with pytest.raises(BedError, match="bentpipe bed build"):
         Guest(Kernel(Path("/usr/bin/linux.uml"), False, "6.1"), ["true"], virtual=True)
@@ -102,7 +97,8 @@ def test_packaged_kernel_asked_for_virtual_time_names_the_build() -> None:
 def test_output_is_followed_while_the_guest_runs(kernel: Kernel) -> None:
     lines: list[str] = []
     command = [sys.executable, "-IS", "-c", "print('one', flush=True); print('two')"]
-    run(kernel, command, virtual=kernel.virtual, memory_mib=128, follow=lines.append)
+    with Guest(kernel, command, virtual=kernel.virtual, memory_mib=128) as guest:
+        guest.wait(lines.append)
     assert lines == ["one", "two"]
 
 
@@ -115,8 +111,8 @@ def owner(kernel: Kernel) -> Iterator[tuple[subprocess.Popen[str], int]]:
         f"k = kernel.Kernel(Path({str(kernel.path)!r}), {kernel.virtual}, '')\n"
         "command = [sys.executable, '-IS', '-c',"
         " 'import signal; print(\"up\", flush=True); signal.pause()']\n"
-        "uml.run(k, command, virtual=k.virtual, memory_mib=128,"
-        " follow=lambda line: print(line, flush=True))\n"
+        "guest = uml.Guest(k, command, virtual=k.virtual, memory_mib=128)\n"
+        "guest.wait(lambda line: print(line, flush=True))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
