@@ -1,12 +1,11 @@
 """The bed itself, in User-Mode Linux: with a virtual clock if that kernel is built."""
 
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from bentpipe_conformance.bed.uml import Guest, run
 from bentpipe_reference.common.link.profile import load_profiles
 
 pytestmark = pytest.mark.bed
-SCENARIO = Path(__file__).with_name("guest_scenario.py")
+Play = Callable[..., dict[str, Any]]
 GEO = load_profiles()["geo"]
 PING_SECONDS = 0.6 + 2 * 84 * 8 / 1.3e6
 PACKET_SECONDS = 1500 * 8 / 1.3e6
@@ -40,11 +39,8 @@ def tolerance(kernel: Kernel) -> float:
 
 
 @pytest.fixture(scope="module")
-def happened(kernel: Kernel) -> dict[str, Any]:
-    result = run(kernel, [sys.executable, str(SCENARIO)], virtual=kernel.virtual, timeout=240)
-    assert result.status == 0, result.stderr
-    told: dict[str, Any] = json.loads(result.stdout)
-    return told
+def happened(kernel: Kernel, play: Play) -> dict[str, Any]:
+    return play(kernel, "guest_scenario.py")
 
 
 def python(kernel: Kernel, code: str, timeout: float = 60.0) -> tuple[int, str, str]:
