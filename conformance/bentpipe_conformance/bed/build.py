@@ -134,11 +134,8 @@ class _Build:
             if not path.is_file():
                 raise BedError(f"{SOURCE_VARIABLE} names {named}, which is not a file; correct it.")
             return path, f"{path.name} {kernels.digest(path)}"
-        if installed := newest(
-            str(path) for path in INSTALLED_SOURCES.glob("linux-source-*.tar.*")
-        ):
-            path = Path(installed)
-            return path, f"{path.name} {path.stat().st_size}"
+        if installed := newest(map(str, INSTALLED_SOURCES.glob("linux-source-*.tar.*"))):
+            return _sized(Path(installed))
         apt = Apt(self.cache.parent, self.progress, (self.lock,))
         package = newest(apt.versions(r"^linux-source-[0-9.]+$"))
         if package is None:
@@ -148,14 +145,14 @@ class _Build:
             )
         folder = self.cache.parent / "source"
         for old in folder.glob(f"*/usr/src/{package}.tar.*"):
-            return old, f"{old.name} {old.stat().st_size}"
+            return _sized(old)
         partial = folder / f"{package}.new"
         shutil.rmtree(partial, ignore_errors=True)
         deb = apt.unpack(package, partial)
         partial.rename(folder / package)
         deb.unlink()
         for path in (folder / package).glob("usr/src/*.tar.*"):
-            return path, f"{path.name} {path.stat().st_size}"
+            return _sized(path)
         raise BedError(f"Debian's package {package} holds no source; remove {folder} and repeat.")
 
     def _need_space(self) -> None:
@@ -360,6 +357,10 @@ def _compiler() -> str:
             "install what it lacks with `apt-get install build-essential`."
         )
     return run_briefly([gcc, "--version"]).stdout.splitlines()[0]
+
+
+def _sized(source: Path) -> tuple[Path, str]:
+    return source, f"{source.name} {source.stat().st_size}"
 
 
 def _objects(tree: Path) -> int:

@@ -10,7 +10,9 @@ import mmap
 import socket
 import struct
 
+from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.engine.lane import Point
 
 SOL_PACKET, PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION = 263, 5, 6, 10
 TPACKET_V2 = 1
@@ -28,20 +30,27 @@ Record = tuple[int, bool, bytes]
 """Time in nanoseconds of CLOCK_REALTIME, whether the interface sent it, the IPv4 packet."""
 
 
-class Capture:
-    """Captures the IPv4 packets of one interface of this thread's namespace."""
+class Capture(Closing):
+    """Captures the IPv4 packets of one interface of this thread's namespace.
 
-    def __init__(self, interface: str, frames: int = 2048) -> None:
+    Attributes:
+        point: the side of the link at which it is.
+    """
+
+    def __init__(self, point: Point, interface: str, frames: int) -> None:
         """Start to capture.
 
         Args:
+            point: the side of the link.
             interface: its name.
-            frames: packets the ring holds between two calls of :meth:`drain`.
+            frames: packets that the ring holds between two calls of :meth:`drain`.
 
         Raises:
             BedError: no permission or no memory for the ring.
         """
-        self.interface = interface
+        self.point: Point = point
+        self._interface = interface
+        self._records: list[Record] = []
         self._frames = frames
         self._next = 0
         try:
@@ -57,29 +66,48 @@ class Capture:
                 f"{2 * frames * FRAME >> 20} MiB, use `--bed uml-virtual` or fewer lanes."
             ) from None
 
-    def drain(self) -> list[Record]:
-        """What was captured since the last call, in the kernel's order."""
-        found: list[Record] = []
+    def drain(self) -> None:
+        """Take over what the kernel has captured since the last call, in its order."""
         ring = self._ring
         while True:
             at = self._next * FRAME
             status, length, kept, _, net, seconds, nanoseconds = _HEADER.unpack_from(ring, at)
             if not status & STATUS_USER:
-                return found
+                return
             if _PROTOCOL.unpack_from(ring, at + _PROTOCOL_AT)[0] == ETH_P_IP:
                 sent = ring[at + _PACKET_TYPE_AT] == PACKET_OUTGOING
                 if kept < length:
                     raise BedError(
-                        f"A packet of {length} octets on {self.interface} does not fit the "
+                        f"A packet of {length} octets on {self._interface} does not fit the "
                         "capture; choose a link profile with a smaller MTU."
                     )
                 data = ring[at + net : at + net + kept]
-                found.append((seconds * 1_000_000_000 + nanoseconds, sent, data))
+                self._records.append((seconds * 1_000_000_000 + nanoseconds, sent, data))
             struct.pack_into("=I", ring, at, STATUS_KERNEL)
             self._next = (self._next + 1) % self._frames
 
-    def lost(self) -> int:
-        """Packets the kernel could not capture since the last call."""
+    def clear(self) -> None:
+        """Forget what was captured, and what was lost."""
+        self.drain()
+        self._records = []
+        self._lost()
+
+    def finish(self) -> list[Record]:
+        """What was captured since the last call of :meth:`clear`.
+
+        Raises:
+            BedError: the kernel could not capture everything.
+        """
+        self.drain()
+        if lost := self._lost():
+            raise BedError(
+                f"The capture on {self._interface} lost {lost} packets; "
+                "run fewer lanes side by side."
+            )
+        return self._records
+
+    def _lost(self) -> int:
+        """Packets that the kernel could not capture since the last call."""
         packed = self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", packed)[1])
 

@@ -20,12 +20,13 @@ from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_conformance.bed import clocks, netem
 from bentpipe_conformance.bed.arp import Resolver
 from bentpipe_conformance.bed.borrowed import BorrowedInterface
+from bentpipe_conformance.bed.capture import Capture
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.devices import await_running, clear_offloads, open_tun
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
-from bentpipe_conformance.bed.port import CapturePoint, TunPort
+from bentpipe_conformance.bed.port import TunPort
 from bentpipe_conformance.bed.process import IutProcess, run_opening
 from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, ROUTER, lay_out_host, quieten
 from bentpipe_conformance.engine.lane import Captured, Opening, OpenRequest
@@ -155,9 +156,9 @@ class KernelLane(Closing):
                     fds = [open_tun(ports[0], ethernet=attachment.kind == "tap")]
                     near.callback(os.close, fds[0])
                 self._lay_out_link(netlink, attachment, borrowed)
-                self._points = [
-                    *(self._hold(CapturePoint("iut", name, frames)) for name in ports),
-                    self._hold(CapturePoint("peer", "sat_b", frames)),
+                self._captures = [
+                    *(self._hold(Capture("iut", name, frames)) for name in ports),
+                    self._hold(Capture("peer", "sat_b", frames)),
                 ]
             satellite.set_sysctls(ROUTER)
             iut = self.iut_namespace or satellite
@@ -171,7 +172,7 @@ class KernelLane(Closing):
             if attachment.command and attachment.kind != "address":
                 with iut.entered():
                     self._process = _start(attachment, self.profile, fds)
-        self.port = TunPort(far, self._points)
+        self.port = TunPort(far, self._captures)
 
     def _lay_out_link(
         self, netlink: Netlink, attachment: Attachment, borrowed: Sequence[BorrowedInterface]
@@ -215,8 +216,8 @@ class KernelLane(Closing):
         self.port.discard()
         if self._resolver is not None:
             self._resolver.announce(self.iut_address, self._iut_mac)
-        for point in self._points:
-            point.clear()
+        for capture in self._captures:
+            capture.clear()
         self._start = clocks.look()
         return address
 
@@ -250,16 +251,19 @@ class KernelLane(Closing):
         """
         found = [
             Captured(
-                (time_ns - self._start[1]) / 1e9, point.name, sent == (point.name == "peer"), data
+                (time_ns - self._start[1]) / 1e9,
+                capture.point,
+                sent == (capture.point == "peer"),
+                data,
             )
-            for point in self._points
-            for time_ns, sent, data in point.finish()
+            for capture in self._captures
+            for time_ns, sent, data in capture.finish()
             if self._belongs(data)
         ]
         if clocks.was_set(self._start, clocks.look()):
             raise BedError("The host's clock was set during the case; run it again.")
-        for point in self._points:
-            point.clear()
+        for capture in self._captures:
+            capture.clear()
         return sorted(found, key=lambda packet: packet.time)
 
     def _belongs(self, packet: bytes) -> bool:
@@ -287,20 +291,15 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
     values = {
         "address": attachment.address,
         "gateway": attachment.gateway,
-        "prefix": str(attachment.prefix),
-        "mtu": str(profile.mtu),
+        "prefix": attachment.prefix,
+        "mtu": profile.mtu,
         "mac": IUT_MAC.hex(":"),
         "gateway_mac": GATEWAY_MAC.hex(":"),
         "python": sys.executable,
-        "fd": str(inherited[0]) if inherited else "",
+        "fd": inherited[0] if inherited else "",
     }
-    command = []
-    for word in attachment.command:
-        for name, value in values.items():
-            word = word.replace(f"{{{name}}}", value)
-        command.append(word)
     return IutProcess(
-        command,
+        Opening(command=tuple(attachment.command)).filled(values).command,
         ready=attachment.ready,
         ready_timeout=attachment.ready_timeout,
         env=attachment.env,

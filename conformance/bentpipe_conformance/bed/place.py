@@ -1,4 +1,4 @@
-"""Where the bed runs: the best of the places that work here, or the one asked for."""
+"""Where the bed runs: the best place that works here, or the one asked for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 
 from bentpipe_conformance.bed import check, netem, uml
-from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.check import BedReport
 from bentpipe_conformance.bed.devices import open_tun
 from bentpipe_conformance.bed.errors import BedError, last_line
-from bentpipe_conformance.bed.kernel import Kernel
+from bentpipe_conformance.bed.kernel import Kernel, fetch_packaged, find_virtual
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.progress import Progress, silent
@@ -59,28 +57,8 @@ class Place:
         return os.uname().release if self.kernel is None else self.kernel.version
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
-    """How the choice finds out what works here; tests replace them.
-
-    Attributes:
-        find_virtual: the kernel with a virtual clock, None when there is none yet.
-        packaged: the packaged kernel, downloaded if need be.
-        attempt: tries a place, with the wanted link if there is one.
-    """
-
-    find_virtual: Callable[[], Kernel | None] = kernels.find_virtual
-    packaged: Callable[[Progress], Kernel] = kernels.fetch_packaged
-    attempt: Callable[[Place, LinkProfile | None], BedReport | None] = lambda place, profile: (
-        attempt(place, profile)
-    )
-
-
 def choose(
-    wanted: str = "auto",
-    profile: LinkProfile | None = None,
-    progress: Progress = silent,
-    means: Means | None = None,
+    wanted: str = "auto", profile: LinkProfile | None = None, progress: Progress = silent
 ) -> Place:
     """The place for a run.
 
@@ -88,50 +66,40 @@ def choose(
         wanted: ``auto`` or the name of a place.
         profile: the link of the run; the place is then checked with it.
         progress: told about a download that may be needed.
-        means: how to find out what works.
 
     Raises:
         BedError: the wanted place, or every place, is impossible here.
     """
-    means = means or Means()
-    if wanted == "auto":
-        reasons: list[str] = []
-        for name in PLACES:
-            try:
-                return _open(name, profile, progress, means, tuple(reasons))
-            except BedError as error:
-                reasons.append(str(error))
+    names = [name for name in PLACES if wanted in ("auto", name)]
+    if not names:
         raise BedError(
-            "No test bed works here: " + " ".join(reasons) + " Until then use `--bed simulation`."
+            f"There is no bed {wanted!r}; choose auto, {', '.join(PLACES)} or simulation."
         )
-    for name in PLACES:
-        if name == wanted:
-            return _open(name, profile, progress, means)
-    raise BedError(f"There is no bed {wanted!r}; choose auto, {', '.join(PLACES)} or simulation.")
+    reasons: list[str] = []
+    for name in names:
+        try:
+            place = Place(name, _kernel(name, progress), tuple(reasons))
+            return replace(place, report=attempt(place, profile))
+        except BedError as error:
+            if wanted != "auto":
+                raise
+            reasons.append(str(error))
+    raise BedError(
+        "No test bed works here: " + " ".join(reasons) + " Until then use `--bed simulation`."
+    )
 
 
-def _open(
-    name: PlaceName,
-    profile: LinkProfile | None,
-    progress: Progress,
-    means: Means,
-    passed_over: tuple[str, ...] = (),
-) -> Place:
-    """A place that works here, tried.
-
-    Raises:
-        BedError: it does not.
-    """
-    kernel = None
-    if name == "uml-virtual":
-        kernel = means.find_virtual()
-        if kernel is None:
-            raise BedError(NO_VIRTUAL_KERNEL)
-    elif name == "uml":
+def _kernel(name: PlaceName, progress: Progress) -> Kernel | None:
+    """What a place boots."""
+    if name == "uml":
         # A kernel named by the user may know virtual time; here the wall's clock is wanted.
-        kernel = replace(means.packaged(progress), virtual=False)
-    place = Place(name, kernel, passed_over)
-    return replace(place, report=means.attempt(place, profile))
+        return replace(fetch_packaged(progress), virtual=False)
+    if name == "host":
+        return None
+    kernel = find_virtual()
+    if kernel is None:
+        raise BedError(NO_VIRTUAL_KERNEL)
+    return kernel
 
 
 def attempt(place: Place, profile: LinkProfile | None) -> BedReport | None:

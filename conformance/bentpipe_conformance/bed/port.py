@@ -1,4 +1,4 @@
-"""The tester's end of the link, and the captures that are emptied while it waits."""
+"""The tester's end of the link."""
 
 from __future__ import annotations
 
@@ -7,47 +7,8 @@ import select
 import time
 from collections.abc import Sequence
 
-from bentpipe_conformance.bed.capture import Capture, Record
+from bentpipe_conformance.bed.capture import Capture
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.engine.lane import Point
-
-
-class CapturePoint:
-    """A capture and what it has gathered in this case."""
-
-    def __init__(self, name: Point, interface: str, frames: int) -> None:
-        """Start to capture on ``interface`` with room for ``frames`` packets."""
-        self.name: Point = name
-        self._capture = Capture(interface, frames)
-        self._records: list[Record] = []
-
-    def drain(self) -> None:
-        """Take over what the kernel has captured since the last call."""
-        self._records += self._capture.drain()
-
-    def clear(self) -> None:
-        """Forget what was gathered."""
-        self.drain()
-        self._records = []
-        self._capture.lost()
-
-    def finish(self) -> list[Record]:
-        """What was gathered.
-
-        Raises:
-            BedError: the capture lost packets.
-        """
-        self.drain()
-        if lost := self._capture.lost():
-            raise BedError(
-                f"The capture on {self._capture.interface} lost {lost} packets; "
-                "run fewer lanes side by side."
-            )
-        return self._records
-
-    def close(self) -> None:
-        """Stop capturing."""
-        self._capture.close()
 
 
 class TunPort:
@@ -57,10 +18,10 @@ class TunPort:
         address: the tester's IPv4 address in this case; other packets are discarded.
     """
 
-    def __init__(self, fd: int, points: Sequence[CapturePoint]) -> None:
-        """Use the TUN device behind ``fd``; drain ``points`` whenever the tester waits."""
+    def __init__(self, fd: int, captures: Sequence[Capture]) -> None:
+        """Use the TUN device behind ``fd``; drain ``captures`` whenever the tester waits."""
         self._fd = fd
-        self._points = points
+        self._captures = captures
         self.address = b""
         os.set_blocking(fd, False)
 
@@ -84,8 +45,8 @@ class TunPort:
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
         """Block until a packet for this case's address arrives or ``deadline`` passes."""
         while True:
-            for point in self._points:
-                point.drain()
+            for capture in self._captures:
+                capture.drain()
             try:
                 packet = os.read(self._fd, 65536)
             except BlockingIOError:

@@ -40,7 +40,7 @@ class IutProcess(Closing):
 
         Args:
             command: program and arguments.
-            ready: text of the line on standard output that tells readiness; None: ready at once.
+            ready: the line on standard output that reports readiness; None: ready at once.
             ready_timeout: seconds on this place's clock to wait for that line.
             env: environment, ours if None.
             cwd: working directory, ours if None.
@@ -102,7 +102,7 @@ class IutProcess(Closing):
         """Write a line to its standard input.
 
         Raises:
-            BedError: it does not read any more.
+            BedError: it has stopped reading.
         """
         assert self._process.stdin is not None
         try:
@@ -116,7 +116,7 @@ class IutProcess(Closing):
     def ended(self) -> str | None:
         """None while it runs, else one sentence on how it ended."""
         with contextlib.suppress(BlockingIOError):
-            # A full pipe would stop a talkative implementation.
+            # A full pipe would block a talkative implementation.
             while os.read(self._output, 65536):
                 pass
         code = self._process.poll()
@@ -131,7 +131,7 @@ class IutProcess(Closing):
         return quoted(tail.decode(errors="replace"))
 
     def close(self) -> None:
-        """Kill it and whatever it started in its session."""
+        """Kill it and what it started in its session."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -147,27 +147,22 @@ def run_opening(command: Sequence[str]) -> None:
     Raises:
         BedError: it does not start, fails, or does not return in time.
     """
+    remedy = "correct [open] command in the implementation's TOML file"
     try:
         done = subprocess.run(
             list(command), stdin=subprocess.DEVNULL, capture_output=True, check=False,
             timeout=OPENING_TIMEOUT_S,
         )  # fmt: skip
     except OSError as error:
-        raise BedError(
-            f"{command[0]} does not start ({error.strerror}); correct [open] command in the "
-            "implementation's TOML file."
-        ) from None
+        raise BedError(f"{command[0]} does not start ({error.strerror}); {remedy}.") from None
     except subprocess.TimeoutExpired:
         raise BedError(
             f"{command[0]} did not return within {OPENING_TIMEOUT_S:g} s; [open] command must "
             "start the opening and return."
         ) from None
     if done.returncode:
-        said = quoted(done.stderr.decode(errors="replace"))
-        raise BedError(
-            f"{command[0]} failed with exit status {done.returncode}{said}; correct [open] command "
-            "in the implementation's TOML file."
-        )
+        how = f"exit status {done.returncode}{quoted(done.stderr.decode(errors='replace'))}"
+        raise BedError(f"{command[0]} failed with {how}; {remedy}.")
 
 
 def _dies_with_us() -> Callable[[], None] | None:
@@ -178,7 +173,5 @@ def _dies_with_us() -> Callable[[], None] | None:
 
 
 def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    known = {item.value: item.name for item in signal.Signals}
+    return known.get(number, f"signal {number}")

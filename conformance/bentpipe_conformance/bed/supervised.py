@@ -113,14 +113,10 @@ class Supervised(Closing):
         if rest:
             tell(rest)
 
-    def wait(self, timeout: float | None = None) -> Ending:
-        """Wait for its end.
-
-        Raises:
-            subprocess.TimeoutExpired: it still runs after ``timeout`` seconds.
-        """
+    def wait(self) -> Ending:
+        """Wait for its end."""
         if self._ending is None:
-            self._process.wait(timeout)
+            self._process.wait()
             assert self._process.stdout is not None
             told = self._process.stdout.read()
             self._ending = _read(marshal.loads(told)) if told else Ending("killed")

@@ -1,8 +1,8 @@
 """Running a command inside User-Mode Linux.
 
-The guest sees the host's files (hostfs) and runs the caller's own interpreter, so a command needs
-no preparation: its results are the files it writes. With ``virtual`` the guest's clock is moved
-forward whenever every process sleeps, so that sleeping costs nothing and computing no time.
+The guest sees the host's files (hostfs) and runs the caller's interpreter, so that a command needs
+no preparation; its results are the files it writes. With ``virtual`` the guest's clock jumps ahead
+whenever every process sleeps: sleeping takes no wall time, and computing takes no virtual time.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError, quoted
@@ -30,7 +29,7 @@ POLL = 0.02
 SETTLE = 0.1
 """Virtual seconds after boot for the guest's timers to become exact."""
 HIDDEN = ("/proc", "/sys")
-"""Where the guest mounts file systems of its own, so that no run can live there."""
+"""Where the guest mounts file systems of its own, so that the run's files cannot be there."""
 GUEST_INIT = Path(__file__).with_name("guest_init.py")
 
 
@@ -59,9 +58,6 @@ class Guest(Closing):
         kernel: Kernel,
         command: Sequence[str],
         *,
-        cwd: Path | str | None = None,
-        env: Mapping[str, str] | None = None,
-        run_dir: Path | str | None = None,
         virtual: bool = True,
         memory_mib: int = 512,
         timeout: float = 600.0,
@@ -71,9 +67,6 @@ class Guest(Closing):
         Args:
             kernel: what to boot.
             command: program and arguments, as for :mod:`subprocess`.
-            cwd: working directory, the caller's if None.
-            env: environment, the caller's if None.
-            run_dir: directory of this run's files; a temporary one, removed at the end, if None.
             virtual: run on a virtual clock.
             memory_mib: the guest's memory, taken from the host as it is used.
             timeout: wall-clock seconds after which the guest is killed.
@@ -88,15 +81,19 @@ class Guest(Closing):
             )
         self.kernel = kernel
         self._timeout = timeout
-        self._owned = run_dir is None
-        self.run_dir = _make_run_dir(run_dir)
-        self._uml_dir = str(self.run_dir / "uml")
         try:
-            self._supervisor = self._start(command, cwd, env, virtual, memory_mib)
+            self._folder = Path(tempfile.mkdtemp(prefix="bentpipe-run-", dir=_visible_directory()))
+        except OSError as error:
+            raise BedError(
+                f"No directory for temporary files ({error.strerror}); set TMPDIR to one."
+            ) from None
+        self._uml_dir = str(self._folder / "uml")
+        try:
+            self._supervisor = self._start(command, virtual, memory_mib)
         except OSError as error:
             self._clear()
             raise BedError(
-                f"User-Mode Linux cannot be started from {self.run_dir} "
+                f"User-Mode Linux cannot be started from {self._folder} "
                 f"({error.strerror or error}); make room there or set TMPDIR."
             ) from None
         except BaseException:
@@ -104,28 +101,20 @@ class Guest(Closing):
             raise
         self._result: GuestResult | None = None
 
-    def _start(
-        self,
-        command: Sequence[str],
-        cwd: Path | str | None,
-        env: Mapping[str, str] | None,
-        virtual: bool,
-        memory_mib: int,
-    ) -> Supervised:
-        folder = self.run_dir
-        (folder / "guest").mkdir(exist_ok=True)
-        for name in ("status", "stdout", "stderr", "console"):
-            (folder / name).unlink(missing_ok=True)
+    def _start(self, command: Sequence[str], virtual: bool, memory_mib: int) -> Supervised:
+        folder = self._folder
+        (folder / "guest").mkdir()
         for name in ("stdout", "stderr", "console"):
             (folder / name).touch(mode=0o600)
-        environment = dict(os.environ if env is None else env)
-        environment["TMPDIR"] = str(folder / "guest" / "tmp")
-        environment["BENTPIPE_TUN"] = str(folder / "guest" / "tun")
-        environment["BENTPIPE_PLACE"] = "uml-virtual" if virtual else "uml"
+        environment = {
+            "TMPDIR": str(folder / "guest" / "tmp"),
+            "BENTPIPE_TUN": str(folder / "guest" / "tun"),
+            "BENTPIPE_PLACE": "uml-virtual" if virtual else "uml",
+        }
         order = {
             "command": list(command),
-            "cwd": os.path.abspath(cwd or os.getcwd()),
-            "env": environment,
+            "cwd": os.getcwd(),
+            "env": os.environ | environment,
             "stdin": os.devnull,
             "stdout": str(folder / "stdout"),
             "stderr": str(folder / "stderr"),
@@ -157,7 +146,7 @@ class Guest(Closing):
             locks=_locks_directory(),
             isolate=True,
             remove=[uml_dir],
-            keep=[str(folder)] if self._owned else [],
+            keep=[str(folder)],
         )
 
     def running(self) -> bool:
@@ -175,7 +164,7 @@ class Guest(Closing):
         """
         if self._result is None:
             if follow is not None:
-                self._supervisor.follow(self.run_dir / "stdout", follow, POLL)
+                self._supervisor.follow(self._folder / "stdout", follow, POLL)
             self._result = self._conclude()
         return self._result
 
@@ -189,21 +178,23 @@ class Guest(Closing):
                 f"{self._last_words()}."
             )
         try:
-            status = int((self.run_dir / "status").read_text(encoding="ascii"))
-        except (OSError, ValueError):
+            status = int(self._text("status"))
+        except ValueError:
             raise BedError(
                 f"User-Mode Linux ({self.kernel.path}) ended before its command did"
                 f"{self._last_words()}."
             ) from None
-        return GuestResult(
-            status=status,
-            seconds=outcome.seconds,
-            stdout=_text(self.run_dir / "stdout"),
-            stderr=_text(self.run_dir / "stderr"),
-        )
+        return GuestResult(status, outcome.seconds, self._text("stdout"), self._text("stderr"))
 
     def _last_words(self) -> str:
-        return quoted(_text(self.run_dir / "stderr") + _text(self.run_dir / "console"))
+        return quoted(self._text("stderr") + self._text("console"))
+
+    def _text(self, name: str) -> str:
+        """A file of this run; empty when it cannot be read."""
+        try:
+            return (self._folder / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
 
     def close(self) -> None:
         """Kill the guest if it still runs and remove its temporary files."""
@@ -212,50 +203,29 @@ class Guest(Closing):
 
     def _clear(self) -> None:
         shutil.rmtree(self._uml_dir, ignore_errors=True)
-        if self._owned:
-            shutil.rmtree(self.run_dir, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def run(
     kernel: Kernel,
     command: Sequence[str],
-    follow: Callable[[str], None] | None = None,
-    **options: Any,
+    *,
+    virtual: bool = True,
+    memory_mib: int = 512,
+    timeout: float = 600.0,
 ) -> GuestResult:
-    """Run ``command`` in a guest of its own, with the options of :class:`Guest`, to its end.
+    """Run ``command`` in a guest of its own to its end; see :class:`Guest`.
 
     Raises:
         BedError: the guest could not be started or ended without an exit status.
     """
-    with Guest(kernel, command, **options) as guest:
-        return guest.wait(follow)
+    with Guest(kernel, command, virtual=virtual, memory_mib=memory_mib, timeout=timeout) as guest:
+        return guest.wait()
 
 
-def _make_run_dir(wanted: Path | str | None) -> Path:
-    if wanted is None:
-        try:
-            return Path(tempfile.mkdtemp(prefix="bentpipe-run-", dir=_visible_directory()))
-        except OSError as error:
-            raise BedError(
-                f"No directory for temporary files ({error.strerror}); set TMPDIR to one."
-            ) from None
-    folder = Path(wanted).resolve()
-    if _hidden(folder):
-        raise BedError(
-            f"{folder} is not visible inside User-Mode Linux; choose a directory outside "
-            f"{' and '.join(HIDDEN)}."
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _hidden(folder: Path) -> bool:
-    return any(folder.is_relative_to(hidden) for hidden in HIDDEN)
-
-
-def _visible_directory() -> str | None:
+def _visible_directory() -> str:
     folder = Path(tempfile.gettempdir()).resolve()
-    return "/tmp" if _hidden(folder) else str(folder)
+    return "/tmp" if any(folder.is_relative_to(hidden) for hidden in HIDDEN) else str(folder)
 
 
 def _short_directory() -> str | None:
@@ -281,10 +251,3 @@ def _locks_directory() -> str:
         folder.mkdir(exist_ok=True)
         folder.chmod(0o1777)
     return str(folder)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -28,36 +29,23 @@ def bed() -> None:
     """
 
 
-class _Steps:
-    """Shows a long task's steps: a bar on a terminal, a line per phase elsewhere."""
+@contextmanager
+def _steps() -> Iterator[Callable[[Step], None]]:
+    """Shows the steps of a long task: a bar on a terminal, a line per phase elsewhere."""
+    console = output(stderr=True)
+    tasks: dict[str, TaskID] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
 
-    def __init__(self) -> None:
-        console = output(stderr=True)
-        self._console = console
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-            console=console, disable=not console.is_terminal,
-        )  # fmt: skip
-        self._tasks: dict[str, TaskID] = {}
+        def show(step: Step) -> None:
+            if step.phase not in tasks:
+                tasks[step.phase] = bar.add_task(step.text, total=None)
+                if not console.is_terminal:
+                    console.print(f"{step.phase}: {step.text}", highlight=False)
+            total = step.total or None
+            bar.update(tasks[step.phase], description=step.text, total=total, completed=step.done)
 
-    def __enter__(self) -> Callable[[Step], None]:
-        self._bar.start()
-        return self._show
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def _show(self, step: Step) -> None:
-        if step.phase not in self._tasks:
-            self._tasks[step.phase] = self._bar.add_task(step.text, total=None)
-            if not self._console.is_terminal:
-                self._console.print(f"{step.phase}: {step.text}", highlight=False)
-        self._bar.update(
-            self._tasks[step.phase],
-            description=step.text,
-            total=step.total or None,
-            completed=step.done,
-        )
+        yield show
 
 
 @bed.command(epilog=examples("bed build"))
@@ -70,7 +58,7 @@ def build(as_json: bool) -> None:
     """
     from bentpipe_conformance.bed.build import build as build_kernel
 
-    with explained(BedError), _Steps() as progress:
+    with explained(BedError), _steps() as progress:
         kernel = build_kernel(progress)
     _print_kernel(kernel, as_json)
 
@@ -81,7 +69,7 @@ def fetch(as_json: bool) -> None:
     """Get a kernel for the bed in seconds: the one built before, else Debian's packaged one."""
     from bentpipe_conformance.bed.kernel import fetch_packaged, find_virtual
 
-    with explained(BedError), _Steps() as progress:
+    with explained(BedError), _steps() as progress:
         kernel = find_virtual() or fetch_packaged(progress)
     _print_kernel(kernel, as_json)
 

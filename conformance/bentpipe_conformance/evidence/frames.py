@@ -25,7 +25,6 @@ class Frame:
         original_length: octets on the wire; more than ``len(data)`` when cut short.
         interface: the interface's name, empty without one.
         outgoing: True when marked as sent, False when marked as received, else None.
-        comment: the packet's comment, empty without one.
     """
 
     number: int
@@ -36,7 +35,6 @@ class Frame:
     original_length: int = -1
     interface: str = ""
     outgoing: bool | None = None
-    comment: str = ""
 
     @property
     def cut(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -72,22 +73,6 @@ class ForeignCapture:
     notes: tuple[str, ...]
 
 
-def readable_frames(
-    path: str | os.PathLike[str], *, partial: bool = False
-) -> tuple[tuple[Frame, ...], tuple[str, ...]]:
-    """The frames of a capture; with ``partial`` those before a damage, and a note that says so.
-
-    Raises:
-        CaptureError: the file is unreadable.
-    """
-    try:
-        return read_capture(path), ()
-    except CaptureError as error:
-        if not partial or not error.partial:
-            raise
-        return error.partial, (f"{error} The packets before are judged.",)
-
-
 def read_foreign(
     path: str | os.PathLike[str], iut: str, *, partial: bool = False
 ) -> ForeignCapture:
@@ -99,8 +84,7 @@ def read_foreign(
         CaptureError: the file is unreadable, or holds no IPv4 packet from or to ``iut``.
     """
     name = os.fspath(path)
-    frames, damage = readable_frames(path, partial=partial)
-    notes = list(damage)
+    frames, notes = read_usable(path, partial=partial)
     try:
         address = IPv4Address(iut).packed
     except ValueError as error:
@@ -122,14 +106,28 @@ def read_foreign(
     return ForeignCapture(captured, cut, tuple(notes))
 
 
+def read_usable(
+    path: str | os.PathLike[str], *, partial: bool
+) -> tuple[Sequence[Frame], list[str]]:
+    """The frames of a capture, with ``partial`` those before damage; notes on what is missing.
+
+    Raises:
+        CaptureError: as `pcapng.read_capture`, but not for damage that ``partial`` permits.
+    """
+    try:
+        return read_capture(path), []
+    except CaptureError as error:
+        if not partial or not error.partial:
+            raise
+        return error.partial, [f"{error} The packets before are judged."]
+
+
 def _require_address(
-    name: str, frames: tuple[Frame, ...], packets: list[bytes], address: bytes
+    name: str, frames: Sequence[Frame], packets: list[bytes], address: bytes
 ) -> None:
     if any(address in (packet[12:16], packet[16:20]) for packet in packets):
         return
-    seen = sorted(
-        {IPv4Address(p[at : at + 4]) for p in packets if p for at in (12, 16)},
-    )
+    seen = sorted({IPv4Address(p[at : at + 4]) for p in packets if p for at in (12, 16)})
     if seen:
         some = ", ".join(map(str, seen[:6])) + (", ..." if len(seen) > 6 else "")
         raise CaptureError(

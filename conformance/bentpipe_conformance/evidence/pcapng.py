@@ -28,10 +28,8 @@ _FIXED_OCTETS = {_PACKET: 20, _OLD_PACKET: 20, _SIMPLE_PACKET: 4}
 _SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 _BYTE_ORDER = 0x1A2B3C4D
 
-_OPT_END, _OPT_COMMENT = 0, 1
-_OPT_USERAPPL = 4
+_OPT_END, _OPT_USERAPPL, _OPT_FLAGS = 0, 4, 2
 _OPT_IF_NAME, _OPT_IF_DESCRIPTION, _OPT_TSRESOL, _OPT_TSOFFSET = 2, 3, 9, 14
-_OPT_FLAGS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +192,11 @@ def _parse_packet(
         raise source.damaged(
             f"a packet claims {captured} octets, its block holds {len(body) - fixed}"
         )
-    outgoing, comment = None, ""
+    outgoing = None
     if kind != _SIMPLE_PACKET:
         options = body[fixed + captured + -captured % 4 :]
         for code, value in _options(source, order, options):
-            if code == _OPT_COMMENT and not comment:
-                comment = value.decode("utf-8", "replace")
-            elif code == _OPT_FLAGS and len(value) == 4:
+            if code == _OPT_FLAGS and len(value) == 4:
                 direction = struct.unpack(order + "I", value)[0] & 3
                 outgoing = {1: False, 2: True}.get(direction)
     return Frame(
@@ -212,7 +208,6 @@ def _parse_packet(
         original,
         interface.name,
         outgoing,
-        comment,
     )
 
 
@@ -269,9 +264,6 @@ def _packet_block(frame: Frame, base_ns: int) -> bytes:
     original = max(frame.original_length, len(data))
     body = struct.pack("<IIIII", 0, stamp >> 32, stamp & 0xFFFFFFFF, len(data), original)
     body += data + b"\0" * (-len(data) % 4)
-    options = b""
-    if frame.comment:
-        options += _option(_OPT_COMMENT, frame.comment.encode()[:0xFFFF])
     if frame.outgoing is not None:
-        options += _option(_OPT_FLAGS, struct.pack("<I", 2 if frame.outgoing else 1))
-    return _block(_PACKET, body + (options + _END if options else b""))
+        body += _option(_OPT_FLAGS, struct.pack("<I", 2 if frame.outgoing else 1)) + _END
+    return _block(_PACKET, body)

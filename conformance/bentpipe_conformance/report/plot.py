@@ -174,18 +174,17 @@ class _Pen:
         return "".join(path) + (f"H{self._n(self.view.x(self.view.end))}" if path else "")
 
     def ticks(self, points: Iterable[tuple[float, float]]) -> str:
-        strokes = [
-            f"M{self._n(self.view.x(time))} {self._n(self.view.y(offset))}v5"
-            for time, offset in points
-        ]
-        return _thinned(strokes)
+        return self._signs(points, 0, "v5")
 
     def crosses(self, points: Iterable[tuple[float, float]]) -> str:
-        strokes = [
-            f"M{self._n(self.view.x(time) - 4)} {self._n(self.view.y(offset) - 4)}l8 8m0-8l-8 8"
+        return self._signs(points, 4, "l8 8m0-8l-8 8")
+
+    def _signs(self, points: Iterable[tuple[float, float]], before: int, shape: str) -> str:
+        """The same shape at each point, begun ``before`` units left of and above it."""
+        return _thinned(
+            f"M{self._n(self.view.x(time) - before)} {self._n(self.view.y(offset) - before)}{shape}"
             for time, offset in points
-        ]
-        return _thinned(strokes)
+        )
 
 
 def _thinned(strokes: Iterable[str]) -> str:

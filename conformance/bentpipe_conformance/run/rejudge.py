@@ -17,7 +17,7 @@ from bentpipe_conformance.engine.trace import HasPackets, Trace, dissected
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.frames import CaptureError
-from bentpipe_conformance.evidence.network import ipv4_packet, readable_frames
+from bentpipe_conformance.evidence.network import ipv4_packet, read_usable
 from bentpipe_conformance.evidence.records import CaseRecord
 
 
@@ -145,7 +145,7 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite
         CaptureError: the file is unreadable or holds no such data.
     """
     interpreter = suite.interpreter
-    frames, _ = readable_frames(path, partial=partial)
+    frames, _ = read_usable(path, partial=partial)
     octets: Counter[str] = Counter()
     for frame in frames:
         content = dissected(interpreter.dissect, ipv4_packet(frame) or b"")

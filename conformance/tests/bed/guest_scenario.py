@@ -1,6 +1,5 @@
 """Runs inside the guest for test_guest.py: tries lanes and prints what happened as JSON."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -10,10 +9,10 @@ from typing import Any
 
 import bentpipe_conformance.iut
 from bentpipe_conformance.bed.check import datagram, ping
-from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build, dissect
 from bentpipe_reference.common.link.profile import load_profiles
+from scenarios import play
 
 SERVICES = str(Path(bentpipe_conformance.iut.__file__).with_name("services.py"))
 GEO = load_profiles()["geo"]
@@ -260,16 +259,5 @@ SCENARIOS: tuple[Callable[[], Any], ...] = (
 )
 
 
-def main() -> int:
-    results = {}
-    for scenario in SCENARIOS:
-        try:
-            results[scenario.__name__] = scenario()
-        except BedError as error:
-            results[scenario.__name__] = f"BedError: {error}"
-    print(json.dumps(results))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(SCENARIOS))

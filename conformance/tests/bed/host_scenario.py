@@ -26,6 +26,7 @@ from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import RTM_DELLINK, Netlink
 from bentpipe_reference.common.link.profile import load_profiles
+from scenarios import play
 
 SIOCGIFADDR, SIOCGIFNETMASK = 0x8915, 0x891B
 SERVICES = str(Path(bentpipe_conformance.iut.__file__).with_name("services.py"))
@@ -229,19 +230,5 @@ SCENARIOS: tuple[Callable[[], Any], ...] = (
 )
 
 
-def main() -> int:
-    wanted = sys.argv[1:]
-    results = {}
-    for scenario in SCENARIOS:
-        if wanted and scenario.__name__ not in wanted:
-            continue
-        try:
-            results[scenario.__name__] = scenario()
-        except BedError as error:
-            results[scenario.__name__] = f"BedError: {error}"
-    print(json.dumps(results))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(SCENARIOS))

@@ -1,12 +1,11 @@
 """The bed itself, in User-Mode Linux: with a virtual clock if that kernel is built."""
 
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from bentpipe_conformance.bed.uml import Guest, run
 from bentpipe_reference.common.link.profile import load_profiles
 
 pytestmark = pytest.mark.bed
-SCENARIO = Path(__file__).with_name("guest_scenario.py")
+Play = Callable[..., dict[str, Any]]
 GEO = load_profiles()["geo"]
 PING_SECONDS = 0.6 + 2 * 84 * 8 / 1.3e6
 PACKET_SECONDS = 1500 * 8 / 1.3e6
@@ -40,11 +39,8 @@ def tolerance(kernel: Kernel) -> float:
 
 
 @pytest.fixture(scope="module")
-def happened(kernel: Kernel) -> dict[str, Any]:
-    result = run(kernel, [sys.executable, str(SCENARIO)], virtual=kernel.virtual, timeout=240)
-    assert result.status == 0, result.stderr
-    told: dict[str, Any] = json.loads(result.stdout)
-    return told
+def happened(kernel: Kernel, play: Play) -> dict[str, Any]:
+    return play(kernel, "guest_scenario.py")
 
 
 def python(kernel: Kernel, code: str, timeout: float = 60.0) -> tuple[int, str, str]:
@@ -89,11 +85,6 @@ def test_guest_takes_too_long_it_is_killed(kernel: Kernel) -> None:
         python(kernel, "while True: pass", timeout=2)
 
 
-def test_run_directory_is_not_visible_inside_is_refused(kernel: Kernel) -> None:
-    with pytest.raises(BedError, match="not visible"):
-        Guest(kernel, ["true"], run_dir="/proc/bentpipe", virtual=kernel.virtual)
-
-
 def test_packaged_kernel_asked_for_virtual_time_names_the_build() -> None:
     with pytest.raises(BedError, match="bentpipe bed build"):
         Guest(Kernel(Path("/usr/bin/linux.uml"), False, "6.1"), ["true"], virtual=True)
@@ -102,7 +93,8 @@ def test_packaged_kernel_asked_for_virtual_time_names_the_build() -> None:
 def test_output_is_followed_while_the_guest_runs(kernel: Kernel) -> None:
     lines: list[str] = []
     command = [sys.executable, "-IS", "-c", "print('one', flush=True); print('two')"]
-    run(kernel, command, virtual=kernel.virtual, memory_mib=128, follow=lines.append)
+    with Guest(kernel, command, virtual=kernel.virtual, memory_mib=128) as guest:
+        guest.wait(lines.append)
     assert lines == ["one", "two"]
 
 
@@ -115,8 +107,8 @@ def owner(kernel: Kernel) -> Iterator[tuple[subprocess.Popen[str], int]]:
         f"k = kernel.Kernel(Path({str(kernel.path)!r}), {kernel.virtual}, '')\n"
         "command = [sys.executable, '-IS', '-c',"
         " 'import signal; print(\"up\", flush=True); signal.pause()']\n"
-        "uml.run(k, command, virtual=k.virtual, memory_mib=128,"
-        " follow=lambda line: print(line, flush=True))\n"
+        "guest = uml.Guest(k, command, virtual=k.virtual, memory_mib=128)\n"
+        "guest.wait(lambda line: print(line, flush=True))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -1,32 +1,19 @@
 """The host as a place, and implementations at an address, in a guest that plays the host."""
 
-import json
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bentpipe_conformance.bed import kernel as kernels
-from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.bed.uml import run
+from bentpipe_conformance.bed.kernel import Kernel
 
 pytestmark = pytest.mark.bed
-SCENARIO = Path(__file__).with_name("host_scenario.py")
+Play = Callable[..., dict[str, Any]]
 PING_SECONDS = 0.6 + 2 * 84 * 8 / 1.3e6
 
 
 @pytest.fixture(scope="module")
-def happened() -> dict[str, Any]:
-    try:
-        kernel = kernels.find_virtual()
-    except BedError as error:
-        pytest.skip(str(error))
-    if kernel is None:
-        pytest.skip("no kernel with a virtual clock is built")
-    result = run(kernel, [sys.executable, str(SCENARIO)], virtual=True, timeout=240)
-    assert result.status == 0, result.stderr
-    told: dict[str, Any] = json.loads(result.stdout)
-    return told
+def happened(virtual_kernel: Kernel, play: Play) -> dict[str, Any]:
+    return play(virtual_kernel, "host_scenario.py")
 
 
 def test_box_behind_an_interface_is_certified(happened: dict[str, Any]) -> None:

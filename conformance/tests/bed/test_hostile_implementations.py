@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.bed.kernel import find_virtual
 
+pytestmark = [pytest.mark.bed, pytest.mark.usefixtures("virtual_kernel")]
 CASES = "snr/fast-retransmit/established-third-duplicate-*"
 
 STACK = """
@@ -49,16 +48,6 @@ sys.exit(services.main())
 """
 
 
-@pytest.fixture(autouse=True)
-def _virtual_kernel() -> None:
-    try:
-        kernel = find_virtual()
-    except BedError as error:
-        pytest.skip(str(error))
-    if kernel is None:
-        pytest.skip("no kernel with a virtual clock: build it with 'bentpipe bed build'")
-
-
 def describe(folder: Path, mode: str, command: list[str], kind: str = "tun") -> Path:
     path = folder / f"{mode}.toml"
     path.write_text(
@@ -76,7 +65,6 @@ def certify(description: Path, out: Path, *more: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
-@pytest.mark.bed
 @pytest.mark.parametrize(
     ("mode", "complaint"),
     [
@@ -105,17 +93,15 @@ def test_implementation_that_cannot_be_judged_gets_one_sentence(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.bed
 def test_implementation_that_floods_is_given_up(tmp_path: Path) -> None:
     stack = tmp_path / "stack.py"
     stack.write_text(STACK.format(path=sys.path))
     description = describe(tmp_path, "flood", ["{python}", str(stack), "flood", "{fd}"])
-    done = certify(description, tmp_path / "run", "--case-timeout", "15")
+    done = certify(description, tmp_path / "run", "--case-timeout", "4")
     assert done.returncode == 3
     assert "hung" in done.stderr
 
 
-@pytest.mark.bed
 def test_implementation_that_dies_mid_run_fails_that_case_and_the_run_goes_on(
     tmp_path: Path,
 ) -> None:

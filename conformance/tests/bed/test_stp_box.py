@@ -1,36 +1,25 @@
 """STP implementations in a box behind one or two ports, in a guest that plays the host."""
 
-import json
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bentpipe_conformance.bed import kernel as kernels
-from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.bed.uml import run
+from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.iut.build import IutUnavailable, build
 
 pytestmark = pytest.mark.bed
-SCENARIO = Path(__file__).with_name("stp_box_scenario.py")
+Play = Callable[..., dict[str, Any]]
 CASES = ("stp/credit/ready-credit-*", "stp/opening/calling-*")
 
 
 @pytest.fixture(scope="module")
-def happened() -> dict[str, Any]:
+def happened(virtual_kernel: Kernel, play: Play) -> dict[str, Any]:
     try:
-        kernel = kernels.find_virtual()
         go = build("stp-go")
-    except (BedError, IutUnavailable) as error:
+    except IutUnavailable as error:
         pytest.skip(str(error))
-    if kernel is None:
-        pytest.skip("no kernel with a virtual clock is built")
     boxes = ("go-ip", "go-udp-two-ports")
-    command = [sys.executable, str(SCENARIO), str(go / "stp-go"), *boxes, *CASES]
-    result = run(kernel, command, virtual=True, timeout=240)
-    assert result.status == 0, result.stderr
-    told: dict[str, Any] = json.loads(result.stdout)
-    return told
+    return play(virtual_kernel, "stp_box_scenario.py", str(go / "stp-go"), *boxes, *CASES)
 
 
 @pytest.mark.parametrize("box", ["go-ip", "go-udp-two-ports"])

@@ -20,14 +20,9 @@ GEO = load_profiles()["geo"]
 LOSS, REORDERED = 0.01, 0.02
 """High, so that a short file meets both."""
 
-needs_virtual_time = pytest.mark.skipif(
-    kernels.find_virtual() is None,
-    reason="no kernel with a virtual clock; build one with `bentpipe bed build`",
-)
-
 
 @pytest.mark.bed
-@needs_virtual_time
+@pytest.mark.usefixtures("virtual_kernel")
 @pytest.mark.parametrize("protocol", ["", "253"])
 def test_file_crosses_a_link_that_loses_and_reorders_it_arrives_whole(protocol: str) -> None:
     print("seed 5")
@@ -42,7 +37,7 @@ def test_file_crosses_a_link_that_loses_and_reorders_it_arrives_whole(protocol: 
 
 
 @pytest.mark.bed
-@needs_virtual_time
+@pytest.mark.usefixtures("virtual_kernel")
 def test_link_carries_nothing_the_transfer_is_no_success() -> None:
     dead = lossy(GEO, 1.0, 0.0)
     outcome = stp_transfer.transfer(dead, 1000, seed=1)
@@ -51,7 +46,7 @@ def test_link_carries_nothing_the_transfer_is_no_success() -> None:
 
 
 @pytest.mark.bed
-@needs_virtual_time
+@pytest.mark.usefixtures("virtual_kernel")
 def test_transfer_from_the_command_line_prints_its_outcome() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bentpipe_conformance.benchmarks.stp_transfer", "--octets", "1000"],

@@ -60,7 +60,6 @@ FRAMES = st.lists(
         data=st.binary(max_size=90),
         link_type=st.just(LINKTYPE_RAW),
         outgoing=st.sampled_from([None, True, False]),
-        comment=st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     ),
     max_size=6,
 )
@@ -72,7 +71,7 @@ def test_any_frames_written_and_read_are_the_same(frames: list[Frame]) -> None:
     expected = [
         Frame(
             number, frame.time_ns, frame.data, LINKTYPE_RAW, BASE, len(frame.data), "iut",
-            frame.outgoing, frame.comment,
+            frame.outgoing,
         )
         for number, frame in enumerate(frames, 1)
     ]  # fmt: skip
@@ -137,7 +136,7 @@ def test_every_kind_of_block_in_either_order_is_read(order: str) -> None:
         b"old", 2 * NANO, "eth9", 101,
     )  # fmt: skip
     assert (second.data, second.time_ns, second.original_length) == (b"simp", None, 8)
-    assert (third.time_ns, third.outgoing, third.comment) == (5 * NANO // 8, False, "why")
+    assert (third.time_ns, third.outgoing) == (5 * NANO // 8, False)
 
 
 def test_a_second_section_forgets_the_first_ones_interfaces() -> None:
@@ -163,7 +162,7 @@ def test_every_truncation_gives_a_clean_prefix_or_one_sentence(
         octets = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
         octets += b"".join(struct.pack("<IIII", 1, 2, len(b), len(b)) + b for b in bodies)
     else:
-        frames = [Frame(0, n, body, LINKTYPE_RAW, comment="c") for n, body in enumerate(bodies)]
+        frames = [Frame(0, n, body, LINKTYPE_RAW, outgoing=True) for n, body in enumerate(bodies)]
         octets = written(frames)
     path = tmp_path / "cut"
     errors = 0
@@ -243,7 +242,7 @@ def test_arbitrary_octets_after_a_good_start_never_escape_the_error(noise: bytes
 
 @given(st.data())
 def test_one_flipped_octet_never_escapes_the_error(data: st.DataObject) -> None:
-    octets = bytearray(written([Frame(0, n, b"abcdef", 101, comment="no") for n in range(3)], 0))
+    octets = bytearray(written([Frame(0, n, b"abcdef", 101, outgoing=True) for n in range(3)], 0))
     at = data.draw(st.integers(0, len(octets) - 1))
     octets[at] ^= data.draw(st.integers(1, 255))
     try:
