@@ -12,12 +12,12 @@ from typing import Any
 import click
 from bentpipe_reference.common.mutation import load_mutants
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp import campaign as campaigns
 from bentpipe_fuzz.stp.black_box import BlackBoxError, Target, attack
 from bentpipe_fuzz.stp.flood import flood
 from bentpipe_fuzz.stp.plan import MODES, TURNS, Mode
 from bentpipe_fuzz.stp.runs import Configure, Outcome
-from bentpipe_fuzz.stp.violation import Violation
 
 PASSED, FAILED, USAGE, OPEN = 0, 1, 2, 3
 """Exit statuses, those of ``bentpipe``."""

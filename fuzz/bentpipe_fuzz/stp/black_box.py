@@ -21,7 +21,7 @@ from bentpipe_reference.stp.packets import Begin, Bgrej, End, Endak, Packet
 from bentpipe_reference.stp.sequence import CSN_MASK
 from bentpipe_reference.stp.states import State
 
-from bentpipe_fuzz.stp.attack import damaged, invented, mutated
+from bentpipe_fuzz.stp.forging import damaged, invented, mutated
 from bentpipe_fuzz.stp.users import stream
 
 ECHO, CHARGEN = 7, 19

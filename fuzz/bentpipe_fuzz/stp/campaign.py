@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bentpipe_fuzz.campaign.shrinking import shrunk
 from bentpipe_fuzz.stp.disturbance import Disturbance, as_json, from_json
 from bentpipe_fuzz.stp.plan import TURNS, Mode, draw
 from bentpipe_fuzz.stp.runs import Configure, Outcome, run
-from bentpipe_fuzz.stp.shrinking import shrunk
 
 STATE = "campaign.json"
 

@@ -12,9 +12,9 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.packets import Begin
 from bentpipe_reference.stp.transfer import PORT
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.metering import excess, weight
 from bentpipe_fuzz.stp.users import stream
-from bentpipe_fuzz.stp.violation import Violation
 
 _AT_ONCE = 100
 _PER_SECOND = 10_000

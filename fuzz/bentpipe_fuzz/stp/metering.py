@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from bentpipe_reference.stp.config import EARLY_CREDIT, MOST_CREDIT
@@ -102,12 +102,7 @@ class Meter:
         sys.settrace(self._enter)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
 
     def _enter(self, _frame: FrameType, _event: str, _argument: Any) -> Any:

@@ -16,6 +16,7 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Packet
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.disturbance import (
     Disturbance,
     DrawnFaults,
@@ -26,7 +27,6 @@ from bentpipe_fuzz.stp.disturbance import (
 )
 from bentpipe_fuzz.stp.metering import Meter, excess, too_costly, units
 from bentpipe_fuzz.stp.plan import Plan
-from bentpipe_fuzz.stp.violation import Violation
 
 _ROUNDS_AT_ONCE = 10_000
 """Turns of a node at one moment after which it will not come to rest."""

@@ -12,10 +12,10 @@ from bentpipe_reference.stp.polling import Need
 from bentpipe_reference.stp.sequence import below
 from bentpipe_reference.stp.states import State
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.network import Network
 from bentpipe_fuzz.stp.plan import CallPlan
 from bentpipe_fuzz.stp.users import User
-from bentpipe_fuzz.stp.violation import Violation
 
 _TIMERS_MARGIN_S = 0.5
 

@@ -11,6 +11,7 @@ from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.attack import Attacker, OffPath, OnPath
 from bentpipe_fuzz.stp.disturbance import Disturbance, Injection
 from bentpipe_fuzz.stp.metering import excess, weight
@@ -18,7 +19,6 @@ from bentpipe_fuzz.stp.network import Network, Node, Seen, address_of
 from bentpipe_fuzz.stp.oracle import Call, Witness, judge
 from bentpipe_fuzz.stp.plan import END_REPEATS_S, CallPlan, Plan
 from bentpipe_fuzz.stp.users import User
-from bentpipe_fuzz.stp.violation import Violation
 
 _STEPS = 3_000_000
 """Of the simulation, after which a run does not come to an end."""

@@ -6,9 +6,9 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events, StreamError
 from bentpipe_reference.tcp.stream import pattern
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.network import Network, Node
 from bentpipe_fuzz.stp.plan import UserPlan
-from bentpipe_fuzz.stp.violation import Violation
 
 _SALT = 7919
 
