@@ -118,9 +118,9 @@ def load_manifest(folder: Path) -> Manifest:
     except json.JSONDecodeError as error:
         raise ToolProblem(f"{path} is not JSON: {error}.") from error
     except KeyError as error:
-        raise ToolProblem(f"{path} is no manifest: {error} is missing.") from error
+        raise ToolProblem(f"{path} is not a manifest: {error} is missing.") from error
     except (TypeError, AttributeError) as error:
-        raise ToolProblem(f"{path} is no manifest: something is misplaced ({error}).") from error
+        raise ToolProblem(f"{path} is not a manifest: something is misplaced ({error}).") from error
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
@@ -147,7 +147,7 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
             raise ToolProblem(f"{path}: run {name!r}: {key} is {figure!r} instead of a number.")
     for key in ("constants", "replace"):
         if not isinstance(item.get(key, {}), dict):
-            raise ToolProblem(f"{path}: run {name!r}: {key} is no object.")
+            raise ToolProblem(f"{path}: run {name!r}: {key} is not an object.")
     violates = item.get("violates", "")
     if bool(violates) == (kind in ("check", "liveness")):
         raise ToolProblem(

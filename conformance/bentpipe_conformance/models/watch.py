@@ -1,4 +1,4 @@
-"""Processes of the model checker: killed at their time limit, when cancelled, and at the end of a block."""
+"""Processes of the model checker, killed at their time limit, on cancellation and on exit."""
 
 from __future__ import annotations
 

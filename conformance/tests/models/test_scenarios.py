@@ -172,7 +172,7 @@ def test_scenarios_compared_with_none_stored_fail(toy: Path, tmp_path: Path) -> 
 def test_damaged_dump_leaves_nothing_stored(toy: Path, tmp_path: Path) -> None:
     (tmp_path / "graph.dot").write_text("digraph {\n", encoding="utf-8")
     result = call(toy, "--out", str(tmp_path / "out"))
-    assert result.exit_code == 3 and "belongs to no state graph" in result.output
+    assert result.exit_code == 3 and "is not part of a state graph" in result.output
     assert "Traceback" not in result.output
     assert not (tmp_path / "out").exists()
 
@@ -199,7 +199,7 @@ def test_model_without_a_plan_is_wrong_usage(toy: Path) -> None:
     ("text", "words"),
     [
         ("{", "is not JSON"),
-        ("[]", "is no plan"),
+        ("[]", "is not a plan"),
         (json.dumps({**PLAN, "graphs": [{"name": "a", "run": "x", "constants": {}}]}), "'x'"),
         (json.dumps({key: PLAN[key] for key in PLAN if key != "timers"}), "'timers'"),
     ],

@@ -83,7 +83,7 @@ class Attacker:
 
 
 class OnPath(Attacker):
-    """Mutates, invents and replays with all numbers known."""
+    """Mutates, invents and replays packets, with all numbers known."""
 
     def forge(self) -> tuple[str, str, bytes] | None:
         """Any hostile packet."""
@@ -105,7 +105,7 @@ class OnPath(Attacker):
             isinstance(packet, stp.End | stp.Bgak | stp.Bgrej | stp.Endak)
             and numbers.random() < 0.8
         ):
-            return None  # else nothing lives long enough to be attacked
+            return None  # else no connection lives long enough to be attacked
         if packet is None:
             return None
         octets = encode(packet)
@@ -159,7 +159,7 @@ class OnPath(Attacker):
 class OffPath(Attacker):
     """Knows addresses and ports, and guesses the rest wrong: tag, CSNs or numbers (STP-SEC-005).
 
-    It looks at the endpoints to be sure that a guess is wrong, and otherwise as near as can be.
+    It inspects the endpoints to make sure that a guess is wrong, yet as close as possible.
     """
 
     def forge(self) -> tuple[str, str, bytes] | None:

@@ -29,10 +29,10 @@ from bentpipe_fuzz.stp.metering import Meter, excess, too_costly, units
 from bentpipe_fuzz.stp.plan import Plan
 
 _ROUNDS_AT_ONCE = 10_000
-"""Turns of a node at one moment after which it will not come to rest."""
+"""Turns of a node at one moment after which it is considered not to come to rest."""
 
 _LOOK_EVERY = 16
-"""Steps of a node from one look at what it keeps to the next."""
+"""Steps of a node between two checks of the state it keeps."""
 
 KEPT_PACKETS = 4000
 """Of the log: the last ones."""
@@ -78,7 +78,7 @@ class Network:
     Attributes:
         disturbances: what has disturbed the run so far.
         log: the last packets.
-        on_sent: told of every honest packet, before any fault: source, target, octets.
+        on_sent: called with every honest packet, before any fault: source, target, octets.
         on_delivered: see :data:`Delivered`.
     """
 
@@ -111,7 +111,7 @@ class Network:
         return self.simulation.now - self.plan.clock
 
     def at(self, elapsed: float, action: Callable[[], None]) -> None:
-        """Plan an action for so many seconds after the beginning."""
+        """Schedule an action ``elapsed`` seconds after the beginning."""
         self.simulation.call_at(self.plan.clock + elapsed, action)
 
     def send(self, source: str, target: str, octets: bytes) -> None:

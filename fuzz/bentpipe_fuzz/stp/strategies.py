@@ -50,14 +50,14 @@ ustat = st.builds(
 packets: st.SearchStrategy[Packet] = st.one_of(
     begin, bgak, bgrej, end, endak, sd, sdp, poll, stat, ustat
 )
-"""Any packet that an endpoint may send, as far as the format goes."""
+"""Any packet that the format permits an endpoint to send."""
 
 hostile_packets = st.binary(max_size=80) | packets.map(encode).flatmap(damaged)
-"""Anything at all, or something that was a packet once; mostly with a wrong checksum."""
+"""Arbitrary octets, or a damaged packet, mostly with a wrong checksum."""
 
 
 class _Digits:
-    """A number taken apart into fields: as many choices from one draw."""
+    """A number divided into fields, so that one draw makes many choices."""
 
     def __init__(self, octets: bytes) -> None:
         self.rest = int.from_bytes(octets, "big")
@@ -88,7 +88,7 @@ class _Digits:
 
 
 def packet_from(octets: bytes) -> Packet:
-    """The packet that these octets choose; every type and every field can come out."""
+    """The packet that these octets select; every type and every field can occur."""
     take = _Digits(octets)
     kind = take.below(10)
     head = take.field(16), take.field(16), take.field(16)
@@ -129,4 +129,4 @@ BATCH = 20
 quick_batches: st.SearchStrategy[list[Packet]] = st.binary(
     min_size=128 * BATCH, max_size=128 * BATCH
 ).map(lambda octets: [packet_from(octets[at : at + 128]) for at in range(0, len(octets), 128)])
-"""Like :data:`packets`, many from a single draw: for long campaigns. Large data does not occur."""
+"""Like :data:`packets`, many from one draw, for long campaigns. Large data does not occur."""
