@@ -97,7 +97,7 @@ def first_violation(frames: list[Frame], requirement: str) -> int:
         for f in frames
     ]
     trace = read_trace(captured, suite=SNR)
-    analyses, _ = analyze(trace, "rfc", observed_ics(read_flows(trace), SNR))
+    analyses, _ = analyze(trace, "rfc", observed_ics(read_flows(trace), SNR), SNR)
     found = next(item for item in analyses if item.requirement == requirement)
     return min((packet for v in found.violations for packet in v.packets[:1]), default=0)
 
