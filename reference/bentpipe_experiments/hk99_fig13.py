@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.parts import Parts
 from bentpipe_reference.tcp.path import Path
@@ -16,15 +16,9 @@ from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.transfer import transfer
 
-from bentpipe_experiments import net3
-from bentpipe_experiments.model import (
-    Cells,
-    Experiment,
-    Judgment,
-    Measurement,
-    Series,
-)
-from bentpipe_experiments.statistics import clearly_below, ratio
+from bentpipe_experiments import links, net3
+from bentpipe_experiments.model import Cells, Experiment, Judgment, Measurement, Series
+from bentpipe_experiments.statistics import at_least, clearly_below, ratio
 from bentpipe_experiments.web_traffic import WebTraffic
 
 RATE = 1_300_000
@@ -45,7 +39,6 @@ LABELS = {
 SHORTEST, LONGEST = 20.0, 600.0
 MOST_LOST = 0.10
 _CONTROL_SECONDS = 300.0
-_RETURN_QUEUE = 1000
 
 _SETTINGS = {
     "transfer": (
@@ -76,14 +69,7 @@ _GROWTH = {
 
 def link(rtt_ms: float) -> LinkProfile:
     """The link with a round-trip propagation time of ``rtt_ms`` milliseconds."""
-    delay = rtt_ms / 2000
-    return LinkProfile(
-        id=f"hk99-{rtt_ms:g}",
-        title=f"{rtt_ms:g} ms, 1.3 Mb/s both ways",
-        source="HK99 section 5.2.1",
-        forward=Direction(rate_bit_s=RATE, delay_s=delay, queue_packets=QUEUE),
-        return_=Direction(rate_bit_s=RATE, delay_s=delay, queue_packets=_RETURN_QUEUE),
-    )
+    return links.link(f"hk99-{rtt_ms:g}", "HK99 section 5.2.1", rtt_ms, RATE, QUEUE)
 
 
 def measure(
@@ -185,14 +171,12 @@ def _flatness(cells: Cells, points: Sequence[float]) -> Judgment:
     }
     worst = min(kept, key=lambda point: kept[point][0])
     value, margin = kept[worst]
-    least = 1 - MOST_LOST
-    holds = True if value >= least else None if value + margin >= least else False
     sentence = (
         f"it keeps least at {worst:g} ms: {cells[BEST, worst].mean:.0f} of {first.mean:.0f} kb/s, "
         f"{100 * value:.1f} % (95 % interval {100 * (value - margin):.1f} to "
         f"{100 * (value + margin):.1f} %)"
     )
-    return Judgment("sack-newreno-flat", claim, holds, sentence)
+    return Judgment("sack-newreno-flat", claim, at_least(value, margin, 1 - MOST_LOST), sentence)
 
 
 def _order(cells: Cells) -> Judgment:

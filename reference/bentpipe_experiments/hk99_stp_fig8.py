@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 
-from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import Direction
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import decode
@@ -28,13 +28,8 @@ from bentpipe_reference.stp.transfer import Station, StpPath
 from bentpipe_spec.document import specification
 
 from bentpipe_experiments.ladder import Ladder, Rung
-from bentpipe_experiments.model import (
-    Cells,
-    Experiment,
-    Judgment,
-    Measurement,
-    Series,
-)
+from bentpipe_experiments.links import link
+from bentpipe_experiments.model import Cells, Experiment, Judgment, Measurement, Series
 
 GAP_S = 0.05
 DELAY_S = 0.03
@@ -51,13 +46,7 @@ START_S = 1.0
 _LIMIT_S = 30.0
 _LOST_SD = f"SD {LOST}"
 _NEXT_STAT = f"STAT N(R)={LOST} N(PS)=3"
-_LINK = LinkProfile(
-    id="hk99-stp-fig8",
-    title="30 ms each way, no rate",
-    source="HK99-STP figure 8",
-    forward=Direction(delay_s=DELAY_S),
-    return_=Direction(delay_s=DELAY_S),
-)
+_LINK = link("hk99-stp-fig8", "HK99-STP figure 8", 2000 * DELAY_S)
 
 _SETTINGS = {
     "stream": "eleven SDs of 100 octets, one every 50 ms, the first numbered 0: the figure's",
@@ -281,12 +270,10 @@ def _reports(rung: Rung) -> bool:
 
 def ladders() -> list[Ladder]:
     """The exchange, and the one in which the retransmission is lost as well."""
-    told = {
-        1: "SD 7 lost, as in the figure",
-        2: "its retransmission lost as well",
-    }
+    told = ("SD 7 lost, as in the figure", "its retransmission lost as well")
     return [
-        Ladder(title, "transmitter", "receiver", exchange(losses)) for losses, title in told.items()
+        Ladder(title, "transmitter", "receiver", exchange(losses))
+        for losses, title in enumerate(told, start=1)
     ]
 
 

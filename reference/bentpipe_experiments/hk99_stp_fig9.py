@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
@@ -19,18 +19,10 @@ from bentpipe_reference.tcp.parts import Parts
 from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.setup import Setup
 
-from bentpipe_experiments import net3
-from bentpipe_experiments.model import (
-    Cell,
-    Cells,
-    Experiment,
-    Judgment,
-    Measurement,
-    Panel,
-    Series,
-)
+from bentpipe_experiments import links, net3
+from bentpipe_experiments.model import Cell, Cells, Experiment, Judgment, Measurement, Panel, Series
 from bentpipe_experiments.split import MakeLeg, SplitFlow, stp_leg, tcp_leg
-from bentpipe_experiments.statistics import clearly_below, ratio
+from bentpipe_experiments.statistics import at_least, clearly_below, ratio
 from bentpipe_experiments.web_traffic import WebTraffic
 
 RATE_KB_S = 1300.0
@@ -43,7 +35,7 @@ WIDE_RTT_S = 0.02
 WIDE_QUEUE = 50
 WEB_KB_S = 80.0
 _VARIANT: Variant = "sack-newreno-hk99"
-_RETURN_QUEUE = 1000
+_SECTION = "HK99-STP section IV.A"
 _ENDLESS = 1 << 40
 _WARM_UP_S = 2.0
 _LIMIT_S = 3600.0
@@ -59,21 +51,15 @@ MOST_CHANGE = 1.25
 
 def satellite(rtt_ms: float, rate_kb_s: float = RATE_KB_S) -> LinkProfile:
     """The satellite link; its queue holds as much time at every rate."""
-    rate, delay = 1000 * rate_kb_s, rtt_ms / 2000
+    rate = 1000 * rate_kb_s
     queue = max(1, round(QUEUE_S * rate / (8 * _PACKET)))
-    return LinkProfile(
-        id=f"hk99-stp-{rtt_ms:g}-{rate_kb_s:g}",
-        title=f"{rtt_ms:g} ms, {rate_kb_s:g} kb/s both ways",
-        source="HK99-STP section IV.A",
-        forward=Direction(rate_bit_s=rate, delay_s=delay, queue_packets=queue),
-        return_=Direction(rate_bit_s=rate, delay_s=delay, queue_packets=_RETURN_QUEUE),
-    )
+    return links.link(f"hk99-stp-{rtt_ms:g}-{rate_kb_s:g}", _SECTION, rtt_ms, rate, queue)
 
 
 def wide_area() -> LinkProfile:
     """The Internet before the gateway: its first router is the bottleneck."""
-    way = Direction(rate_bit_s=WIDE_RATE, delay_s=WIDE_RTT_S / 2, queue_packets=WIDE_QUEUE)
-    return LinkProfile("hk99-stp-wide", "20 ms, 10 Mb/s", "HK99-STP section IV.A", way, way)
+    rtt_ms = 1000 * WIDE_RTT_S
+    return links.link("hk99-stp-wide", _SECTION, rtt_ms, WIDE_RATE, WIDE_QUEUE, WIDE_QUEUE)
 
 
 def tcp_setup(variant: Variant = _VARIANT, mss: int = SEGMENT, phase: float = 0.0) -> Setup:
@@ -256,13 +242,6 @@ def _proportional(claim: str, cells: Cells, rates: Sequence[float]) -> Judgment:
 
 def _told(use: Mapping[float, Cell]) -> str:
     return ", ".join(f"{cell.mean:.2f} at {x:g}" for x, cell in use.items()) + " kb/s"
-
-
-def at_least(value: float, margin: float, bound: float) -> bool | None:
-    """Whether an estimate reaches a bound; None when it misses it by less than its uncertainty."""
-    if value >= bound:
-        return True
-    return None if value + margin >= bound else False
 
 
 def both(cells: Cells) -> list[float]:

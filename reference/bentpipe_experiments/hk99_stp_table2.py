@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
-from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
@@ -24,15 +24,8 @@ from bentpipe_reference.tcp.path import Flow, Path
 from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 
-from bentpipe_experiments import net3
-from bentpipe_experiments.model import (
-    Cells,
-    Experiment,
-    Judgment,
-    Measurement,
-    Panel,
-    Series,
-)
+from bentpipe_experiments import links, net3
+from bentpipe_experiments.model import Cells, Experiment, Judgment, Measurement, Panel, Series
 from bentpipe_experiments.statistics import half_width, mean
 from bentpipe_experiments.web_traffic import reply_octets
 
@@ -43,16 +36,12 @@ BATCH = 50
 GEO = 600.0
 PACKETS = "packets"
 TCP, STP, STP_SHORT = "tcp", "stp", "stp-short"
-_QUEUE = 1000
 _PAUSE_S = 1.0
 
 
 def link(rtt_ms: float) -> LinkProfile:
     """The emulated link; one transfer at a time never fills its queue."""
-    way = Direction(rate_bit_s=RATE, delay_s=rtt_ms / 2000, queue_packets=_QUEUE)
-    return LinkProfile(
-        f"hk99-stp-web-{rtt_ms:g}", f"{rtt_ms:g} ms, 1.3 Mb/s", "HK99-STP section VII.C", way, way
-    )
+    return links.link(f"hk99-stp-web-{rtt_ms:g}", "HK99-STP section VII.C", rtt_ms, RATE)
 
 
 class _Transaction(Flow):

@@ -11,11 +11,11 @@ from bentpipe_experiments.statistics import half_width, mean
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one run came to.
+    """The result of one run.
 
     Attributes:
         value: the measured quantity, in the experiment's unit.
-        notes: further figures worth an average, for example how often a timer expired.
+        notes: further figures to average, for example how often a timer expired.
     """
 
     value: float
@@ -45,6 +45,11 @@ class Cell:
     def half_width(self) -> float:
         """Half the width of the 95 % confidence interval of the mean; 0 for a single run."""
         return half_width(self.values)
+
+    @property
+    def interval(self) -> list[float]:
+        """The 95 % confidence interval of the mean."""
+        return [self.mean - self.half_width, self.mean + self.half_width]
 
     def of(self, note: str | None) -> Cell:
         """The cell of a note instead of the value; None is the value itself."""

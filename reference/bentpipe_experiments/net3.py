@@ -46,51 +46,24 @@ class Net3Growth(Rfc2001Growth):
         return super().congestion_avoidance_increase(acked) + self.smss // 8
 
 
-class Net3Reno(Net3Growth, RenoSender):
-    """TCP Reno of BSD/OS 3.0."""
+def _hosts(growth: type[CongestionRules]) -> dict[str, type[Sender]]:
+    """The paper's four recoveries with this growth, by the reference's variant name."""
+    recoveries: dict[str, type[Sender]] = {
+        "reno": RenoSender,
+        "newreno": NewRenoSender,
+        "sack-reno": SackRenoSender,
+        "sack-newreno-hk99": SackNewRenoHk99Sender,
+    }
+    return {
+        name: type(sender.__name__, (growth, sender), {}) for name, sender in recoveries.items()
+    }
 
 
-class Net3NewReno(Net3Growth, NewRenoSender):
-    """TCP NewReno of HK99."""
+NET3 = _hosts(Net3Growth)
+"""The senders of BSD/OS 3.0."""
 
-
-class Net3SackReno(Net3Growth, SackRenoSender):
-    """TCP SACK-Reno of HK99."""
-
-
-class Net3SackNewReno(Net3Growth, SackNewRenoHk99Sender):
-    """TCP SACK-NewReno of HK99."""
-
-
-class Rfc2001Reno(Rfc2001Growth, RenoSender):
-    """Reno with the growth of RFC 2001."""
-
-
-class Rfc2001NewReno(Rfc2001Growth, NewRenoSender):
-    """NewReno with the growth of RFC 2001."""
-
-
-class Rfc2001SackReno(Rfc2001Growth, SackRenoSender):
-    """SACK-Reno with the growth of RFC 2001."""
-
-
-class Rfc2001SackNewReno(Rfc2001Growth, SackNewRenoHk99Sender):
-    """SACK-NewReno with the growth of RFC 2001."""
-
-
-NET3: dict[str, type[Sender]] = {
-    "reno": Net3Reno,
-    "newreno": Net3NewReno,
-    "sack-reno": Net3SackReno,
-    "sack-newreno-hk99": Net3SackNewReno,
-}
-RFC2001: dict[str, type[Sender]] = {
-    "reno": Rfc2001Reno,
-    "newreno": Rfc2001NewReno,
-    "sack-reno": Rfc2001SackReno,
-    "sack-newreno-hk99": Rfc2001SackNewReno,
-}
-"""Senders by the reference's variant name."""
+RFC2001 = _hosts(Rfc2001Growth)
+"""The same recoveries with the growth of RFC 2001."""
 
 
 def heartbeat_receiver(phase: float) -> type[Receiver]:

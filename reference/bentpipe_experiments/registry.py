@@ -1,13 +1,8 @@
-"""Every experiment, by its name on the command line; a further one is one more module here."""
+"""Every experiment, by its name on the command line; each further one adds a module here."""
 
 from __future__ import annotations
 
-from bentpipe_experiments import (
-    hk99_fig13,
-    hk99_stp_fig8,
-    hk99_stp_fig9,
-    hk99_stp_table2,
-)
+from bentpipe_experiments import hk99_fig13, hk99_stp_fig8, hk99_stp_fig9, hk99_stp_table2
 from bentpipe_experiments.model import Experiment
 
 MODULES = (hk99_fig13, hk99_stp_fig8, hk99_stp_fig9, hk99_stp_table2)

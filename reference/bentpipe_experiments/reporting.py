@@ -39,7 +39,7 @@ def outcome(
                 "x": point,
                 "runs": len(cell.values),
                 "mean": cell.mean,
-                "ci95": [cell.mean - cell.half_width, cell.mean + cell.half_width],
+                "ci95": cell.interval,
                 "notes": dict(cell.notes),
                 "values": list(cell.values),
                 "panels": {
@@ -58,8 +58,7 @@ def outcome(
 
 
 def _summary(cell: Cell) -> dict[str, Any]:
-    low, high = cell.mean - cell.half_width, cell.mean + cell.half_width
-    return {"mean": cell.mean, "ci95": [low, high], "values": list(cell.values)}
+    return {"mean": cell.mean, "ci95": cell.interval, "values": list(cell.values)}
 
 
 def holds(judgments: Sequence[Judgment]) -> bool | None:

@@ -30,6 +30,13 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> tuple[float, float]
     return value, student_t(min(len(above), len(below)) - 1) * value * relative
 
 
+def at_least(value: float, margin: float, bound: float) -> bool | None:
+    """Whether an estimate reaches a bound; None when it misses it by less than its uncertainty."""
+    if value >= bound:
+        return True
+    return None if value + margin >= bound else False
+
+
 def decimals(means: Iterable[float]) -> int:
     """Decimals in which a table shows these means: three significant digits of the largest."""
     largest = max(means, default=0.0)

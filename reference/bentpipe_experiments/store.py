@@ -19,12 +19,12 @@ RUNS = "runs.jsonl"
 
 
 class StoreError(ValueError):
-    """The directory cannot take the results; the message is one sentence with the mend."""
+    """The directory cannot take the results; the message is one sentence with a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement: which series, at which point, the how-manieth."""
+    """One measurement: its series, its point and its number there, from 0."""
 
     series: str
     point: float
@@ -32,11 +32,11 @@ class Run:
 
 
 class Store:
-    """Results in ``directory``, kept when the process ends in whatever way.
+    """Results in ``directory``, which survive however the process ends.
 
     Args:
-        directory: made when missing.
-        experiment: whose results.
+        directory: created if it does not exist.
+        experiment: the experiment whose results they are.
         seed: the seed of the whole experiment.
 
     Raises:

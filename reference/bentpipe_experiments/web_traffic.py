@@ -1,4 +1,4 @@
-"""Web-like cross traffic: many short TCP connections beside the one that is measured.
+"""Web-like cross traffic: many short TCP connections in parallel with the one that is measured.
 
 HK99 section 5.3 adds HTTP generators driven by Mah's traces, about a tenth of the channel's
 forward rate. The traces are not public; what is published of them (a median reply of some 2 kB,

@@ -97,8 +97,8 @@ def read_configuration(path: Path) -> Configuration:
             words[section].append(word)
         else:
             raise ToolProblem(
-                f"{path.name}: {word!r} is none of {', '.join(sorted(_SECTIONS))}, which are all "
-                "that 'bentpipe model' understands in a configuration."
+                f"{path.name}: {word!r} is none of {', '.join(sorted(_SECTIONS))}, the sections "
+                "that 'bentpipe model' understands."
             )
     if len(words.get("specification", [])) != 1:
         raise ToolProblem(f"{path.name} must name one SPECIFICATION.")

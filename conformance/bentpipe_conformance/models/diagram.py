@@ -11,7 +11,7 @@ from bentpipe_conformance.models.tlc import State
 from bentpipe_conformance.models.values import NotAValue, parse_value
 
 _WIDTH = 44
-_IGNORED = "age"  # a field that changes while a message is under way
+_IGNORED = "age"  # a field that changes while a message is in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Message:
         text: its contents.
         rightwards: True when it travels from the left endpoint to the right one.
         left_at: step in which it was sent.
-        arrived_at: step in which it arrived or was lost; None while under way.
+        arrived_at: step in which it arrived or was lost; None while in flight.
         lost: whether it was lost.
     """
 
@@ -59,7 +59,7 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
     Args:
         trace: the states.
         layout: ``left`` and ``right`` name the endpoints, ``forward`` and ``back`` list the
-            variables that hold messages under way, ``hidden`` those not worth showing.
+            variables that hold messages in flight, ``hidden`` those not worth showing.
         loop: index of the state the behaviour goes back to.
     """
     channels = dict.fromkeys(layout.get("forward", ()), True)
@@ -107,7 +107,7 @@ def as_text(ladder: Ladder) -> str:
         last = ladder.loop + 1 == len(ladder.steps)
         lines.append(
             "     and nothing ever happens again" if last
-            else f"     and from here again from step {ladder.loop + 1} on, for ever"
+            else f"     and from here again from step {ladder.loop + 1} on, forever"
         )  # fmt: skip
     return "\n".join(lines)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -16,12 +15,9 @@ from bentpipe_reference.common.processes import dying_with_parent
 
 from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.tool import Tool, ToolProblem
-from bentpipe_conformance.models.watch import Watch, kill
+from bentpipe_conformance.models.watch import kill
 
 _SERVER, _WORKER = "tlc2.tool.distributed.TLCServer", "tlc2.tool.distributed.TLCWorker"
-_COUNTS = re.compile(
-    r"([\d,]+) states generated.*?([\d,]+) distinct states found.*?([\d,]+) states left"
-)
 _ERROR = re.compile(r"Error: (.*)")
 
 
@@ -54,57 +50,38 @@ def run(
             f"{tool.jar} has no distributed mode; name the TLA+ project's own tla2tools.jar in "
             "TLA2TOOLS_JAR."
         )
-    scratch = job.directory / "states"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    (job.directory / "run.cfg").write_text(job.config, encoding="utf-8")
-    log = job.directory / "tlc.log"
     common = [
-        tool.java,
-        f"-Xmx{job.memory_mb}m",
-        tlc.EXIT_WHEN_FULL,
+        tool.java, f"-Xmx{job.memory_mb}m", tlc.EXIT_WHEN_FULL,
         f"-Djava.rmi.server.hostname={host}",
-    ]
-    outcome = tlc.Outcome(log)
+    ]  # fmt: skip
+    outcome = tlc.Outcome(job.log)
     started = time.monotonic()
     done = False
-    try:
-        with ExitStack() as stack:
-            output = stack.enter_context(log.open("w", encoding="utf-8"))
-            server = subprocess.Popen(
-                dying_with_parent(_server(common, tool.jar, job, scratch)),
-                cwd=scratch, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                start_new_session=True,
-            )  # fmt: skip
-            stack.enter_context(server)
-            watch = stack.enter_context(Watch(server, job.timeout, cancelled))
-            assert server.stdout is not None
-            for line in server.stdout:
-                output.write(line)
-                if "is ready" in line:
-                    announce(f"java -cp {tool.jar.name} {_WORKER} {host}")
-                    for number in range(job.workers):
-                        _start_worker(stack, common, tool.jar, scratch / f"worker{number}", host)
-                elif found := _COUNTS.search(line):
-                    counts = (int(part.replace(",", "")) for part in found.groups())
-                    outcome.generated, outcome.distinct, queue = counts
-                    done = queue == 0
-                    seconds = time.monotonic() - started
-                    report(tlc.Progress(outcome.generated, outcome.distinct, queue, 0, seconds))
-                elif (error := _ERROR.match(line)) and not outcome.violated:
-                    outcome.violated = error[1].strip()
-            server.wait()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with ExitStack() as stack:
+        server, output, watch = stack.enter_context(
+            tlc.started(_server(common, tool.jar, job), job, cancelled)
+        )
+        assert server.stdout is not None
+        for line in server.stdout:
+            output.write(line)
+            if "is ready" in line:
+                announce(f"java -cp {tool.jar.name} {_WORKER} {host}")
+                for number in range(job.workers):
+                    _start_worker(stack, common, tool.jar, job.scratch / f"worker{number}", host)
+            elif found := tlc.COUNTS.search(line):
+                counts = (int(part.replace(",", "")) for part in found.groups())
+                outcome.generated, outcome.distinct, queue = counts
+                done = queue == 0
+                seconds = time.monotonic() - started
+                report(tlc.Progress(outcome.generated, outcome.distinct, queue, 0, seconds))
+            elif (error := _ERROR.match(line)) and not outcome.violated:
+                outcome.violated = error[1].strip()
+        server.wait()
     outcome.seconds = time.monotonic() - started
     if watch.late:
-        raise ToolProblem(
-            f"{job.module.stem} did not finish within {job.timeout:g} s; allow more with "
-            f"--timeout; log: {log}"
-        )
+        raise ToolProblem(job.late())
     if not done and not outcome.violated:
-        raise ToolProblem(f"{job.module.stem} could not be checked; log: {log}")
+        raise ToolProblem(f"{job.module.stem} could not be checked; log: {job.log}")
     return outcome
 
 
@@ -116,13 +93,12 @@ def _has_server(jar: Path) -> bool:
         return False
 
 
-def _server(common: list[str], jar: Path, job: tlc.Job, scratch: Path) -> list[str]:
-    searched = ":".join(str(path.absolute()) for path in (job.directory, *job.libraries))
+def _server(common: list[str], jar: Path, job: tlc.Job) -> list[str]:
     deadlock = [] if "CHECK_DEADLOCK TRUE" in job.config else ["-deadlock"]
     return [
-        *common, f"-Djava.io.tmpdir={scratch.absolute()}", f"-DTLA-Library={searched}",
+        *common, f"-Djava.io.tmpdir={job.scratch}", f"-DTLA-Library={job.searched}",
         "-cp", str(jar), _SERVER, *deadlock, "-config", "run.cfg",
-        "-metadir", str(scratch.absolute()), str(job.module.absolute()),
+        "-metadir", str(job.scratch), str(job.module.absolute()),
     ]  # fmt: skip
 
 

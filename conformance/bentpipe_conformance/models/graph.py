@@ -49,7 +49,7 @@ def read_graph(path: Path, variables: Collection[str]) -> Graph:
         variables: the variables to keep of each state.
 
     Raises:
-        ToolProblem: it is no such dump, is cut off, or is larger than :data:`MOST_EDGES`.
+        ToolProblem: it is not such a dump, is truncated, or is larger than :data:`MOST_EDGES`.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:
@@ -59,7 +59,7 @@ def read_graph(path: Path, variables: Collection[str]) -> Graph:
 
 
 def read_dot(lines: Iterable[str], variables: Collection[str], name: str) -> Graph:
-    """As :func:`read_graph`, from lines; ``name`` is for complaints."""
+    """As :func:`read_graph`, from lines; ``name`` is for messages."""
     reading = _Reading(frozenset(variables), name)
     for number, line in enumerate(lines, start=1):
         reading.line(number, line.strip())
@@ -79,7 +79,7 @@ class _Reading:
         self._begun = False
 
     def line(self, number: int, text: str) -> None:
-        """Take in one line."""
+        """Process one line."""
         if found := _EDGE.match(text):
             self._step(found[1], found[2], found[3])
         elif found := _NODE.match(text):
@@ -91,15 +91,17 @@ class _Reading:
             self._open += text.endswith("{")
         elif text:
             raise ToolProblem(
-                f"{self._name}, line {number}: {text[:40]!r} belongs to no state graph of TLC; "
+                f"{self._name}, line {number}: {text[:40]!r} is not part of a state graph of TLC; "
                 "make the graph again."
             )
 
     def finished(self) -> Graph:
-        """The graph, when all of it has been read."""
+        """The whole graph, once all lines have been read."""
         graph = self._graph
         if not self._begun or self._open != 0:
-            raise ToolProblem(f"{self._name} is cut off or no state graph; make the graph again.")
+            raise ToolProblem(
+                f"{self._name} is truncated or not a state graph; make the graph again."
+            )
         if len(self._described) < len(graph.states):
             raise ToolProblem(
                 f"{self._name} has steps to states that it does not describe; make the graph again."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,10 +15,6 @@ Kind = Literal["check", "liveness", "reach", "mutant", "limit"]
 Tier = Literal["pr", "nightly"]
 
 FILE = "manifest.json"
-_RUN_KEYS = {
-    "name", "kind", "tier", "module", "config", "constants", "replace", "checks", "violates",
-    "breaks", "about", "distinct", "total", "depth", "seconds",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +26,11 @@ class Run:
         kind: ``check`` (safety), ``liveness``, ``reach`` (a state that must be reachable),
             ``mutant`` (a broken rule that must be caught) or ``limit`` (a known limitation of the
             protocol that must show).
-        tier: ``pr`` or ``nightly``.
         module: the root module's file, relative to the model's folder.
         config: the configuration file to start from, relative to the model's folder.
+        tier: ``pr`` or ``nightly``.
         constants: constants that differ from the configuration's.
-        replaced: definitions to replace, by name.
+        replaced: definitions to replace, by name; ``replace`` in the file.
         checks: the only invariants and properties to check; empty for those of the configuration.
         violates: the invariant or property that must be violated; empty when none may be.
         about: one sentence on the run.
@@ -46,18 +42,18 @@ class Run:
 
     name: str
     kind: Kind
-    tier: Tier
     module: str
     config: str
-    constants: Mapping[str, str]
-    replaced: Mapping[str, str]
-    checks: tuple[str, ...]
-    violates: str
-    about: str
-    distinct: int | None
-    total: int | None
-    depth: int | None
-    seconds: float | None
+    tier: Tier = "pr"
+    constants: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    violates: str = ""
+    about: str = ""
+    distinct: int | None = None
+    total: int | None = None
+    depth: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +114,9 @@ def load_manifest(folder: Path) -> Manifest:
     except json.JSONDecodeError as error:
         raise ToolProblem(f"{path} is not JSON: {error}.") from error
     except KeyError as error:
-        raise ToolProblem(f"{path} is no manifest: {error} is missing.") from error
+        raise ToolProblem(f"{path} is not a manifest: {error} is missing.") from error
     except (TypeError, AttributeError) as error:
-        raise ToolProblem(f"{path} is no manifest: something is misplaced ({error}).") from error
+        raise ToolProblem(f"{path} is not a manifest: something is misplaced ({error}).") from error
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
@@ -135,10 +131,11 @@ def load_manifest(folder: Path) -> Manifest:
 
 
 def _run(item: Mapping[str, Any], path: Path) -> Run:
-    name = item["name"]
-    if unknown := set(item) - _RUN_KEYS:
+    name, kind, tier = item["name"], item["kind"], item.get("tier", "pr")
+    data = {"module": item["module"], "config": item["config"]}
+    known = {"replace", "breaks", *(each.name for each in fields(Run))} - {"replaced"}
+    if unknown := set(item) - known:
         raise ToolProblem(f"{path}: run {name!r} has the unknown key {sorted(unknown)[0]!r}.")
-    kind, tier = item["kind"], item.get("tier", "pr")
     if kind not in get_args(Kind) or tier not in get_args(Tier):
         raise ToolProblem(f"{path}: run {name!r} has the kind {kind!r} and tier {tier!r}.")
     for key in ("distinct", "total", "depth", "seconds"):
@@ -147,28 +144,15 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
             raise ToolProblem(f"{path}: run {name!r}: {key} is {figure!r} instead of a number.")
     for key in ("constants", "replace"):
         if not isinstance(item.get(key, {}), dict):
-            raise ToolProblem(f"{path}: run {name!r}: {key} is no object.")
+            raise ToolProblem(f"{path}: run {name!r}: {key} is not an object.")
     violates = item.get("violates", "")
     if bool(violates) == (kind in ("check", "liveness")):
         raise ToolProblem(
             f"{path}: run {name!r}: exactly reach, mutant and limit runs name what they violate."
         )
-    return Run(
-        name=name,
-        kind=kind,
-        tier=tier,
-        module=item["module"],
-        config=item["config"],
-        constants=item.get("constants", {}),
-        replaced=item.get("replace", {}),
-        checks=tuple(item.get("checks", (violates,) if violates else ())),
-        violates=violates,
-        about=item.get("about", ""),
-        distinct=item.get("distinct"),
-        total=item.get("total"),
-        depth=item.get("depth"),
-        seconds=item.get("seconds"),
-    )
+    data |= {key: value for key, value in item.items() if key not in ("replace", "breaks")}
+    data["checks"] = tuple(item.get("checks", (violates,) if violates else ()))
+    return Run(**data, replaced=item.get("replace", {}))
 
 
 def record(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> None:

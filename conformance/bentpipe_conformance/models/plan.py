@@ -1,4 +1,4 @@
-"""What scenarios are made from: bounds and layout beside a model's manifest."""
+"""What scenarios are made from: the bounds and layout in a model's ``scenarios.json``."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def load_plan(manifest: Manifest) -> Plan | None:
     """The plan beside a manifest; None when the model has none.
 
     Raises:
-        ToolProblem: it is malformed or names a run that the manifest has not.
+        ToolProblem: it is malformed or names a run that the manifest lacks.
     """
     path = manifest.folder / FILE
     if not path.is_file():
@@ -110,7 +110,7 @@ def load_plan(manifest: Manifest) -> Plan | None:
     except ValueError as error:
         raise ToolProblem(f"{path} is not JSON: {error}.") from error
     except (KeyError, TypeError, AttributeError) as error:
-        raise ToolProblem(f"{path} is no plan of scenarios: {error} is not there.") from error
+        raise ToolProblem(f"{path} is not a plan of scenarios: {error} is missing.") from error
 
 
 def _varied(run: Run, constants: Mapping[str, str]) -> Run:

@@ -15,7 +15,7 @@ from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.values import NotAValue, parse_value
 
 _CHANGING = "age"
-"""A field of messages that changes while they are under way."""
+"""A field of messages that changes while they are in flight."""
 
 
 class _Step(NamedTuple):
@@ -29,7 +29,7 @@ class _Step(NamedTuple):
 
 
 class _Position(NamedTuple):
-    """How far an execution is: messages under way, counts by ``sent`` and ``taken``, expiries."""
+    """How far an execution is: messages in flight, counts by ``sent`` and ``taken``, expiries."""
 
     under_way: tuple[tuple[Message, ...], ...]
     counts: tuple[tuple[str, int], ...]
@@ -47,7 +47,7 @@ class Projection:
         """Prepare a graph whose states hold the variables of the layout's channels.
 
         Raises:
-            ToolProblem: a channel holds something that is no sequence of messages.
+            ToolProblem: a channel holds something other than a sequence of messages.
         """
         self._graph = graph
         self._layout = layout
@@ -216,7 +216,9 @@ class Projection:
             except NotAValue as error:
                 raise ToolProblem(f"a channel of the model cannot be read: {error}.") from error
             if not isinstance(value, tuple):
-                raise ToolProblem(f"a channel of the model holds {text[:40]!r}, no sequence.")
+                raise ToolProblem(
+                    f"a channel of the model holds {text[:40]!r}, which is not a sequence."
+                )
             found = self._read[text] = tuple(map(_bare, value))
         return found
 

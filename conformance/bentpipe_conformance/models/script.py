@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A variable that holds messages under way.
+    """A variable that holds messages in flight.
 
     Attributes:
         variable: its name.
@@ -110,7 +110,7 @@ class Journey:
         )  # fmt: skip
 
     def delayed(self) -> dict[Message, Message]:
-        """What arrived after transmissions sent later, and behind the last of which."""
+        """What was overtaken, and the last later transmission that arrived before it."""
         found: dict[Message, Message] = {}
         for sent, arrived in zip(self.sent, self.arrived, strict=True):
             order = {message: at for at, message in enumerate(sent)}

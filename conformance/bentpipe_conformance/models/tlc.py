@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
@@ -22,7 +23,7 @@ Status = Literal["ok", "violation"]
 
 _START = re.compile(r"@!@!@STARTMSG (\d+):(\d+) @!@!@")
 _END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
-_COUNTS = re.compile(
+COUNTS = re.compile(
     r"([\d,]+) states generated.*?([\d,]+) distinct states found.*?([\d,]+) states left"
 )
 _STATE = re.compile(r"(\d+): <(.*)>\s*")
@@ -73,6 +74,31 @@ class Job:
     timeout: float = 600.0
     short: bool = False
     dump: Path | None = None
+
+    @property
+    def log(self) -> Path:
+        """The file with all that TLC prints."""
+        return self.directory / "tlc.log"
+
+    @property
+    def scratch(self) -> Path:
+        """The folder for TLC's own files, absolute."""
+        return self.directory.absolute() / "states"
+
+    @property
+    def searched(self) -> str:
+        """The folders in which TLC looks for modules and the configuration, by name.
+
+        A path to a configuration outside the module's folder does not work.
+        """
+        return os.pathsep.join(str(path.absolute()) for path in (self.directory, *self.libraries))
+
+    def late(self, found: str = "") -> str:
+        """The sentence on a run that was not finished in time."""
+        return (
+            f"{self.module.stem} did not finish within {self.timeout:g} s{found}; allow more with "
+            f"--timeout; log: {self.log}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,85 +175,90 @@ def run(
         Cancelled: TLC was stopped.
         ToolProblem: TLC could not finish: broken module or configuration, time, memory.
     """
-    config = job.directory / "run.cfg"
-    scratch = job.directory / "states"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    config.write_text(job.config, encoding="utf-8")
-    log = job.directory / "tlc.log"
-    started = time.monotonic()
-    try:
-        with log.open("w", encoding="utf-8") as output:
-            process = subprocess.Popen(
-                dying_with_parent(_command(tool, job, config)),
-                cwd=scratch, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                start_new_session=True,
-            )  # fmt: skip
-            with process, Watch(process, job.timeout, cancelled) as watch:
-                assert process.stdout is not None
-                reading = _Reading(Outcome(log), started, report)
-                reading.read(process.stdout, output)
-                process.wait()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    reading = _Reading(Outcome(job.log), report)
+    with started(_command(tool, job), job, cancelled) as (process, output, watch):
+        assert process.stdout is not None
+        reading.read(process.stdout, output)
+        process.wait()
     outcome = reading.outcome
-    outcome.seconds = time.monotonic() - started
+    outcome.seconds = reading.seconds
     if watch.late:
-        raise ToolProblem(
-            f"{job.module.stem} did not finish within {job.timeout:g} s (found "
-            f"{reading.last.distinct:,} distinct states); allow more with --timeout; log: {log}"
-        )
+        found = f" (found {reading.last.distinct:,} distinct states)"
+        raise ToolProblem(job.late(found))
     if reading.out_of_memory:
         raise ToolProblem(
             f"{job.module.stem} ran out of memory at {job.memory_mb} MiB; allow more with "
-            f"--memory; log: {log}"
+            f"--memory; log: {job.log}"
         )
     if not outcome.violated and not reading.succeeded:
-        if _NO_TLC in log.read_text(encoding="utf-8", errors="replace"):
+        if _NO_TLC in job.log.read_text(encoding="utf-8", errors="replace"):
             raise ToolProblem(
                 f"{tool.jar} holds no TLA+ tools; correct or unset TLA2TOOLS_JAR, which names a "
-                f"jar other than the pinned one. Log: {log}"
+                f"jar other than the pinned one. Log: {job.log}"
             )
         raise ToolProblem(
             f"{job.module.stem} could not be checked: {reading.complaint(process.returncode)} "
-            f"Log: {log}"
+            f"Log: {job.log}"
         )
     return outcome
 
 
-def _command(tool: Tool, job: Job, config: Path) -> list[str]:
+@contextmanager
+def started(
+    command: Sequence[str], job: Job, cancelled: threading.Event | None
+) -> Iterator[tuple[subprocess.Popen[str], IO[str], Watch]]:
+    """TLC's process, the open log, and the watch that ends the process.
+
+    The job's directory gets the configuration and a scratch folder, which is removed at the end.
+    """
+    shutil.rmtree(job.scratch, ignore_errors=True)
+    job.scratch.mkdir()
+    (job.directory / "run.cfg").write_text(job.config, encoding="utf-8")
+    try:
+        with job.log.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                dying_with_parent(command),
+                cwd=job.scratch, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                start_new_session=True,
+            )  # fmt: skip
+            with process, Watch(process, job.timeout, cancelled) as watch:
+                yield process, output, watch
+    finally:
+        shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _command(tool: Tool, job: Job) -> list[str]:
     tuning = ["-XX:+UseSerialGC"] if job.workers == 1 else ["-XX:+UseParallelGC"]
     if job.short:  # it ends before the second compiler would pay
         tuning.append("-XX:TieredStopAtLevel=1")
-    # TLC looks for modules and configurations by name in these; a path to a configuration outside
-    # the module's folder does not work.
-    searched = (job.directory, *job.libraries)
-    libraries = os.pathsep.join(str(path.absolute()) for path in searched)
-    scratch = job.directory.absolute() / "states"
     dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
     return [
-        tool.java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL, f"-Djava.io.tmpdir={scratch}",
-        f"-DTLA-Library={libraries}", "-cp", str(tool.jar), "tlc2.TLC", "-tool",
-        "-workers", str(job.workers), "-fp", "0", "-metadir", str(scratch),
-        "-config", config.name, *dump, str(job.module.absolute()),
+        tool.java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL,
+        f"-Djava.io.tmpdir={job.scratch}", f"-DTLA-Library={job.searched}",
+        "-cp", str(tool.jar), "tlc2.TLC", "-tool",
+        "-workers", str(job.workers), "-fp", "0", "-metadir", str(job.scratch),
+        "-config", "run.cfg", *dump, str(job.module.absolute()),
     ]  # fmt: skip
 
 
 class _Reading:
     """Turns the messages of one run into an outcome."""
 
-    def __init__(
-        self, outcome: Outcome, started: float, report: Callable[[Progress], None]
-    ) -> None:
+    def __init__(self, outcome: Outcome, report: Callable[[Progress], None]) -> None:
         self.outcome = outcome
         self.last = Progress(0, 0, 0, 0, 0.0)
         self.out_of_memory = False
         self.succeeded = False
-        self._started = started
+        self._started = time.monotonic()
         self._report = report
         self._errors: list[str] = []
         self._quoting = False
+
+    @property
+    def seconds(self) -> float:
+        """Wall clock since the start."""
+        return time.monotonic() - self._started
 
     def read(self, stream: IO[str], copy: IO[str]) -> None:
         """Read until the stream ends."""
@@ -276,7 +307,7 @@ class _Reading:
         self._quoting = code == _QUOTING
 
     def _count(self, code: int, text: str) -> None:
-        if (found := _COUNTS.search(text)) is None:
+        if (found := COUNTS.search(text)) is None:
             return
         generated, distinct, queue = (int(part.replace(",", "")) for part in found.groups())
         depth = _NUMBER.search(text)
@@ -285,7 +316,7 @@ class _Reading:
         self.last = Progress(
             generated, distinct, queue,
             int(depth[1]) if depth and code == _PROGRESS else self.last.depth,
-            time.monotonic() - self._started,
+            self.seconds,
         )  # fmt: skip
         self._report(self.last)
 

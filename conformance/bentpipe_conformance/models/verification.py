@@ -67,7 +67,7 @@ class Result:
         """The figures a manifest records for this run.
 
         TLC finds shortest counterexamples of invariants and action properties only; the length
-        of others is no figure to hold it to.
+        of others is not compared.
         """
         if self.outcome is None:
             return {}

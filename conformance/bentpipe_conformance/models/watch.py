@@ -1,4 +1,4 @@
-"""Processes of the model checker: they end at their limit, when cancelled, and with the block."""
+"""Processes of the model checker, killed at their time limit, on cancellation and on exit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import signal
 import subprocess
 import threading
 import time
-from types import TracebackType
 
 _LOOK = 0.2  # seconds between looks at the clock
 
 
 class Cancelled(Exception):
-    """Somebody has asked for an early end, so there is no result."""
+    """The run was cancelled, so there is no result."""
 
 
 class Watch:
@@ -49,12 +48,7 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._done.set()
         self._thread.join()
         kill(self._process)

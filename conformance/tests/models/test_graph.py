@@ -39,10 +39,10 @@ def test_dump_read_keeps_states_steps_and_wanted_variables() -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([], "cut off"),
-        (["hello"], "line 1: 'hello' belongs to no state graph"),
-        (WHOLE[:-1], "cut off"),
-        (WHOLE[:6], "cut off"),
+        ([], "truncated"),
+        (["hello"], "line 1: 'hello' is not part of a state graph"),
+        (WHOLE[:-1], "truncated"),
+        (WHOLE[:6], "truncated"),
         ([*HEAD, FIRST, STEP, *TAIL], "does not describe"),
         ([*HEAD, SECOND, *TAIL], "no initial state"),
         ([*HEAD, FIRST, "-1 -> [label=", *TAIL], "line 6"),

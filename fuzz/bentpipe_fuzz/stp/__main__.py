@@ -12,12 +12,12 @@ from typing import Any
 import click
 from bentpipe_reference.common.mutation import load_mutants
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp import campaign as campaigns
 from bentpipe_fuzz.stp.black_box import BlackBoxError, Target, attack
 from bentpipe_fuzz.stp.flood import flood
 from bentpipe_fuzz.stp.plan import MODES, TURNS, Mode
 from bentpipe_fuzz.stp.runs import Configure, Outcome
-from bentpipe_fuzz.stp.violation import Violation
 
 PASSED, FAILED, USAGE, OPEN = 0, 1, 2, 3
 """Exit statuses, those of ``bentpipe``."""
@@ -40,9 +40,9 @@ class Failure(click.ClickException):
 @click.option("--only", "modes", multiple=True, type=click.Choice(MODES),
               help="This mode only; may be given more than once.")  # fmt: skip
 @click.option("--begins", type=click.IntRange(0), default=0,
-              help="First send so many BEGINs from forged addresses.")  # fmt: skip
+              help="First send this many BEGINs from forged addresses.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path),
-              help="Directory for what is found; a campaign there is gone on with.")  # fmt: skip
+              help="Directory for what is found; a campaign there is continued.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Forget the campaign in that directory.")
 @click.option("--shrink", "shrink_s", type=click.FloatRange(0), default=60.0, show_default=True,
               help="Seconds for making one failing run smaller.")  # fmt: skip
@@ -176,7 +176,7 @@ def _finish_replay(outcome: Outcome, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(campaigns.document(outcome), indent=1))
     else:
-        click.echo(str(outcome.violation or "nothing is broken any more"))
+        click.echo(str(outcome.violation or "the run no longer fails"))
     sys.exit(PASSED if outcome.violation is None else FAILED)
 
 

@@ -1,39 +1,26 @@
-"""Forged packets: of one who sees the connection, and of one who has to guess."""
+"""Attackers: one who sees the connection, and one who has to guess."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import fields, replace
-from typing import Any
 
+from bentpipe_reference.stp import packets as stp
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.packets import (
-    Begin,
-    Bgak,
-    Bgrej,
-    End,
-    Endak,
-    Packet,
-    Poll,
-    Sd,
-    Sdp,
-    Stat,
-    Ustat,
-)
+from bentpipe_reference.stp.packets import Packet
 from bentpipe_reference.stp.receiver import OVERTAKEN
-from bentpipe_reference.stp.sequence import CSN_MASK, PACKET_MASK
+from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
 
+from bentpipe_fuzz.stp.forging import damaged, invented, mutated, near
 from bentpipe_fuzz.stp.network import Network, Node, address_of
 from bentpipe_fuzz.stp.plan import AttackPlan
 
 _KEPT = 400
 """Packets that the attacker remembers."""
 
-_TAGGED = (Sd, Sdp, Poll, Stat, Ustat)
-_LONGEST_LIST = 90
+_TAGGED = (stp.Sd, stp.Sdp, stp.Poll, stp.Stat, stp.Ustat)
 
 Forge = Callable[[], tuple[str, str, bytes] | None]
 """Makes a packet: the node that gets it, whom it claims to come from, octets."""
@@ -96,7 +83,7 @@ class Attacker:
 
 
 class OnPath(Attacker):
-    """Mutates, invents and replays with all numbers known."""
+    """Mutates, invents and replays packets, with all numbers known."""
 
     def forge(self) -> tuple[str, str, bytes] | None:
         """Any hostile packet."""
@@ -114,8 +101,11 @@ class OnPath(Attacker):
             packet = self._mutated(target)
         else:
             packet = self._invented(target)
-        if isinstance(packet, End | Bgak | Bgrej | Endak) and numbers.random() < 0.8:
-            return None  # else nothing lives long enough to be attacked
+        if (
+            isinstance(packet, stp.End | stp.Bgak | stp.Bgrej | stp.Endak)
+            and numbers.random() < 0.8
+        ):
+            return None  # else no connection lives long enough to be attacked
         if packet is None:
             return None
         octets = encode(packet)
@@ -163,140 +153,13 @@ class OnPath(Attacker):
         )  # fmt: skip
 
 
-def near(numbers: random.Random, number: int, mask: int = PACKET_MASK) -> int:
-    """A number close to another, at an edge, or anywhere."""
-    step = numbers.choice([0, 0, 1, 1, 2, 3, 4, 16, 64, 2048, -1, -2, -100, 1 << 22])
-    if numbers.random() < 0.15:
-        top = mask + 1
-        return numbers.choice([0, 1, top // 2 - 1, top // 2, top - 1, numbers.randrange(top)])
-    return number + step & mask
-
-
-def invented(
-    numbers: random.Random,
-    ports: tuple[int, int],
-    tag: int,
-    csns: tuple[int, int],
-    theirs: int,
-    ours: int,
-    top: int | None = None,
-    polls: int = 0,
-) -> Packet:
-    """A packet of any type with numbers of a connection, some of them wrong.
-
-    Args:
-        numbers: chance.
-        ports: source and destination.
-        tag: the right one.
-        csns: those of the sender and the recipient of the packet.
-        theirs: VR(R) of the recipient.
-        ours: VT(A) of the recipient.
-        top: its VT(S).
-        polls: its VT(PS).
-    """
-    csn, own = csns
-    flight = 0 if top is None else top - ours
-    theirs, ours, polls = theirs & PACKET_MASK, ours & PACKET_MASK, polls & PACKET_MASK
-    high = ours + flight & PACKET_MASK
-    if numbers.random() < 0.2:
-        csn = near(numbers, csn, CSN_MASK)
-    if numbers.random() < 0.2:
-        own = numbers.choice([near(numbers, own, CSN_MASK), own & 0xFFFF, 0])
-    head = (*ports, tag)
-    n_s = near(numbers, theirs)
-    kind = numbers.randrange(11)
-    data = bytes(numbers.choice([0, 1, 100, 512, 1400]))
-    if kind == 0:
-        return Begin(*head, numbers.randrange(2), n_s, near(numbers, 4), csn, data=data,
-                     version=numbers.choice([1, 1, 1, 2]), max_sd=1400)  # fmt: skip
-    if kind == 1:
-        return Bgak(*head, numbers.choice([0, 2]), n_s, near(numbers, ours), csn, own,
-                    near(numbers, ours), max_sd=512)  # fmt: skip
-    if kind == 2:
-        return Bgrej(*ports, 0, 0, numbers.randrange(9), own)
-    if kind == 3:
-        flags = numbers.choice([0, 4, 8, 12])
-        zero = numbers.random() < 0.2 and flags & 8
-        return End(*head, flags, near(numbers, ours), numbers.randrange(9),
-                   0 if zero else csn, own & 0xFFFF if zero else own)  # fmt: skip
-    if kind == 4:
-        return Endak(*head, 0, own)
-    if kind == 5:
-        return Sd(*head, numbers.choice([0, 0, 0, 1]), n_s, data)
-    if kind == 6:
-        return Sdp(*head, numbers.choice([0, 0, 0, 1]), n_s, near(numbers, polls), 7, data)
-    if kind == 7:
-        return Poll(*head, 0, n_s, near(numbers, polls), 7)
-    n_r = numbers.choice([ours, near(numbers, ours), near(numbers, high)])
-    credit = n_r + numbers.choice([0, 1, 16, 2048, (1 << 23) - 1]) & PACKET_MASK
-    if kind == 8:
-        first = near(numbers, n_r)
-        return Ustat(*head, 0, n_r, credit, (first, near(numbers, first)))
-    return Stat(*head, 0, n_r, credit, near(numbers, polls), 7,
-                elements(numbers, n_r, flight))  # fmt: skip
-
-
-def elements(numbers: random.Random, n_r: int, flight: int) -> tuple[int, ...]:
-    """A list: none, within what is in flight, or a bomb that names up to 2^23 numbers."""
-    count = numbers.choice([0, 0, 2, 3, 4, 5, 67, _LONGEST_LIST])
-    most = numbers.choice([max(flight, 1), 200, 1 << 23])
-    if count > most:
-        count = 0
-    listed = sorted(numbers.randrange(most + 1) for _ in range(count))
-    if numbers.random() < 0.1:
-        numbers.shuffle(listed)
-    return tuple(n_r + step & PACKET_MASK for step in listed)
-
-
-_NUMBERS = ("n_s", "n_r", "n_mr", "n_ps", "iss")
-_CSNS = ("csn", "peer_csn")
-
-
-def mutated(packet: Packet, numbers: random.Random) -> Packet:
-    """The packet with one field changed."""
-    names = [item.name for item in fields(packet) if item.name not in ("options", "version")]
-    name = numbers.choice(names)
-    value: Any = getattr(packet, name)
-    if name in _NUMBERS:
-        value = near(numbers, value)
-    elif name in _CSNS:
-        value = numbers.choice([near(numbers, value, CSN_MASK), value & 0xFFFF, 0])
-    elif name == "flags":
-        value ^= 1 << numbers.randrange(4)
-    elif name == "data":
-        value = value[: numbers.randrange(len(value) + 1)] if value else b"!" * 600
-    elif name == "elements":
-        listed = elements(numbers, value[0] if value else 0, 100)
-        value = listed if isinstance(packet, Stat) else (*listed, 1, 2)[:2]
-    elif name == "max_sd":
-        value = numbers.choice([None, 0, 512, 65535])
-    elif name == "reason":
-        value = numbers.randrange(256)
-    elif name == "timestamp":
-        value = numbers.getrandbits(32)
-    else:
-        value = near(numbers, value, 0xFFFF)
-    return replace(packet, **{name: value})
-
-
-def damaged(octets: bytes, numbers: random.Random) -> bytes:
-    """Cut short, made longer, or with an octet changed."""
-    way = numbers.randrange(3)
-    if way == 0:
-        return octets[: numbers.randrange(len(octets))]
-    if way == 1:
-        return octets + numbers.randbytes(numbers.randrange(1, 9))
-    at = numbers.randrange(len(octets))
-    return octets[:at] + bytes([octets[at] ^ numbers.randrange(1, 256)]) + octets[at + 1 :]
-
-
 # Somebody off the path
 
 
 class OffPath(Attacker):
     """Knows addresses and ports, and guesses the rest wrong: tag, CSNs or numbers (STP-SEC-005).
 
-    It looks at the endpoints to be sure that a guess is wrong, and otherwise as near as can be.
+    It inspects the endpoints to make sure that a guess is wrong, yet as close as possible.
     """
 
     def forge(self) -> tuple[str, str, bytes] | None:
@@ -334,9 +197,9 @@ class OffPath(Attacker):
         if csns[1] == own:
             return None
         packet = invented(self.random, head[:2], head[2], csns, 100, 100)
-        if isinstance(packet, Begin) or getattr(packet, "peer_csn", None) == own:
+        if isinstance(packet, stp.Begin) or getattr(packet, "peer_csn", None) == own:
             return None
-        if isinstance(packet, End) and packet.peer_csn == 0:
+        if isinstance(packet, stp.End) and packet.peer_csn == 0:
             return None
         return packet
 
@@ -366,17 +229,17 @@ class OffPath(Attacker):
                 connection.receiver.iss & PACKET_MASK,
                 near(numbers, sender.vt_ms & PACKET_MASK),
             )
-            return Bgak(*head, flags, iss, n_mr, csn, own, n_r)
+            return stp.Bgak(*head, flags, iss, n_mr, csn, own, n_r)
         if kind == 1:
-            return Bgrej(*ports, 0, 0, numbers.randrange(9), own)
+            return stp.Bgrej(*ports, 0, 0, numbers.randrange(9), own)
         if kind == 2:
-            return Endak(*head, 0, own)
+            return stp.Endak(*head, 0, own)
         if kind == 3:
             # The hint of section 5.6: anybody can forge it, and it draws a challenge.
-            return End(*ports, 0, 12, 0, 2, 0, connection.csn & 0xFFFF)
+            return stp.End(*ports, 0, 12, 0, 2, 0, connection.csn & 0xFFFF)
         if numbers.random() < 0.3:
             csn, own = self._wrong(connection.peer_csn, 32), connection.csn
-        return End(*head, numbers.choice([0, 4, 12]), n_r, numbers.randrange(9), csn, own)
+        return stp.End(*head, numbers.choice([0, 4, 12]), n_r, numbers.randrange(9), csn, own)
 
     def _wrong_numbers(self, target: str, connection: Connection) -> Packet | None:
         """The tag has been guessed; the numbers are out of their windows."""
@@ -393,21 +256,21 @@ class OffPath(Attacker):
         below = receiver.vr_r - numbers.choice(steps) & PACKET_MASK
         n_s = numbers.choice([above, below])
         if kind == 0:
-            return Sd(*head, flags, n_s, b"forged")
+            return stp.Sd(*head, flags, n_s, b"forged")
         if kind == 1:
-            return Sdp(*head, flags, n_s, numbers.getrandbits(24), 7, b"forged")
+            return stp.Sdp(*head, flags, n_s, numbers.getrandbits(24), 7, b"forged")
         if kind == 2:
-            return Poll(*head, 0, n_s, numbers.getrandbits(24), 7)
+            return stp.Poll(*head, 0, n_s, numbers.getrandbits(24), 7)
         n_r = numbers.choice([sender.vt_s + numbers.choice([1, 2, 1 << 22]), sender.vt_a - 1])
         credit = n_r + numbers.choice([0, 1000, 1 << 22]) & PACKET_MASK
         if kind == 3:
-            return Ustat(*head, 0, n_r & PACKET_MASK, credit,
+            return stp.Ustat(*head, 0, n_r & PACKET_MASK, credit,
                          (n_r & PACKET_MASK, n_r + 1 & PACKET_MASK))  # fmt: skip
         n_ps = numbers.choice([sender.vt_ps, sender.vt_ps + 1, sender.vt_pa - 1]) & PACKET_MASK
         if n_ps == sender.vt_ps + 1 & PACKET_MASK:
             # A POLL that was never sent: then the other numbers may even be right.
             n_r, credit = sender.vt_s, sender.vt_ms & PACKET_MASK
-        return Stat(*head, 0, n_r & PACKET_MASK, credit, n_ps, 7)
+        return stp.Stat(*head, 0, n_r & PACKET_MASK, credit, n_ps, 7)
 
     def _other_begin(self, target: str, connection: Connection) -> Packet | None:
         """A call with another CSN than the present connection's (STP-CC-018)."""
@@ -415,5 +278,6 @@ class OffPath(Attacker):
             return None  # a newer call takes the place of a connection that is being released
         assert connection.peer_csn is not None
         csn = self._wrong(connection.peer_csn, 32)
-        return Begin(*self.ports(target), csn & 0xFFFF, 0, self.random.getrandbits(24), 100, csn,
-                     data=b"forged")  # fmt: skip
+        iss = self.random.getrandbits(24)
+        ports = self.ports(target)
+        return stp.Begin(*ports, csn & 0xFFFF, 0, iss, 100, csn, data=b"forged")

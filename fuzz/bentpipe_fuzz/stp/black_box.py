@@ -1,4 +1,4 @@
-"""Any implementation of STP over UDP as a black box: it must stay alive and go on serving."""
+"""Any implementation of STP over UDP as a black box: it must survive and keep serving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bentpipe_reference.stp.packets import Begin, Bgrej, End, Endak, Packet
 from bentpipe_reference.stp.sequence import CSN_MASK
 from bentpipe_reference.stp.states import State
 
-from bentpipe_fuzz.stp.attack import damaged, invented, mutated
+from bentpipe_fuzz.stp.forging import damaged, invented, mutated
 from bentpipe_fuzz.stp.users import stream
 
 ECHO, CHARGEN = 7, 19
@@ -76,13 +76,13 @@ class Target:
 
 @dataclass(slots=True)
 class BlackBoxResult:
-    """What an attack came to.
+    """The result of an attack.
 
     Attributes:
         rounds: echoes that the honest peer got back whole.
         forged: hostile packets sent.
         grown_kb: memory (RSS) that the process took since its first echo; None if unknown.
-        violation: what must not have happened, empty if nothing.
+        violation: what went wrong; empty if nothing did.
     """
 
     rounds: int = 0
@@ -92,7 +92,7 @@ class BlackBoxResult:
 
     @property
     def sentence(self) -> str:
-        """For a person."""
+        """The result for people."""
         grown = "" if self.grown_kb is None else f", {self.grown_kb} kB more memory"
         return self.violation or f"{self.rounds} echoes amid {self.forged} hostile packets{grown}"
 
@@ -139,7 +139,7 @@ class _Attack:
         self.hostile.socket.close()
 
     def echo(self, alive: subprocess.Popen[bytes] | None) -> str:
-        """One echo amid hostile packets; what went wrong, or nothing."""
+        """One echo amid hostile packets; what went wrong, or an empty string."""
         connection = self.honest.endpoint.connect(_ADDRESS, ECHO)
         began = time.monotonic()
         written = read = 0
@@ -196,7 +196,7 @@ class _Attack:
         if self._victim is not None and self.numbers.random() < 0.9:
             self._victim.abort(now)
         elif self._victim is not None:
-            # The peer falls silent: nobody answers for this connection any more.
+            # The peer falls silent: nothing answers for this connection any more.
             identity = self._victim.identity
             key = (identity.peer, identity.peer_port, identity.local_port)
             self.hostile.endpoint.connections.pop(key, None)
@@ -293,7 +293,7 @@ def _memory_kb(process: subprocess.Popen[bytes] | None) -> int | None:
 def attack(
     target: Target, seed: int, *, seconds: float, rounds: int | None = None
 ) -> BlackBoxResult:
-    """Attack for so long, or for so many echoes of the honest peer.
+    """Attack for ``seconds``, or for ``rounds`` echoes of the honest peer.
 
     Raises:
         BlackBoxError: it does not start or answer.

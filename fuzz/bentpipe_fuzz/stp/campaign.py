@@ -1,4 +1,4 @@
-"""Many runs: which come next, what has been found, where it is written."""
+"""Many runs: which come next, what they have found, and where it is stored."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bentpipe_fuzz.campaign.shrinking import shrunk
 from bentpipe_fuzz.stp.disturbance import Disturbance, as_json, from_json
 from bentpipe_fuzz.stp.plan import TURNS, Mode, draw
 from bentpipe_fuzz.stp.runs import Configure, Outcome, run
-from bentpipe_fuzz.stp.shrinking import shrunk
 
 STATE = "campaign.json"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a campaign has come to so far.
+    """The results of a campaign so far.
 
     Attributes:
         first_seed: of the campaign.
         runs: done, by mode; the next of a mode has the seed ``first_seed + runs[mode]``.
         packets: honest packets sent.
         disturbances: faults and forged packets.
-        succeeded, failed: ends that users were told.
-        hanging: users who were told none for a known reason.
+        succeeded, failed: outcomes that users were told.
+        hanging: users who were told no outcome for a known reason.
         failures: files of what was found, by the campaign's directory.
     """
 
@@ -61,10 +61,10 @@ class Tally:
 
 
 def load(folder: Path | None, first_seed: int) -> Tally:
-    """The tally of a campaign to go on with, or a new one.
+    """The tally of a campaign to continue, or a new one.
 
     Raises:
-        ValueError: the file there is none of a campaign.
+        ValueError: the file there is not a campaign's.
     """
     if folder is None or not (folder / STATE).exists():
         return Tally(first_seed)
@@ -101,18 +101,18 @@ def campaign(
     progress: Callable[[Tally], None] = _nobody_asks,
     most_failures: int = 10,
 ) -> None:
-    """Go on with a campaign, the modes in turn, until a bound is reached.
+    """Continue a campaign, the modes in turn, until a bound is reached.
 
     Args:
         tally: changed as it goes.
         modes: which.
         runs: how many more, None for no bound.
         seconds: how long, None for no bound.
-        folder: for what is found and for going on later, None to write nothing.
+        folder: for what is found and for continuing later, None to write nothing.
         shrink_s: seconds for making one example smaller.
         configure: makes a mutant of the reference.
-        found: told of every failing run, when it is as small as it gets.
-        progress: told after every run.
+        found: given every failing run, made as small as possible.
+        progress: called after every run.
         most_failures: after which it ends.
     """
     ends = None if seconds is None else time.monotonic() + seconds
@@ -163,7 +163,7 @@ def command(outcome: Outcome) -> str:
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """A failing run for a file: what repeats it and what its last packets were."""
+    """A failing run as stored: what repeats it, and its last packets."""
     return {
         "mode": outcome.plan.mode,
         "seed": outcome.plan.seed,
@@ -190,7 +190,7 @@ def replay(file: Path, configure: Configure | None = None) -> Outcome:
     """Repeat the run of a file, with its disturbances, perhaps on a mutant.
 
     Raises:
-        ValueError: it is no file of a failing run.
+        ValueError: it is not the file of a failing run.
         OSError: it cannot be read.
     """
     try:

@@ -64,14 +64,14 @@ def from_json(item: list[Any]) -> Disturbance:
     """From a file.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a disturbance.
     """
     kind, *values = item
     if kind == "fault" and len(values) == 4:
         return Fault(*values)
     if kind == "packet" and len(values) == 4:
         return Injection(*values)
-    raise ValueError(f"{item!r} is no disturbance")
+    raise ValueError(f"{item!r} is not a disturbance")
 
 
 class DrawnFaults:
@@ -85,7 +85,7 @@ class DrawnFaults:
         self._burst = 0
 
     def of(self, ordinal: int, size: int, elapsed: float) -> list[Fault]:
-        """What happens to a packet of ``size`` octets, so many seconds after the start."""
+        """What happens to a packet of ``size`` octets sent ``elapsed`` seconds after the start."""
         plan, numbers = self._plan, self._random
         lost = Fault(self._way, ordinal, "lost")
         if plan.gone_from is not None and elapsed >= plan.gone_from:

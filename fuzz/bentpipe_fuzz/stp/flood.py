@@ -1,4 +1,4 @@
-"""BEGINs from forged addresses, very many of them, at one endpoint that serves an honest peer."""
+"""A flood of BEGINs from forged addresses at one endpoint that serves an honest peer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.packets import Begin
 from bentpipe_reference.stp.transfer import PORT
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.metering import excess, weight
 from bentpipe_fuzz.stp.users import stream
-from bentpipe_fuzz.stp.violation import Violation
 
 _AT_ONCE = 100
 _PER_SECOND = 10_000
@@ -23,7 +23,7 @@ _ROUND_TRIP_S = 0.6
 
 @dataclass(frozen=True, slots=True)
 class FloodResult:
-    """What a flood came to.
+    """The result of a flood.
 
     Attributes:
         begins: forged BEGINs sent.
@@ -37,7 +37,7 @@ class FloodResult:
 
 
 def flood(begins: int, seed: int) -> FloodResult:
-    """Send so many forged BEGINs of different addresses while an honest peer sends and is read.
+    """Send forged BEGINs from different addresses while an honest peer transfers data.
 
     Raises:
         Violation: memory is not bounded, an answer is too long, or the honest peer suffers.
@@ -81,13 +81,13 @@ def flood(begins: int, seed: int) -> FloodResult:
         if served is not None:
             data = served.read()
             if data != stream(1, read, len(data)):
-                raise Violation("STP-SEC-003", "the honest peer's data is another", now)
+                raise Violation("STP-SEC-003", "the honest peer's data was altered", now)
             read += len(data)
         if (told := excess(server)) is not None:
             raise Violation("STP-SEC-003", told, now)
         heaviest = max(heaviest, weight(server))
     if honest.failure is not None or written - read > 20_000:
-        raise Violation("STP-SEC-003", f"the honest peer got {read} of {written} octets through")
+        raise Violation("STP-SEC-003", f"only {read} of the honest peer's {written} octets arrived")
     return FloodResult(sent, heaviest, read)
 
 

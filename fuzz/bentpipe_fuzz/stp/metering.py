@@ -1,9 +1,9 @@
-"""How much an endpoint keeps, and how much it works."""
+"""How much state an endpoint keeps, and how much work it does."""
 
 from __future__ import annotations
 
 import sys
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from bentpipe_reference.stp.config import EARLY_CREDIT, MOST_CREDIT
@@ -11,11 +11,11 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 
 _TIMERS_SLACK = 65
-"""Entries that the heap of timers may have beside four for every alarm."""
+"""Entries that the heap of timers may have in addition to four for every alarm."""
 
 
 def weight(endpoint: StpEndpoint) -> int:
-    """Entries of everything that could grow with what peers send, the remembered ones apart."""
+    """Entries of everything that could grow with what peers send, except remembered peers."""
     return sum(
         len(kept)
         for kept in (
@@ -102,12 +102,7 @@ class Meter:
         sys.settrace(self._enter)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
 
     def _enter(self, _frame: FrameType, _event: str, _argument: Any) -> Any:
@@ -123,5 +118,5 @@ LINES_PER_PACKET, LINES_PER_UNIT = 3000, 60
 
 
 def too_costly(lines: int, packets: int, units: int) -> bool:
-    """STP-SEC-004: whether the work for so many packets, in and out, is out of proportion."""
+    """STP-SEC-004: whether the work is out of proportion to the packets, in and out."""
     return lines > LINES_PER_PACKET + LINES_PER_UNIT * (units + 10 * packets)

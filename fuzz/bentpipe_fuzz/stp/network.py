@@ -17,6 +17,7 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Packet
 from bentpipe_reference.stp.setup import Setup
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.disturbance import (
     Disturbance,
     DrawnFaults,
@@ -27,13 +28,12 @@ from bentpipe_fuzz.stp.disturbance import (
 )
 from bentpipe_fuzz.stp.metering import Meter, excess, too_costly, units
 from bentpipe_fuzz.stp.plan import Plan
-from bentpipe_fuzz.stp.violation import Violation
 
 _ROUNDS_AT_ONCE = 10_000
-"""Turns of a node at one moment after which it will not come to rest."""
+"""Turns of a node at one moment after which it is considered not to come to rest."""
 
 _LOOK_EVERY = 16
-"""Steps of a node from one look at what it keeps to the next."""
+"""Steps of a node between two checks of the state it keeps."""
 
 KEPT_PACKETS = 4000
 """Of the log: the last ones."""
@@ -79,7 +79,7 @@ class Network:
     Attributes:
         disturbances: what has disturbed the run so far.
         log: the last packets.
-        on_sent: told of every honest packet, before any fault: source, target, octets.
+        on_sent: called with every honest packet, before any fault: source, target, octets.
         on_delivered: see :data:`Delivered`.
     """
 
@@ -112,7 +112,7 @@ class Network:
         return self.simulation.now - self.plan.clock
 
     def at(self, elapsed: float, action: Callable[[], None]) -> None:
-        """Plan an action for so many seconds after the beginning."""
+        """Schedule an action ``elapsed`` seconds after the beginning."""
         self.simulation.call_at(self.plan.clock + elapsed, action)
 
     def send(self, source: str, target: str, octets: bytes) -> None:

@@ -12,10 +12,10 @@ from bentpipe_reference.stp.polling import Need
 from bentpipe_reference.stp.sequence import below
 from bentpipe_reference.stp.states import State
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.network import Network
 from bentpipe_fuzz.stp.plan import CallPlan
 from bentpipe_fuzz.stp.users import User
-from bentpipe_fuzz.stp.violation import Violation
 
 _TIMERS_MARGIN_S = 0.5
 
@@ -60,23 +60,23 @@ class Witness:
             key = (target, packet.dport, packet.sport)
             highest = self._acknowledged.setdefault(key, packet.n_r)
             if below(packet.n_r, highest):
-                return  # STP-DT-023: no valid report
+                return  # STP-DT-023: not a valid report
             self._acknowledged[key] = packet.n_r
             stats = self._stats.setdefault(key, [])
-            # STP-DT-007: one that has been overtaken is no valid STAT.
+            # STP-DT-007: a STAT that has been overtaken is not valid.
             if isinstance(packet, Stat) and not (stats and below(packet.n_ps, stats[-1][0])):
                 stats.append((packet.n_ps, now))
         elif isinstance(packet, Bgak):
             self._bgaks.setdefault((target, packet.peer_csn), now)
 
     def called(self, user: User) -> bool:
-        """Whether a BGAK for a caller's connection had come when its user was told the end."""
+        """Whether a BGAK for a caller had arrived when its user was told the outcome."""
         assert user.connection is not None and user.ended_at is not None
         came = self._bgaks.get((user.node.name, user.connection.csn), math.inf)
         return came < user.ended_at  # at the same moment, the timer was first
 
     def silence(self, user: User) -> float:
-        """Seconds without a STAT, at the time when the user was told the end."""
+        """Seconds without a STAT when the user was told the outcome."""
         assert user.connection is not None and user.ended_at is not None
         identity = user.connection.identity
         key = (user.node.name, identity.local_port, identity.peer_port)
@@ -85,10 +85,9 @@ class Witness:
 
 
 def waits_for_a_peer_that_is_gone(call: Call, user: User) -> bool:
-    """Known: a peer whose END is lost five times is missed by nobody who has nothing to send.
+    """Known: an endpoint with nothing to send does not notice that its peer's five ENDs were lost.
 
-    Without keep-alive (STP-PL-010) such an endpoint waits for ever, as TCP's would; STP-CC-009 says
-    that it must not.
+    Without keep-alive (STP-PL-010) it waits forever, as TCP would, which STP-CC-009 forbids.
     """
     connection, other = user.connection, call.other(user)
     assert connection is not None
@@ -98,17 +97,17 @@ def waits_for_a_peer_that_is_gone(call: Call, user: User) -> bool:
 
 
 KNOWN_HANGS = (waits_for_a_peer_that_is_gone,)
-"""Defects of STP/1 that are known; what they explain is counted, and no violation. Delete what has
-been mended."""
+"""Known defects of STP/1: what they explain is counted instead of reported. Delete those that have
+been fixed."""
 
 
 def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
-    """Look at every connection when all is over; return how many hang for a known reason.
+    """Judge every connection at the end of a run; return how many hang for a known reason.
 
     Args:
         calls: the honest connections.
         witness: of the whole run.
-        deadline: seconds of the run's clock by which every user must have been told an end.
+        deadline: seconds of the run's clock by which every user must have been told an outcome.
 
     Raises:
         Violation: what must not have happened.
@@ -125,13 +124,13 @@ def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
                 raise Violation(
                     "STP-CC-009",
                     f"the user at {user.node.name} of the connection to port {call.plan.port} was "
-                    f"told no end; its connection is in state {int(user.connection.state)}",
+                    f"told no outcome; its connection is in state {int(user.connection.state)}",
                 )
             if user.ended_at > deadline:
                 raise Violation(
                     "STP-CC-009",
                     f"the user at {user.node.name} of the connection to port {call.plan.port} was "
-                    f"told the end {user.ended_at - deadline:.1f} s too late",
+                    f"told the outcome {user.ended_at - deadline:.1f} s too late",
                     user.ended_at,
                 )
             if user.succeeded:
@@ -180,7 +179,7 @@ def _judge_failure(call: Call, user: User, witness: Witness) -> None:
         raise Violation(
             "STP-CC-009",
             f"{user.node.name} was told {connection.failure!r} of the connection to port "
-            f"{call.plan.port}, for which nothing was the reason",
+            f"{call.plan.port}, without a reason for it",
         )
 
 

@@ -13,7 +13,7 @@ from bentpipe_reference.stp.polling import MOST_BACKED_OFF_S
 Mode = Literal["unlucky", "vanish", "restart", "off-path", "on-path"]
 """``unlucky``: a bad link that recovers. ``vanish``: from some moment on everything is lost.
 ``restart``: one endpoint loses its state and calls or is called again. ``off-path``: forged packets
-that guess wrong. ``on-path``: forged packets of somebody who sees everything."""
+that guess wrong. ``on-path``: forged packets of an attacker who sees everything."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -36,9 +36,9 @@ class LinkPlan:
         burst: probability that a burst of losses begins with a packet.
         burst_length: packets lost in one, at most.
         late: probability that a packet takes longer, and so is overtaken.
-        late_by: by so many seconds at most.
+        late_by: longest additional delay, seconds.
         blackouts: pairs of seconds between which everything is lost.
-        gone_from: seconds from which on everything is lost for ever.
+        gone_from: seconds from which on everything is lost.
     """
 
     delay: float
@@ -62,7 +62,7 @@ class UserPlan:
         chunk: octets it writes at once.
         pause: seconds from one write to the next.
         starts: seconds after it has the connection until the first.
-        reads: octets it reads at once, None for whatever there is.
+        reads: octets it reads at once, None for all that there is.
         read_pause: seconds from one read to the next, with ``reads``.
         reads_from: seconds after it has the connection until it reads at all.
         closes_last: it closes only when the peer has closed.
@@ -80,7 +80,7 @@ class UserPlan:
     aborts: float | None = None
 
     def takes(self, peer_octets: int) -> float:
-        """Seconds that this user needs for itself, whatever the link does."""
+        """Seconds that this user needs on its own, regardless of the link."""
         writing = self.starts + self.pause * (self.octets / self.chunk + 1)
         reads = 0 if self.reads is None else peer_octets / self.reads + 1
         return writing + self.reads_from + reads * self.read_pause
@@ -156,7 +156,7 @@ class Plan:
 
     @property
     def honest_calls(self) -> int:
-        """How many of the calls, the first ones, nobody can disturb but by faults or guesses."""
+        """How many calls, from the first, can be disturbed only by faults or guesses."""
         return 1 if self.mode == "on-path" else len(self.calls)
 
     @property
@@ -166,7 +166,7 @@ class Plan:
         return 2 * max(delays)
 
     def limit(self) -> float:
-        """STP-CC-009: seconds by which every user must have been told an end.
+        """STP-CC-009: seconds by which every user must have been told an outcome.
 
         From the moment when links and users do no more harm: a POLL that has backed off to a
         minute, then the time after which a silent peer is given up, that of a call or release, the

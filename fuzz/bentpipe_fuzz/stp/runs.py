@@ -1,4 +1,4 @@
-"""One run: a plan laid out, run to its end and judged."""
+"""One run: a plan prepared, executed to its end and judged."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.setup import Setup
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.attack import Attacker, OffPath, OnPath
 from bentpipe_fuzz.stp.disturbance import Disturbance, Injection
 from bentpipe_fuzz.stp.metering import excess, weight
@@ -19,10 +20,9 @@ from bentpipe_fuzz.stp.network import Network, Node, Seen, address_of
 from bentpipe_fuzz.stp.oracle import Call, Witness, judge
 from bentpipe_fuzz.stp.plan import END_REPEATS_S, CallPlan, Plan
 from bentpipe_fuzz.stp.users import User
-from bentpipe_fuzz.stp.violation import Violation
 
 _STEPS = 3_000_000
-"""Of the simulation, after which a run does not come to an end."""
+"""Of the simulation; a run that takes more does not terminate."""
 
 _AFTER_S = 3 * END_REPEATS_S + 40.0
 """Seconds after the last end until nothing may be left: ENDs repeated, pending calls forgotten."""
@@ -33,7 +33,7 @@ Configure = Callable[[Any], Any]
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         plan: of the run.
@@ -42,8 +42,8 @@ class Outcome:
         log: the last packets.
         elapsed: seconds of its clock.
         packets: honest packets sent.
-        succeeded, failed: ends that users were told.
-        hanging: users who were told no end for a reason that is known, see ``KNOWN_HANGS``.
+        succeeded, failed: outcomes that users were told.
+        hanging: users who were told no outcome for a known reason, see ``KNOWN_HANGS``.
         costliest: lines per unit of work of the costliest packet, where that was counted.
     """
 
@@ -60,7 +60,7 @@ class Outcome:
 
 
 class Run:
-    """A plan, laid out.
+    """A plan, prepared.
 
     Args:
         plan: what happens.
@@ -114,7 +114,7 @@ class Run:
         node, plan = call.near.node, call.plan
         peer = address_of(plan.called)
         if (peer, plan.port, plan.local_port) in node.endpoint.connections:
-            return  # somebody else's connection is in the way; there is no call then
+            return  # another connection occupies the ports, so there is no call
         connection = node.endpoint.connect(peer, plan.port, plan.local_port)
         connection.user = call.near
         key = (plan.called, plan.caller, plan.local_port, plan.port)
@@ -131,7 +131,7 @@ class Run:
             connection.read()
 
     def _accept(self, name: str, connection: Connection) -> None:
-        """Find out which call of the plan this is; forged ones are nobody's."""
+        """Find the call of the plan that this is; forged ones belong to none."""
         identity = connection.identity
         key = (name, identity.peer[0], identity.peer_port, identity.local_port)
         connection.user = "forged"
@@ -168,7 +168,7 @@ class Run:
             self.network.on_sent = attacker.watch
             attacker.start(attacker.forge)
         if plan.mode == "on-path":
-            # What is left of attacked connections is nobody's business, but they must go away.
+            # What remains of attacked connections is not judged, but they must go away.
             for victim in self.calls[plan.honest_calls :]:
                 for user in victim.users:
                     self.network.at(plan.attack.ends + 1.0, user.abort)
@@ -221,7 +221,7 @@ class Run:
             if following > last_call and self._all_told():
                 return
             simulation.step()
-        raise Violation("STP-CC-009", "the run does not come to an end", simulation.now)
+        raise Violation("STP-CC-009", "the run does not terminate", simulation.now)
 
     def _all_told(self) -> bool:
         return all(
@@ -237,12 +237,12 @@ class Run:
                 raise Violation("STP-SEC-003", f"endpoint {node.name}: {told}")
             left = weight(node.endpoint)
             if self.plan.mode == "on-path":
-                # Whoever sees the answers can open connections that then are idle for ever.
+                # An attacker that sees the answers can open connections that then stay idle.
                 left = sum(isinstance(one.user, User) for one in node.endpoint.connections.values())
             if left:
                 raise Violation(
                     "STP-SEC-003",
-                    f"endpoint {node.name} keeps {left} entries after all is over, among them "
+                    f"endpoint {node.name} keeps {left} entries after the end, among them "
                     f"{len(node.endpoint.connections)} connections",
                 )
 
@@ -275,9 +275,9 @@ def _compare(attacked: Call, quiet: Call, plan: Plan) -> None:
             raise Violation("STP-CC-009", f"{where} failed without an attack")
         if user.ended_at is None or not user.succeeded:
             told = "nothing" if user.connection is None else repr(user.connection.failure)
-            raise Violation("STP-SEC-005", f"{where} was told {told} for forged packets")
+            raise Violation("STP-SEC-005", f"{where} was told {told} because of forged packets")
         if user.received != calm.received:
-            raise Violation("STP-SEC-005", f"{where} read other octets for forged packets")
+            raise Violation("STP-SEC-005", f"{where} read other octets because of forged packets")
         late = max(user.ended_at - calm.ended_at, user.last_octet_at - calm.last_octet_at)
         if late > plan.round_trip + 0.05:
             raise Violation(

@@ -1,21 +1,10 @@
-"""Hypothesis strategies for STP/1 packets, whole ones and damaged ones."""
+"""Hypothesis strategies for STP/1 packets, well-formed and damaged."""
 
 from __future__ import annotations
 
+from bentpipe_reference.stp import packets as stp
 from bentpipe_reference.stp.codec import encode
-from bentpipe_reference.stp.packets import (
-    Begin,
-    Bgak,
-    Bgrej,
-    End,
-    Endak,
-    Packet,
-    Poll,
-    Sd,
-    Sdp,
-    Stat,
-    Ustat,
-)
+from bentpipe_reference.stp.packets import Packet
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.tcp.strategies import damaged, short, word
@@ -27,46 +16,48 @@ octet = st.integers(0, 255)
 data = st.binary(max_size=40) | st.sampled_from([bytes(1400), bytes(range(256)) * 5])
 max_sd = st.none() | st.sampled_from([0, 511, 512, 1400, 65535]) | short
 
+ports_and_tag = (short, short, short)
+
 other_options = st.lists(
     st.tuples(st.integers(2, 255), st.binary(max_size=9)), max_size=5
 ).map(tuple)  # fmt: skip
 """Options of unknown kinds; with MaxSD they always fit the 60 octets."""
 
 begin = st.builds(
-    Begin, short, short, short, st.sampled_from([0, 1]), number, number, word,
+    stp.Begin, *ports_and_tag, st.sampled_from([0, 1]), number, number, word,
     version=st.just(1) | st.integers(0, 15), max_sd=max_sd, data=data, options=other_options,
 )  # fmt: skip
 bgak = st.builds(
-    Bgak, short, short, short, st.sampled_from([0, 2]), number, number, word, word, number,
+    stp.Bgak, *ports_and_tag, st.sampled_from([0, 2]), number, number, word, word, number,
     max_sd=max_sd, options=other_options,
 )  # fmt: skip
-bgrej = st.builds(Bgrej, short, short, short, st.just(0), octet, word)
+bgrej = st.builds(stp.Bgrej, *ports_and_tag, st.just(0), octet, word)
 end = st.builds(
-    End, short, short, short, st.sampled_from([0, 4, 8, 12]), number, octet, word, word
+    stp.End, *ports_and_tag, st.sampled_from([0, 4, 8, 12]), number, octet, word, word
 )  # fmt: skip
-endak = st.builds(Endak, short, short, short, st.just(0), word)
-sd = st.builds(Sd, short, short, short, st.sampled_from([0, 1]), number, data)
-sdp = st.builds(Sdp, short, short, short, st.sampled_from([0, 1]), number, number, word, data)
-poll = st.builds(Poll, short, short, short, st.just(0), number, number, word)
+endak = st.builds(stp.Endak, *ports_and_tag, st.just(0), word)
+sd = st.builds(stp.Sd, *ports_and_tag, st.sampled_from([0, 1]), number, data)
+sdp = st.builds(stp.Sdp, *ports_and_tag, st.sampled_from([0, 1]), number, number, word, data)
+poll = st.builds(stp.Poll, *ports_and_tag, st.just(0), number, number, word)
 stat = st.builds(
-    Stat, short, short, short, st.just(0), number, number, number, word,
+    stp.Stat, *ports_and_tag, st.just(0), number, number, number, word,
     st.lists(number, max_size=12).map(tuple) | st.just(tuple(range(5, 85))),
 )  # fmt: skip
 ustat = st.builds(
-    Ustat, short, short, short, st.just(0), number, number, st.tuples(number, number)
+    stp.Ustat, *ports_and_tag, st.just(0), number, number, st.tuples(number, number)
 )  # fmt: skip
 
 packets: st.SearchStrategy[Packet] = st.one_of(
     begin, bgak, bgrej, end, endak, sd, sdp, poll, stat, ustat
 )
-"""Any packet that an endpoint may send, as far as the format goes."""
+"""Any packet that the format permits an endpoint to send."""
 
 hostile_packets = st.binary(max_size=80) | packets.map(encode).flatmap(damaged)
-"""Anything at all, or something that was a packet once; mostly with a wrong checksum."""
+"""Arbitrary octets, or a damaged packet, mostly with a wrong checksum."""
 
 
 class _Digits:
-    """A number taken apart into fields: as many choices from one draw."""
+    """A number divided into fields, so that one draw makes many choices."""
 
     def __init__(self, octets: bytes) -> None:
         self.rest = int.from_bytes(octets, "big")
@@ -97,39 +88,39 @@ class _Digits:
 
 
 def packet_from(octets: bytes) -> Packet:
-    """The packet that these octets choose; every type and every field can come out."""
+    """The packet that these octets select; every type and every field can occur."""
     take = _Digits(octets)
     kind = take.below(10)
-    ports_and_tag = take.field(16), take.field(16), take.field(16)
+    head = take.field(16), take.field(16), take.field(16)
     number, other = take.field(24), take.field(24)
     if kind == 0:
-        return Begin(
-            *ports_and_tag, take.flags(1), number, other, take.field(32),
+        return stp.Begin(
+            *head, take.flags(1), number, other, take.field(32),
             version=take.below(16) if take.below(4) == 0 else 1,
             max_sd=take.max_sd(), options=take.options(), data=take.octets(40),
         )  # fmt: skip
     if kind == 1:
-        return Bgak(
-            *ports_and_tag, take.flags(2), number, other, take.field(32), take.field(32),
+        return stp.Bgak(
+            *head, take.flags(2), number, other, take.field(32), take.field(32),
             take.field(24), max_sd=take.max_sd(), options=take.options(),
         )  # fmt: skip
     if kind == 2:
-        return Bgrej(*ports_and_tag, 0, take.field(8), take.field(32))
+        return stp.Bgrej(*head, 0, take.field(8), take.field(32))
     if kind == 3:
         flags = take.flags(4 | 8)
-        return End(*ports_and_tag, flags, number, take.field(8), take.field(32), take.field(32))
+        return stp.End(*head, flags, number, take.field(8), take.field(32), take.field(32))
     if kind == 4:
-        return Endak(*ports_and_tag, 0, take.field(32))
+        return stp.Endak(*head, 0, take.field(32))
     if kind == 5:
-        return Sd(*ports_and_tag, take.flags(1), number, take.octets(60))
+        return stp.Sd(*head, take.flags(1), number, take.octets(60))
     if kind == 6:
-        return Sdp(*ports_and_tag, take.flags(1), number, other, take.field(32), take.octets(60))
+        return stp.Sdp(*head, take.flags(1), number, other, take.field(32), take.octets(60))
     if kind == 7:
-        return Poll(*ports_and_tag, 0, number, other, take.field(32))
+        return stp.Poll(*head, 0, number, other, take.field(32))
     if kind == 8:
         listed = tuple(take.field(24) for _ in range(take.below(13)))
-        return Stat(*ports_and_tag, 0, number, other, take.field(24), take.field(32), listed)
-    return Ustat(*ports_and_tag, 0, number, other, (take.field(24), take.field(24)))
+        return stp.Stat(*head, 0, number, other, take.field(24), take.field(32), listed)
+    return stp.Ustat(*head, 0, number, other, (take.field(24), take.field(24)))
 
 
 BATCH = 20
@@ -138,4 +129,4 @@ BATCH = 20
 quick_batches: st.SearchStrategy[list[Packet]] = st.binary(
     min_size=128 * BATCH, max_size=128 * BATCH
 ).map(lambda octets: [packet_from(octets[at : at + 128]) for at in range(0, len(octets), 128)])
-"""Like :data:`packets`, many from a single draw: for long campaigns. Large data does not occur."""
+"""Like :data:`packets`, many from one draw, for long campaigns. Large data does not occur."""

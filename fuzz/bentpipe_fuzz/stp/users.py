@@ -1,4 +1,4 @@
-"""The users of a connection: what they write, read and are told."""
+"""The users of a connection: what they write and read, and which outcome they see."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events, StreamError
 
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.network import Network, Node
 from bentpipe_fuzz.stp.plan import UserPlan
-from bentpipe_fuzz.stp.violation import Violation
 
 _SALT = 7919
 
@@ -33,8 +33,8 @@ class User:
         opened: whether the connection was ever open.
         written, received: octets.
         closed, aborted: whether it has done so.
-        ended_at: when it was told an end, None before; ``succeeded`` tells which.
-        lost: its endpoint has lost its state; nobody will tell it anything.
+        ended_at: when it was told the outcome, None before; ``succeeded`` says which.
+        lost: its endpoint has lost its state, so that it will be told nothing.
         last_octet_at: when it read the last octet so far.
     """
 
@@ -64,7 +64,7 @@ class User:
         self._peer = self
 
     def expect(self, peer: User) -> None:
-        """Whose stream it reads."""
+        """Set the peer, whose stream it reads."""
         self._peer = peer
 
     def begin(self, connection: Connection) -> None:
@@ -86,7 +86,7 @@ class User:
         assert connection is not None
         now = self._network.now
         if self.ended_at is not None and events & (Events.ENDED | Events.FAILED):
-            raise Violation("STP-CC-009", f"{self.node.name} is told an end twice", now)
+            raise Violation("STP-CC-009", f"{self.node.name} is told the outcome twice", now)
         if events & (Events.OPENED | Events.ACCEPTED):
             self.opened = True
         if self._reads and self.plan.reads is None:
@@ -102,7 +102,9 @@ class User:
         connection = self.connection
         assert connection is not None
         if connection.succeeded == (connection.failure is not None):
-            raise Violation("STP-CC-006", f"{self.node.name} is told both ends, or none", now)
+            raise Violation(
+                "STP-CC-006", f"{self.node.name} is told both outcomes, or neither", now
+            )
         self.ended_at = now
         self.succeeded = connection.succeeded
         # What was delivered can be read even now; it counts.
@@ -117,7 +119,7 @@ class User:
         connection.abort(self._network.now)
         self.node.settle()
 
-    # Its own doings
+    # Its own actions
 
     def _after(self, seconds: float, action: object) -> None:
         assert callable(action)
@@ -139,7 +141,9 @@ class User:
             try:
                 taken = connection.write(stream(self._writes, self.written, count))
             except StreamError as error:
-                raise Violation("STP-CC-009", f"{self.node.name}: {error}, untold") from error
+                raise Violation(
+                    "STP-CC-009", f"{self.node.name}: {error}, without a notification"
+                ) from error
             self.written += taken
             if taken < count:
                 connection.ask_for_room()

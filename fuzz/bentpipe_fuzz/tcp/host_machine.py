@@ -21,11 +21,11 @@ PEER = address_number("10.78.0.1")
 PEER_PORT = 40000
 MOST_CONNECTIONS = 8
 PACKETS_AT_ONCE = 2000
-"""More packets than any window of these tests holds: a host that sends so many runs away."""
+"""More packets than any window of these tests holds; a host that sends more is out of control."""
 
 
 class HostMachine(RuleBasedStateMachine):
-    """One host, one more or less sane peer, and noise."""
+    """One host, one fairly sane peer, and noise."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,12 +59,12 @@ class HostMachine(RuleBasedStateMachine):
         )  # fmt: skip
 
     def put(self, segment: Segment) -> None:
-        """Deliver a segment and take in the answers."""
+        """Deliver a segment and receive the answers."""
         self.host.receive(emit_packet(segment), self.now)
         self.take()
 
     def take(self) -> None:
-        """Take in what the host sends: well-formed, and not without end."""
+        """Receive what the host sends: well-formed, and not without end."""
         packets = self.host.transmit(self.now)
         assert len(packets) <= PACKETS_AT_ONCE
         for packet in packets:
@@ -101,7 +101,7 @@ class HostMachine(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def acknowledge(self, share: float) -> None:
-        """Acknowledge what has arrived, or ask again for it."""
+        """Acknowledge what has arrived, or request it again."""
         if share > 0.3:
             self.put(self.segment(flags=0x10))
         else:
@@ -119,11 +119,11 @@ class HostMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.001, 0.1, 1.0, 60.0, 4000.0]))
     def silence(self, seconds: float) -> None:
-        """Let time pass with nobody talking; every deadline is kept."""
+        """Let time pass without packets; every deadline is met."""
         until = self.now + seconds
         steps = 0
         while (deadline := self.host.next_deadline()) is not None and deadline <= until:
-            assert steps < 20_000, "the host's timers run without end"
+            assert steps < 20_000, "the host's timers expire without end"
             steps += 1
             self.now = max(self.now, deadline)
             self.host.advance(self.now)
@@ -137,5 +137,5 @@ class HostMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_left_to_send(self) -> None:
-        """Without time passing or packets arriving, the host has nothing more to say."""
+        """Unless time passes or packets arrive, the host has nothing more to send."""
         assert self.host.transmit(self.now) == []

@@ -53,4 +53,4 @@ def damaged(draw: st.DrawFn, packet: bytes) -> bytes:
 hostile_octets = st.binary(max_size=120) | st.builds(
     emit_packet, st.builds(Segment, word, word, short, short, seq=word, ack=word)
 ).flatmap(damaged)
-"""Anything at all, or something that was a packet once."""
+"""Arbitrary octets, or a damaged packet."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_fuzz.campaign.shrinking import shrunk
+from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp import campaign as campaigns
 from bentpipe_fuzz.stp.__main__ import main
 from bentpipe_fuzz.stp.black_box import BlackBoxError, Target, attack
@@ -27,8 +29,6 @@ from bentpipe_fuzz.stp.disturbance import (
 from bentpipe_fuzz.stp.flood import flood
 from bentpipe_fuzz.stp.plan import MODES, Mode, draw
 from bentpipe_fuzz.stp.runs import run
-from bentpipe_fuzz.stp.shrinking import shrunk
-from bentpipe_fuzz.stp.violation import Violation
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig

@@ -54,7 +54,7 @@ class StreamEncoder:
         """The step of an event of the stream; none for another.
 
         Raises:
-            TraceProblem: data comes before the BEGIN, or a list is none.
+            TraceProblem: data precedes the BEGIN, or a field is not the list it should be.
         """
         kind = event["event"]
         where = f"{self._name}, line {line}"
@@ -98,13 +98,13 @@ class StreamEncoder:
 def _run(first: int, end: int, where: str) -> range:
     """The numbers from ``first`` to ``end``; bounded, since each becomes a member of a set."""
     if end - first > _LONGEST_RUN:
-        raise TraceProblem(f"{where}: {first} to {end} is no run of at most {_LONGEST_RUN} SDs.")
+        raise TraceProblem(f"{where}: {first} to {end} is not a run of at most {_LONGEST_RUN} SDs.")
     return range(first, end)
 
 
 _LONGEST_RUN = 100_000
 _NO_RUN = frozenset({-1})
-"""In place of a run or a list that is not rising (STP-PF-011): no report of the model names it."""
+"""In place of a run or a list that does not rise (STP-PF-011), which no report of the model has."""
 
 
 def _gap(value: object, where: str) -> frozenset[int]:
@@ -112,7 +112,7 @@ def _gap(value: object, where: str) -> frozenset[int]:
         return frozenset()
     pair = numbers(value, f"{where}: 'gap'")
     if len(pair) != 2:
-        raise TraceProblem(f"{where}: 'gap' is no pair of numbers.")
+        raise TraceProblem(f"{where}: 'gap' is not a pair of numbers.")
     return frozenset(_run(pair[0], pair[1], where)) or _NO_RUN
 
 
@@ -129,7 +129,7 @@ def _missing(listed: list[int], event: dict[str, Any], where: str) -> tuple[froz
 def _stamps(value: list[object], where: str) -> dict[int, int]:
     pairs = [numbers(item, f"{where}: a pair of 'kept'") for item in value]
     if any(len(pair) != 2 for pair in pairs):
-        raise TraceProblem(f"{where}: 'kept' has something else than pairs.")
+        raise TraceProblem(f"{where}: 'kept' does not consist of pairs.")
     return {pair[0]: pair[1] for pair in pairs}
 
 

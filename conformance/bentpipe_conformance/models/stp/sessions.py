@@ -24,7 +24,7 @@ from bentpipe_conformance.models.values import Record, Value
 _FIN, _C, _A, _R = 1, 2, 4, 8
 _NUMBERS = 1 << 24
 _STRANGE = 1
-"""In place of a CSN that nobody has chosen."""
+"""In place of a CSN that neither side has chosen."""
 _FIRST = 500_000_000
 _LIFE = 1_000_000
 """How far the numbers of two lives of a server are apart."""
@@ -94,7 +94,7 @@ class SessionEncoder:
         """The steps of an event, after what a user was told without it.
 
         Raises:
-            TraceProblem: a field is missing, or is no number.
+            TraceProblem: a field is missing, or is not a number.
         """
         where = f"{self._name}, line {line}"
         try:

@@ -73,7 +73,9 @@ class SegmentEncoder:
         try:
             left, right = (int(edge) for edge in block)
         except (TypeError, ValueError) as error:
-            raise TraceProblem(f"{self._name}, line {line}: {block!r} is no SACK block.") from error
+            raise TraceProblem(
+                f"{self._name}, line {line}: {block!r} is not a SACK block."
+            ) from error
         first = bisect_left(self._edges, left)
         return range(first, max(first, bisect_left(self._edges, right)))
 

@@ -25,7 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 Endpoint = tuple[str, int]
 
 SUFFIXES = (".pcapng", ".pcap", ".cap")
-"""Files with these names are captures; everything else is taken for NDJSON."""
+"""Files with these suffixes are captures; all others are read as NDJSON."""
 
 _SHOWN = 4
 _ICMP, _UNREACHABLE, _TOO_BIG = 1, 3, 4
@@ -34,7 +34,7 @@ RACES_PER_RTT = 4
 
 
 class CaptureProblem(Exception):
-    """A file is no capture, or it is open which connection is meant; one sentence."""
+    """A file is not a capture, or the connection meant is ambiguous; one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def read_transfer(path: str | os.PathLike[str], chosen: str | None = None) -> Tr
             carries data, and the end that sent most of it is then the sender.
 
     Raises:
-        CaptureProblem: the file is no capture or holds no such connection, or several.
+        CaptureProblem: the file is not a capture, or holds no such connection or several.
     """
     name = os.fspath(path)
     damage: Lack | None = None
@@ -208,7 +208,7 @@ def _lacks_of_the_file(
             0, f"packets of {len(names)} capture points are mixed: {', '.join(sorted(names))}"
         )
     elif _seen_twice(mine, sender):
-        yield Lack(0, "most segments are there twice, as from two capture points")
+        yield Lack(0, "most segments occur twice, as if from two capture points")
     previous = 0
     initial: dict[bool, int] = {}
     for item in mine:
@@ -244,7 +244,7 @@ def _header_is_whole(item: _Segment) -> bool:
 
 
 def _seen_twice(mine: list[_Segment], sender: Endpoint) -> bool:
-    """Whether most of the sender's data is there twice, but for what a router changes."""
+    """Whether most of the sender's data occurs twice, apart from what a router changes."""
     copies = Counter(
         item.octets[2:8] + item.octets[9:10] + item.octets[12:]
         for item in mine
@@ -293,7 +293,7 @@ def _lacks_of_the_flow(flow: Flow, events: list[Sent | Ack]) -> Iterator[Lack]:
             yield Lack(number, f"packet {number} acknowledges data that was never captured")
             return
     if flow.resets:
-        # What follows a reset is no longer the connection's; what precedes it is judged.
+        # What follows a reset does not belong to the connection; what precedes it is judged.
         number = flow.resets[0].number
         if events and events[-1].packet.number > number:
             yield Lack(number, f"packet {number} resets the connection")

@@ -71,10 +71,10 @@ def test_gap_that_does_not_rise_is_none_of_the_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "says"),
     [
-        ({**ARRIVAL, "gap": [0]}, "line 3: 'gap' is no pair"),
-        ({**ARRIVAL, "gap": [0, 2**31 - 1]}, "line 3: 0 to 2147483647 is no run of at most"),
+        ({**ARRIVAL, "gap": [0]}, "line 3: 'gap' is not a pair"),
+        ({**ARRIVAL, "gap": [0, 2**31 - 1]}, "line 3: 0 to 2147483647 is not a run of at most"),
         ({**ARRIVAL, "held": ["x"]}, "line 3: 'held' is not an array of numbers"),
-        ({**SEND, "kept": [[1]]}, "line 3: 'kept' has something else than pairs"),
+        ({**SEND, "kept": [[1]]}, "line 3: 'kept' does not consist of pairs"),
         ({**SEND, "kept": [1]}, "line 3: a pair of 'kept' is not an array of numbers"),
         ({**SEND, "n": 2**31}, "line 3: 'n' exceeds"),
         ({**SEND, "vt_a": None}, "line 3: 'send' lacks 'vt_a'"),

@@ -91,7 +91,7 @@ def test_two_capture_points_in_one_file_refused(
 ) -> None:
     both = sorted([*frames, *recorded(CONFIG, 30, drops=[12, 15], far=True)],
                   key=lambda frame: frame.time_ns or 0)  # fmt: skip
-    assert "twice, as from two capture points" in lack(tmp_path, both)[1]
+    assert "twice, as if from two capture points" in lack(tmp_path, both)[1]
 
 
 def test_packets_of_two_interfaces_refused(tmp_path: Path, frames: list[Frame]) -> None:

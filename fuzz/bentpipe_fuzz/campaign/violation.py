@@ -1,13 +1,13 @@
-"""What the campaign finds."""
+"""What a campaign finds."""
 
 from __future__ import annotations
 
 
 class Violation(Exception):
-    """A run in which something must not have happened.
+    """A run broke a requirement.
 
     Attributes:
-        requirement: what is broken.
+        requirement: its identifier.
         sentence: how it shows.
         at: seconds of the run's clock, None for the end of the run.
     """

