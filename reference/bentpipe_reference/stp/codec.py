@@ -3,14 +3,14 @@
 Guarantees, held by property tests:
 
 * any octet string either decodes or raises :class:`MalformedPacket`, and nothing else;
-* ``decode(encode(x)) == x`` for every packet ``x`` without reserved flags and whose ``options``
-  hold only what the decoder would put there.
+* ``decode(encode(x)) == x`` for every packet ``x`` without reserved flags whose ``options`` hold
+  only what the decoder would put there.
 
-``encode`` writes ``flags`` as they are; ``decode`` returns neither reserved flags nor reserved
-fields, so that nothing behind it can depend on them (STP-PF-004).
+``encode`` writes ``flags`` unchanged; ``decode`` returns neither reserved flags nor reserved
+fields, so that its callers cannot depend on them (STP-PF-004).
 
-A packet's words of 32 bits are added as they are to get its checksum: 65536 leaves the remainder 1
-modulo 65535, so a word has the residue of the sum of its halves.
+The checksum is computed from words of 32 bits: since 65536 is 1 modulo 65535, a word has the
+residue of the sum of its halves.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def encode(packet: Packet, pseudo_header: bytes = b"") -> bytes:
 
     Args:
         packet: any of the ten.
-        pseudo_header: what the checksum covers beside the packet, with a length of zero (see
+        pseudo_header: with a length of zero (see
             :func:`~bentpipe_reference.stp.encapsulation.pseudo_header`; the length is added here);
             empty in UDP.
 

@@ -12,7 +12,7 @@ ECHO, DISCARD, CHARGEN = 7, 9, 19
 
 
 class Service(Protocol):
-    """An application on one connection, run after everything that it is told of."""
+    """An application on one connection, run after every event."""
 
     def run(self, connection: Connection) -> None:
         """Read, write and close as the service does."""
@@ -20,7 +20,7 @@ class Service(Protocol):
 
 
 class Echo:
-    """Returns what it receives, reading only as fast as it can write; closes after the FIN."""
+    """Returns what it receives, reading as fast as it can write; closes after the FIN."""
 
     def run(self, connection: Connection) -> None:
         """See :class:`Service`."""
@@ -33,7 +33,7 @@ class Echo:
 
 
 class Discard:
-    """Reads and forgets; closes after the FIN."""
+    """Discards what it reads; closes after the FIN."""
 
     def run(self, connection: Connection) -> None:
         """See :class:`Service`."""
