@@ -21,8 +21,10 @@ def test_subclass_of_a_part_takes_its_place_and_no_other(role: str) -> None:
     true = getattr(TRUE_PARTS, role)
     part = type("Other", (true,), {})
     setup = Setup(StpConfig(credit=8)).with_part(part)
-    changed = [field.name for field in fields(Parts)
-               if getattr(setup.parts, field.name) is not getattr(TRUE_PARTS, field.name)]  # fmt: skip
+    changed = [
+        field.name for field in fields(Parts)
+        if getattr(setup.parts, field.name) is not getattr(TRUE_PARTS, field.name)
+    ]  # fmt: skip
     assert changed == [role] and getattr(setup.parts, role) is part
     assert setup.config == StpConfig(credit=8) and setup.host is StpHost
 
