@@ -11,6 +11,9 @@ from bentpipe_reference.stp.rtt import RoundTrip
 TICK_S = 0.005
 """Half of the longest tick of STP-CG-008, so that two of them make one."""
 
+_LIFETIME_GAP_S = MSL_S / MOST_CREDIT
+"""STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
+
 _BURST = 4
 """SDs that may always leave in one tick (STP-CG-008)."""
 
@@ -68,11 +71,7 @@ class Pacer:
 
     def gap(self, octets: int) -> float:
         """Seconds until the SD after one of ``octets``, maximum rate aside."""
-        return max(self.window_gap(max(octets, 1)), self.lifetime_gap())
-
-    def lifetime_gap(self) -> float:
-        """STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
-        return MSL_S / MOST_CREDIT
+        return max(self.window_gap(max(octets, 1)), _LIFETIME_GAP_S)
 
     def window_gap(self, octets: int) -> float:
         """STP-CG-008, seconds."""

@@ -55,6 +55,10 @@ class Polling:
         probes: POLLs sent into a closed window in a row.
     """
 
+    no_response_s: float = NO_RESPONSE_S
+    keep_alive_s: float = KEEP_ALIVE_S
+    most_probing_s: float = MOST_PROBING_S
+
     def __init__(self, config: StpConfig, congestion: Congestion, rtt: RoundTrip) -> None:
         self.need = Need.NONE
         self.silences = 0
@@ -127,7 +131,7 @@ class Polling:
     def interval(self) -> float:
         """Seconds from one POLL to the next while the peer answers."""
         if self.need is Need.IDLE:
-            return self.keep_alive_interval()
+            return self.keep_alive_s
         if self.need is Need.PROBE:
             return self.probe_interval()
         if self.need is Need.HEARD:
@@ -136,15 +140,7 @@ class Polling:
 
     def probe_interval(self) -> float:
         """STP-DT-025: the poll interval at first, doubled each time."""
-        return min(self.poll_interval() * 2.0 ** min(self.probes, 16), self.most_probing())
-
-    def most_probing(self) -> float:
-        """STP-DT-025: the longest time between two probes."""
-        return MOST_PROBING_S
-
-    def keep_alive_interval(self) -> float:
-        """STP-PL-010."""
-        return KEEP_ALIVE_S
+        return min(self.poll_interval() * 2.0 ** min(self.probes, 16), self.most_probing_s)
 
     def silence_time(self) -> float:
         """STP-PL-007."""
@@ -154,10 +150,6 @@ class Polling:
     def backed_off(self) -> float:
         """STP-PL-007: from one silence to the next, seconds."""
         return min(self.silence_time() * 2.0 ** min(self.silences, 16), MOST_BACKED_OFF_S)
-
-    def no_response_time(self) -> float:
-        """STP-PL-008."""
-        return NO_RESPONSE_S
 
     # Deadlines
 
@@ -198,4 +190,4 @@ class Polling:
 
     def _give_up_at(self) -> float:
         since = self._unanswered_since
-        return math.inf if since is None else since + self.no_response_time()
+        return math.inf if since is None else since + self.no_response_s

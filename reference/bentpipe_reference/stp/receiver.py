@@ -45,7 +45,6 @@ class Receiver:
         self._credit = config.credit
         self._max_sd = config.own_max_sd
         self._list_limit = config.list_limit
-        self._fifo = config.fifo
         self._held: dict[int, tuple[bytes, int]] = {}
         self._starts: list[int] = []  # of the runs that are missing below VR(H), rising
         self._ends: list[int] = []
