@@ -201,9 +201,9 @@ def test_server_is_told_to_open_it_calls_and_serves(start: Start, data: Path) ->
     assert status == 128 + signal.SIGTERM
     complaints = err.splitlines()
     assert [line.split(";")[0] for line in complaints[:3]] == [
-        "bentpipe: 'nonsense' is no command",
-        "bentpipe: 'x' is no port",
-        "bentpipe: 'dance' is no service",
+        "bentpipe: 'nonsense' is not a command",
+        "bentpipe: 'x' is not a port",
+        "bentpipe: 'dance' is not a service",
     ]
     assert "address family" in complaints[3]
     assert len(complaints) == 4
@@ -303,7 +303,7 @@ def test_receiver_is_full_the_sender_learns_of_it(start: Start, data: Path) -> N
     assert "the peer aborted the connection" in err
     status, _, err = receiver.end()
     assert status == 1
-    assert "No space left on device; mend that and repeat" in err
+    assert "No space left on device; fix that and repeat" in err
 
 
 def test_pipe_with_a_name_is_written_to_and_stays_a_pipe(start: Start, tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ class Actions:
         receiver: the class of the receiving side.
     """
 
+    confirmation_s: float = CONFIRMATION_S
+    proof_patience_s: float = NO_RESPONSE_S
+
     def __init__(self, guards: Guards, idle: Idle, receiver: type[Receiver]) -> None:
         self.guards = guards
         self.idle = idle
@@ -125,13 +128,9 @@ class Actions:
         else:
             v.state = State.INCOMING
             v.asked_at = now
-            v.confirm_until = now + self.confirmation_time()
+            v.confirm_until = now + self.confirmation_s
             self.put(v, self.bgak(v, _C))
         note_packet(v, "called", now, begin, "")
-
-    def confirmation_time(self) -> float:
-        """STP-SEC-002."""
-        return CONFIRMATION_S
 
     def _learn_peer(self, v: Variables, iss: int, max_sd: int | None) -> None:
         v.receiver = self._receiver(v.config, iss)
@@ -302,15 +301,11 @@ class Actions:
         sender = outgoing.sender
         outgoing.unheard = self.guards.must_be_heard(v, bgak)
         if self.guards.must_prove(v, bgak):
-            v.proof = Proof(v.config.timer_cc, v.transmissions, self.proof_patience(), now)
+            v.proof = Proof(v.config.timer_cc, v.transmissions, self.proof_patience_s, now)
         # A peer that asks for confirmation has answered no POLL so far, so a new one is due.
         lost_touch = sender.unacknowledged and sender.vt_pd > 0
         asked = bool(bgak.flags & _C)
         outgoing.asks_at_once = (asked and outgoing.unheard) or lost_touch
-
-    def proof_patience(self) -> float:
-        """STP-PL-008."""
-        return NO_RESPONSE_S
 
     def _measure(self, v: Variables, now: float) -> None:
         """STP-PL-009: a BGAK is a measurement if the packet it answers was sent once."""

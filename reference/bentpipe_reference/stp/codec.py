@@ -3,14 +3,14 @@
 Guarantees, held by property tests:
 
 * any octet string either decodes or raises :class:`MalformedPacket`, and nothing else;
-* ``decode(encode(x)) == x`` for every packet ``x`` without reserved flags and whose ``options``
-  hold only what the decoder would put there.
+* ``decode(encode(x)) == x`` for every packet ``x`` without reserved flags whose ``options`` hold
+  only what the decoder would put there.
 
-``encode`` writes ``flags`` as they are; ``decode`` returns neither reserved flags nor reserved
-fields, so that nothing behind it can depend on them (STP-PF-004).
+``encode`` writes ``flags`` unchanged; ``decode`` returns neither reserved flags nor reserved
+fields, so that its callers cannot depend on them (STP-PF-004).
 
-A packet's words of 32 bits are added as they are to get its checksum: 65536 leaves the remainder 1
-modulo 65535, so a word has the residue of the sum of its halves.
+The checksum is computed from words of 32 bits: since 65536 is 1 modulo 65535, a word has the
+residue of the sum of its halves.
 """
 
 from __future__ import annotations
@@ -20,47 +20,41 @@ import sys
 from collections.abc import Callable
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
+from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.errors import MalformedPacket
 from bentpipe_reference.stp.options import decode_options, encode_options
-from bentpipe_reference.stp.packets import (
-    Begin,
-    Bgak,
-    Bgrej,
-    End,
-    Endak,
-    Packet,
-    Poll,
-    Sd,
-    Sdp,
-    Stat,
-    Type,
-    Ustat,
-)
 
 __all__ = ["MalformedPacket", "decode", "encode"]
 
 _HEADER_OCTETS = 12
 _24_BITS = 0xFFFFFF
-_USUAL_WORDS = 75
-"""Words behind the header of a STAT with the usual MaxSTAT; their formats are kept."""
 
 
-def _formats(head: str) -> Callable[[int], struct.Struct]:
-    """Formats of packets, or of what follows ``head``, by the number of words after it."""
-    known = [struct.Struct(f"!{head}{count}I") for count in range(_USUAL_WORDS)]
-    return lambda count: known[count] if count < _USUAL_WORDS else struct.Struct(f"!{head}{count}I")
+class _Formats(dict[int, struct.Struct]):
+    """Formats of what begins with ``head``, by the number of words that follow."""
+
+    def __init__(self, head: str) -> None:
+        self._head = head
+
+    def __missing__(self, count: int) -> struct.Struct:
+        found = struct.Struct(f"!{self._head}{count}I")
+        if count < _KEPT_FORMATS:
+            self[count] = found
+        return found
 
 
 _HEADER = struct.Struct("!HHIHH")
-_whole, _words = _formats("HHIHH"), _formats("")
+_WHOLE, _WORDS = _Formats("HHIHH"), _Formats("")
+_KEPT_FORMATS = 100
+"""STATs with the usual MaxSTAT of 67 are common enough to keep their formats."""
 
 
-def encode(packet: Packet, pseudo_header: bytes = b"") -> bytes:
+def encode(packet: packets.Packet, pseudo_header: bytes = b"") -> bytes:
     """The octets of ``packet`` with its checksum.
 
     Args:
         packet: any of the ten.
-        pseudo_header: what the checksum covers beside the packet, with a length of zero (see
+        pseudo_header: with a length of zero (see
             :func:`~bentpipe_reference.stp.encapsulation.pseudo_header`; the length is added here);
             empty in UDP.
 
@@ -68,24 +62,24 @@ def encode(packet: Packet, pseudo_header: bytes = b"") -> bytes:
         MalformedPacket: a field is out of its range, or the options do not fit.
     """
     try:
-        numbers, words, tail = _FIELDS[type(packet)](packet)
-        if max(numbers) >> 24:
+        number, bits, words, tail = _FIELDS[type(packet)](packet)
+        if bits >> 24:
             raise MalformedPacket("a number has more than 24 bits")
         sport, dport, tag = packet.sport, packet.dport, packet.tag
-        word = packet.flags << 28 | packet.type << 24 | numbers[0]
+        word = packet.flags << 28 | packet.type << 24 | number
         total = sport + dport + tag + word + sum(words)
         if tail:
             total += ones_complement_residue(tail)
         if pseudo_header:
             size = _HEADER_OCTETS + 4 * len(words) + len(tail)
             total += ones_complement_residue(pseudo_header) + size
-        head = _whole(len(words)).pack(sport, dport, word, checksum_field(total), tag, *words)
+        head = _WHOLE[len(words)].pack(sport, dport, word, checksum_field(total), tag, *words)
     except (struct.error, TypeError, ValueError, OverflowError) as error:
         raise MalformedPacket(f"the packet has no encoding: {error}") from error
     return head + tail
 
 
-def decode(octets: bytes, pseudo_header: bytes = b"") -> Packet:
+def decode(octets: bytes, pseudo_header: bytes = b"") -> packets.Packet:
     """Read one packet, which ends where ``octets`` end.
 
     Args:
@@ -111,137 +105,142 @@ def decode(octets: bytes, pseudo_header: bytes = b"") -> Packet:
         raise MalformedPacket(f"packet type {kind} is not used")
     least, most, read = _READERS[kind]
     if not least <= size <= most:
-        raise _wrong_length(Type(kind), octets)
+        raise _wrong_length(packets.Type(kind), octets)
     return read(octets, sport, dport, tag, word)
 
 
-_Fields = tuple[tuple[int, ...], tuple[int, ...], bytes]
-"""Numbers of 24 bits, the sequence field first; words behind the header; octets behind those."""
+_Fields = tuple[int, int, tuple[int, ...], bytes]
+"""The sequence field, all bits of numbers that must have 24, words and octets after the header."""
 
 
-def _begin(packet: Begin) -> _Fields:
+def _begin(packet: packets.Begin) -> _Fields:
     options = encode_options(packet.max_sd, packet.options)
     if packet.version >> 4:
         raise MalformedPacket("the version has more than 4 bits")
     second = packet.version << 28 | len(options) >> 2 << 24 | packet.n_mr
-    return (packet.iss, packet.n_mr), (second, packet.csn), options + packet.data
+    return packet.iss, packet.iss | packet.n_mr, (second, packet.csn), options + packet.data
 
 
-def _bgak(packet: Bgak) -> _Fields:
+def _bgak(packet: packets.Bgak) -> _Fields:
     options = encode_options(packet.max_sd, packet.options)
     words = (len(options) >> 2 << 24 | packet.n_mr, packet.csn, packet.peer_csn, packet.n_r)
-    return (packet.iss, packet.n_mr, packet.n_r), words, options
+    return packet.iss, packet.iss | packet.n_mr | packet.n_r, words, options
 
 
-def _stat(packet: Stat) -> _Fields:
-    numbers = (packet.n_r, packet.n_mr, packet.n_ps, *packet.elements)
-    return numbers, (packet.n_mr, packet.n_ps, packet.timestamp, *packet.elements), b""
+def _stat(packet: packets.Stat) -> _Fields:
+    n_r, n_mr, n_ps, elements = packet.n_r, packet.n_mr, packet.n_ps, packet.elements
+    bits = n_r | n_mr | n_ps | max(elements, default=0)
+    return n_r, bits, (n_mr, n_ps, packet.timestamp, *elements), b""
 
 
-def _ustat(packet: Ustat) -> _Fields:
+def _ustat(packet: packets.Ustat) -> _Fields:
     first, second = packet.elements
-    return (packet.n_r, packet.n_mr, first, second), (packet.n_mr, first, second), b""
+    bits = packet.n_r | packet.n_mr | first | second
+    return packet.n_r, bits, (packet.n_mr, first, second), b""
 
 
 _FIELDS: dict[type, Callable[..., _Fields]] = {
-    Begin: _begin,
-    Bgak: _bgak,
-    Bgrej: lambda packet: ((0,), (packet.reason << 24, packet.peer_csn), b""),
-    End: lambda packet: (
-        (packet.n_r,), (packet.reason << 24, packet.csn, packet.peer_csn), b""),
-    Endak: lambda packet: ((0,), (packet.peer_csn,), b""),
-    Sd: lambda packet: ((packet.n_s,), (), packet.data),
-    Sdp: lambda packet: (
-        (packet.n_s, packet.n_ps), (packet.n_ps, packet.timestamp), packet.data),
-    Poll: lambda packet: ((packet.n_s, packet.n_ps), (packet.n_ps, packet.timestamp), b""),
-    Stat: _stat,
-    Ustat: _ustat,
+    packets.Begin: _begin,
+    packets.Bgak: _bgak,
+    packets.Bgrej: lambda packet: (0, 0, (packet.reason << 24, packet.peer_csn), b""),
+    packets.End: lambda packet: (
+        packet.n_r, packet.n_r, (packet.reason << 24, packet.csn, packet.peer_csn), b""),
+    packets.Endak: lambda packet: (0, 0, (packet.peer_csn,), b""),
+    packets.Sd: lambda packet: (packet.n_s, packet.n_s, (), packet.data),
+    packets.Sdp: lambda packet: (
+        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp), packet.data),
+    packets.Poll: lambda packet: (
+        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp), b""),
+    packets.Stat: _stat,
+    packets.Ustat: _ustat,
 }  # fmt: skip
 
 
-def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Begin:
-    second, csn = _words(2).unpack_from(octets, 12)
+def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Begin:
+    second, csn = _WORDS[2].unpack_from(octets, 12)
     data_at = 20 + (second >> 22 & 60)
     if data_at > len(octets):
-        raise _wrong_length(Type.BEGIN, octets)
+        raise _wrong_length(packets.Type.BEGIN, octets)
     max_sd, options = decode_options(octets[20:data_at])
-    return Begin(
+    return packets.Begin(
         sport, dport, tag, word >> 28 & 1,
         word & _24_BITS, second & _24_BITS, csn, second >> 28, max_sd, octets[data_at:], options,
     )  # fmt: skip
 
 
-def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Bgak:
-    second, csn, peer_csn, n_r = _words(4).unpack_from(octets, 12)
+def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Bgak:
+    second, csn, peer_csn, n_r = _WORDS[4].unpack_from(octets, 12)
     if len(octets) != 28 + (second >> 22 & 60):
-        raise _wrong_length(Type.BGAK, octets)
+        raise _wrong_length(packets.Type.BGAK, octets)
     max_sd, options = decode_options(octets[28:])
-    return Bgak(
+    return packets.Bgak(
         sport, dport, tag, word >> 28 & 2,
         word & _24_BITS, second & _24_BITS, csn, peer_csn, n_r & _24_BITS, max_sd, options,
     )  # fmt: skip
 
 
-def _read_bgrej(octets: bytes, sport: int, dport: int, tag: int, _: int) -> Bgrej:
-    second, peer_csn = _words(2).unpack_from(octets, 12)
-    return Bgrej(sport, dport, tag, 0, second >> 24, peer_csn)
+def _read_bgrej(octets: bytes, sport: int, dport: int, tag: int, _: int) -> packets.Bgrej:
+    second, peer_csn = _WORDS[2].unpack_from(octets, 12)
+    return packets.Bgrej(sport, dport, tag, 0, second >> 24, peer_csn)
 
 
-def _read_end(octets: bytes, sport: int, dport: int, tag: int, word: int) -> End:
-    second, csn, peer_csn = _words(3).unpack_from(octets, 12)
-    return End(sport, dport, tag, word >> 28 & 12, word & _24_BITS, second >> 24, csn, peer_csn)
+def _read_end(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.End:
+    second, csn, peer_csn = _WORDS[3].unpack_from(octets, 12)
+    return packets.End(
+        sport, dport, tag, word >> 28 & 12, word & _24_BITS, second >> 24, csn, peer_csn
+    )
 
 
-def _read_endak(octets: bytes, sport: int, dport: int, tag: int, _: int) -> Endak:
-    return Endak(sport, dport, tag, 0, *_words(1).unpack_from(octets, 12))
+def _read_endak(octets: bytes, sport: int, dport: int, tag: int, _: int) -> packets.Endak:
+    return packets.Endak(sport, dport, tag, 0, *_WORDS[1].unpack_from(octets, 12))
 
 
-def _read_sd(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Sd:
-    return Sd(sport, dport, tag, word >> 28 & 1, word & _24_BITS, octets[12:])
+def _read_sd(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Sd:
+    return packets.Sd(sport, dport, tag, word >> 28 & 1, word & _24_BITS, octets[12:])
 
 
-def _read_sdp(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Sdp:
-    n_ps, timestamp = _words(2).unpack_from(octets, 12)
-    return Sdp(
+def _read_sdp(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Sdp:
+    n_ps, timestamp = _WORDS[2].unpack_from(octets, 12)
+    return packets.Sdp(
         sport, dport, tag, word >> 28 & 1, word & _24_BITS, n_ps & _24_BITS, timestamp, octets[20:]
     )
 
 
-def _read_poll(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Poll:
-    n_ps, timestamp = _words(2).unpack_from(octets, 12)
-    return Poll(sport, dport, tag, 0, word & _24_BITS, n_ps & _24_BITS, timestamp)
+def _read_poll(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Poll:
+    n_ps, timestamp = _WORDS[2].unpack_from(octets, 12)
+    return packets.Poll(sport, dport, tag, 0, word & _24_BITS, n_ps & _24_BITS, timestamp)
 
 
-def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Stat:
+def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Stat:
     if len(octets) & 3:
-        raise _wrong_length(Type.STAT, octets)
-    n_mr, n_ps, timestamp, *elements = _words(len(octets) - 12 >> 2).unpack_from(octets, 12)
-    return Stat(
+        raise _wrong_length(packets.Type.STAT, octets)
+    n_mr, n_ps, timestamp, *elements = _WORDS[len(octets) - 12 >> 2].unpack_from(octets, 12)
+    return packets.Stat(
         sport, dport, tag, 0, word & _24_BITS, n_mr & _24_BITS, n_ps & _24_BITS, timestamp,
         tuple([element & _24_BITS for element in elements]),
     )  # fmt: skip
 
 
-def _read_ustat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> Ustat:
-    n_mr, first, second = [field & _24_BITS for field in _words(3).unpack_from(octets, 12)]
-    return Ustat(sport, dport, tag, 0, word & _24_BITS, n_mr, (first, second))
+def _read_ustat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Ustat:
+    n_mr, first, second = [field & _24_BITS for field in _WORDS[3].unpack_from(octets, 12)]
+    return packets.Ustat(sport, dport, tag, 0, word & _24_BITS, n_mr, (first, second))
 
 
-def _wrong_length(kind: Type, octets: bytes) -> MalformedPacket:
+def _wrong_length(kind: packets.Type, octets: bytes) -> MalformedPacket:
     return MalformedPacket(f"{kind.name} cannot have {len(octets)} octets")
 
 
 _ANY = sys.maxsize
-_READERS: dict[int, tuple[int, int, Callable[[bytes, int, int, int, int], Packet]]] = {
-    Type.BEGIN: (20, _ANY, _read_begin),
-    Type.BGAK: (28, _ANY, _read_bgak),
-    Type.END: (24, 24, _read_end),
-    Type.ENDAK: (16, 16, _read_endak),
-    Type.BGREJ: (20, 20, _read_bgrej),
-    Type.SD: (12, _ANY, _read_sd),
-    Type.SDP: (20, _ANY, _read_sdp),
-    Type.POLL: (20, 20, _read_poll),
-    Type.STAT: (24, _ANY, _read_stat),
-    Type.USTAT: (24, 24, _read_ustat),
+_READERS: dict[int, tuple[int, int, Callable[[bytes, int, int, int, int], packets.Packet]]] = {
+    packets.Type.BEGIN: (20, _ANY, _read_begin),
+    packets.Type.BGAK: (28, _ANY, _read_bgak),
+    packets.Type.END: (24, 24, _read_end),
+    packets.Type.ENDAK: (16, 16, _read_endak),
+    packets.Type.BGREJ: (20, 20, _read_bgrej),
+    packets.Type.SD: (12, _ANY, _read_sd),
+    packets.Type.SDP: (20, _ANY, _read_sdp),
+    packets.Type.POLL: (20, 20, _read_poll),
+    packets.Type.STAT: (24, _ANY, _read_stat),
+    packets.Type.USTAT: (24, 24, _read_ustat),
 }
 """The least and the most octets of each type, and what reads its fields."""

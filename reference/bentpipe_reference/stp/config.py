@@ -1,4 +1,4 @@
-"""What an STP endpoint is configured to do, with the values of STP/1 section 8."""
+"""The configuration of an STP endpoint, with the values of STP/1 section 8."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONFIRMATION_S = 32.0
 """Life of a connection in state 3, seconds (STP-SEC-002)."""
 
 NO_RESPONSE_S = 60.0
-"""Until a peer that does not answer is given up, seconds (STP-PL-008)."""
+"""Until an unresponsive peer is given up, seconds (STP-PL-008)."""
 
 KEEP_ALIVE_S = 15.0
 """Between POLLs on an idle connection, seconds (STP-PL-010)."""
@@ -50,27 +50,27 @@ class StpConfig:
     Attributes:
         path_class: ``geo``, ``leo`` or ``vbdc``: the first waits of section 8.
         protocol: what carries the packets: 17 for UDP, or IP protocol 253 or 254.
-        udp_port: this endpoint's UDP port, and that of a peer for which none is given.
+        udp_port: this endpoint's UDP port, and a peer's where none is given.
         mtu: of the path, IP header included.
         max_sd: user data accepted in one SD, and sent at most; None for what the MTU allows.
-        credit: SDs that the receiver holds for its user at most.
-        send_buffer: octets written but not yet sent; what is in flight is bounded by the peer's
-            credit.
+        credit: the most SDs that the receiver holds for its user.
+        send_buffer: the most octets written but not yet sent; data in flight is bounded by the
+            peer's credit.
         initial_window: in SMSS (STP-CG-001).
         max_rate: bits per second of IP packets that carry data, None for no limit (STP-CG-009).
-        fifo: the path keeps the order, so that a gap is reported at once (STP-DT-026).
+        fifo: the path preserves the order, so that a gap is reported at once (STP-DT-026).
         keep_alive: poll an idle connection (STP-PL-010).
-        piggyback: send SDPs (STP-PL-005); without, every POLL is a packet of its own.
-        max_stat: elements of a STAT's list; what the MTU allows may be less (STP-PF-012).
+        piggyback: send SDPs (STP-PL-005); otherwise every POLL is a packet of its own.
+        max_stat: the most elements of a STAT's list; the MTU may allow fewer (STP-PF-012).
         iss: number of the first SD of every connection, None for random ones.
         csn: the first CSN, None for a random one.
-        max_connections: held at once; a BEGIN beyond is refused with reason 5.
+        max_connections: open at once; a further BEGIN is refused with reason 5.
         max_pending: connections in state 3, at least 16 (STP-SEC-002).
-        max_pending_beside: those of them between the same addresses and ports, at least 4.
-        max_unproven: connections opened at once whose peer has not yet answered anything; a
-            known client beyond is asked for confirmation like an unknown one.
-        peers_remembered: peers whose newest CSN is kept.
-        answers_per_second: BGREJs and ENDs without a connection, each (STP-CC-019, STP-CC-020).
+        max_pending_beside: the same between one pair of addresses and ports, at least 4.
+        max_unproven: connections opened at once whose peer has not yet answered; beyond that, a
+            known client is asked for confirmation like an unknown one.
+        peers_remembered: peers whose newest CSN is remembered.
+        answers_per_second: BGREJs, and ENDs without a connection (STP-CC-019, STP-CC-020).
     """
 
     path_class: PathClass = "geo"
@@ -96,7 +96,7 @@ class StpConfig:
     answers_per_second: float = 10.0
 
     def __post_init__(self) -> None:
-        """Check what would break the protocol.
+        """Refuse settings that would break the protocol.
 
         Raises:
             ValueError: a setting is out of its range; the message names it.

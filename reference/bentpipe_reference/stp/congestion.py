@@ -19,7 +19,7 @@ class Congestion:
         ssthresh: below it is slow start.
         reported: whether a valid STAT has shown that an SD has arrived (STP-CG-002).
         reduced_at: serial number of the newest transmission at the last reduction, 0 before one.
-        first_retransmission: the next retransmission need not wait for the window (STP-CG-006).
+        first_retransmission: the next retransmission may exceed the window (STP-CG-006).
     """
 
     def __init__(self, config: StpConfig) -> None:
@@ -60,7 +60,7 @@ class Congestion:
         return self.cwnd * 4 / 3 if self.reported and not self.low else self.cwnd
 
     def uses_window(self, flight: int) -> bool:
-        """STP-CG-010: whether an SD may let the window grow that leaves ``flight`` behind it."""
+        """STP-CG-010: whether an SD sent as ``flight`` is reached may let the window grow."""
         return 2 * flight >= self.cwnd
 
     def on_arrived(self, octets: int) -> None:
@@ -95,13 +95,13 @@ class Congestion:
         self.first_retransmission = True
 
     def on_second_silence(self, flight: int, serial: int) -> None:
-        """STP-CG-007: the path is as good as new."""
+        """STP-CG-007: the path has to be probed anew."""
         self.ssthresh = self.reduced(flight)
         self.cwnd = self.loss_window()
         self._after_reduction(serial)
 
     def reduced(self, flight: int) -> float:
-        """Half of ``flight``, of which no more than the window counts; at least two SMSS."""
+        """Half of ``flight``, which counts up to the window; at least two SMSS."""
         return max(min(flight, self.cwnd) / 2, 2 * self.smss)
 
     def loss_window(self) -> int:

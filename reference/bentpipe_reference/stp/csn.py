@@ -1,4 +1,4 @@
-"""Connection sequence numbers: our own, and the newest known of each peer (STP/1 section 5)."""
+"""Connection sequence numbers: ours, and the newest known of each peer (STP/1 section 5)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bentpipe_reference.stp.sequence import CSN_MASK, newer
 class CsnGenerator:
     """Rising CSNs from a random start.
 
-    One count serves for all peers, and each sees it from a place of its own (RFC 6528), so that the
-    numbers one peer gets tell nothing about those of another. Steps are small, so that 2^31 of
-    them (STP-CC-010) do not come to pass.
+    One counter serves all peers, with an offset of its own for each (RFC 6528), so that the numbers
+    that one peer sees reveal nothing about another's. Steps are small, so that 2^31 (STP-CC-010)
+    is never reached.
     """
 
     _LARGEST_STEP = 64
@@ -35,7 +35,7 @@ class CsnGenerator:
         return self.next() + self.place(peer) & CSN_MASK
 
     def place(self, peer: Hashable) -> int:
-        """Section 10: where a peer's numbers lie; the same for all if the first CSN was given."""
+        """Section 10: the offset of a peer's numbers, none if the first CSN was given."""
         if not self._secret:
             return 0
         digest = hashlib.blake2b(repr(peer).encode(), digest_size=4, key=self._secret)
@@ -67,7 +67,7 @@ class PeerCache:
     """The newest CSN of confirmed connections, by peer address (STP-CC-013).
 
     Args:
-        capacity: peers remembered; the one heard of least recently goes first.
+        capacity: peers remembered; the least recently confirmed is forgotten first.
     """
 
     def __init__(self, capacity: int) -> None:

@@ -31,7 +31,7 @@ _TIME_TO_LIVE = 64
 def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -> bytes:
     """The pseudo-header of STP directly over IP, with a length of zero.
 
-    So it is the same for all packets of a path; ``encode`` and ``decode`` add the length.
+    It is thus the same for all packets of a path; ``encode`` and ``decode`` add the length.
 
     Args:
         source: packed address of the sender, 4 octets (RFC 9293 section 3.1) or 16 (RFC 8200
@@ -52,7 +52,7 @@ def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """An IPv4 datagram that carries one STP packet, or whatever else is in ``payload``.
+    """An IPv4 datagram; its payload is meant to be one STP packet.
 
     Attributes:
         source: IPv4 address of the sender as a 32-bit number.
@@ -72,14 +72,14 @@ class Datagram:
 
     @property
     def pseudo_header(self) -> bytes:
-        """What the checksum of the STP packet covers beside it, for ``encode`` and ``decode``."""
+        """The pseudo-header of the STP checksum, for ``encode`` and ``decode``."""
         if self.protocol == UDP:
             return b""
         return _ADDRESSES.pack(self.source, self.destination) + bytes((0, self.protocol, 0, 0))
 
 
 def emit_datagram(datagram: Datagram) -> bytes:
-    """The octets of ``datagram``, with right checksums and Don't Fragment set (STP-PF-016).
+    """The octets of ``datagram``, with checksums and Don't Fragment set (STP-PF-016).
 
     Raises:
         MalformedPacket: a field is out of its range, or more than 65535 octets.
@@ -117,7 +117,7 @@ def parse_datagram(octets: bytes) -> Datagram:
 
     Raises:
         MalformedPacket: truncated, not IPv4, another protocol, a fragment, or a wrong checksum of
-            IP or UDP. The STP packet itself is not looked at.
+            IP or UDP. The STP packet itself is not examined.
     """
     available = len(octets)
     if available < _IP_OCTETS:

@@ -1,7 +1,7 @@
 """Many connections behind one address: demultiplexing, listeners, timers, bounds.
 
 The packet-level core: octets, peer addresses and ``now`` in, octets, peer addresses and events out.
-A step costs as much as the connections that have something to do, however many there are.
+The cost of a step depends only on the connections that have something to do.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class StpEndpoint:
 
     Attributes:
         connections: the live connections, by peer address, peer port and local port; the newest
-            where several await confirmation side by side (STP-CC-033).
-        ignored: packets that were malformed (STP-PF-003, STP-PF-007).
+            where several await confirmation (STP-CC-033).
+        ignored: malformed packets received (STP-PF-003, STP-PF-007).
         dropped_pending: connections that made room for another one while pending.
     """
 
@@ -90,13 +90,13 @@ class StpEndpoint:
         self._ports.add(port)
 
     def unlisten(self, port: int) -> None:
-        """Accept no more calls to ``port``; its connections go on."""
+        """Accept no more calls to ``port``; its connections continue."""
         self._ports.discard(port)
 
     def connect(self, peer: Address, port: int, local_port: int | None = None) -> Connection:
         """Call ``port`` of ``peer``; the BEGIN leaves with the next :meth:`transmit`.
 
-        What is written before that travels in the BEGIN, as far as 512 octets go.
+        The BEGIN carries up to 512 octets of what is written before.
 
         Raises:
             ValueError: there is a connection from ``local_port`` to there, or no port is free.
@@ -105,7 +105,7 @@ class StpEndpoint:
             local_port = self._free_port(peer, port)
         key = (peer, port, local_port)
         if key in self.connections:
-            raise ValueError(f"there is a connection from port {local_port} to port {port} already")
+            raise ValueError(f"port {local_port} already has a connection to port {port}")
         connection = self._make(key)
         connection.call()
         self._add(key, connection)
@@ -114,7 +114,7 @@ class StpEndpoint:
     def take_events(self) -> list[tuple[Connection, Events]]:
         """What has happened since the last call, one entry for each connection concerned.
 
-        A driver has to call it after every step, or entries of ended connections heap up.
+        A driver has to call it after every step, or entries of ended connections accumulate.
         """
         eventful, self._eventful = self._eventful, {}
         return [(connection, connection.take_events()) for connection in eventful]
@@ -132,18 +132,18 @@ class StpEndpoint:
         self.handle(packet, len(octets), peer, now)
 
     def handle(self, packet: Packet, octets: int, peer: Address, now: float) -> None:
-        """Take a decoded packet of so many octets."""
+        """Take a decoded packet of ``octets``."""
         key = (peer, packet.sport, packet.dport)
         connection = self.connections.get(key)
         while connection is not None and connection.state is State.IDLE:
-            # It ended since the last :meth:`transmit`, and says what it still has to say.
+            # It ended since the last :meth:`transmit`, and still has something to send.
             self._settle(connection, now)
             connection = self.connections.get(key)
         if connection is not None:
             received = octets
             if connection.state is State.INCOMING:
                 owner = self._pending.owner(connection.identity, packet)
-                # STP-SEC-001: what belongs to none has been received on none.
+                # STP-SEC-001: a packet that belongs to none adds to no budget.
                 received = 0 if owner is None else octets
                 connection = owner or connection
             again = connection.receive(packet, received, now)
@@ -174,7 +174,7 @@ class StpEndpoint:
                 self._set_timer(connection)
 
     def transmit(self, now: float) -> list[tuple[Address, bytes]]:
-        """What is to be sent at ``now``, in order: peer addresses and octets."""
+        """The packets to send at ``now``, in order: peer addresses and octets."""
         self.advance(now)
         while self._active:
             active, self._active = self._active, {}
@@ -187,7 +187,7 @@ class StpEndpoint:
     def next_deadline(self) -> float | None:
         """When :meth:`transmit` is to be called next, None when nothing is planned.
 
-        A time that has passed means that there is something to send now.
+        A time in the past means that there is something to send now.
         """
         if self._active or self._outbox:
             return 0.0
@@ -199,13 +199,13 @@ class StpEndpoint:
     # What the state idle asks
 
     def listens(self, port: int) -> bool:
-        """Whether somebody listens on ``port``."""
+        """Whether ``port`` accepts calls."""
         return port in self._ports
 
     def is_known(self, peer: Address, begin: Begin, now: float) -> bool:
         """STP-CC-003, beside no other call (STP-CC-033).
 
-        While many connections are not proven, nobody is known (STP-SEC-001).
+        While many connections are unproven, no peer counts as known (STP-SEC-001).
         """
         pending = (peer, begin.sport, begin.dport) in self.connections
         if pending or len(self._unproven) >= self.config.max_unproven:
@@ -213,14 +213,14 @@ class StpEndpoint:
         return self._peers.knows_older(peer, begin.csn, now)
 
     def has_room(self, *, confirmed: bool) -> bool:
-        """Whether the bound on connections permits one more; pending ones make room themselves."""
+        """Whether the bound on connections permits one more; pending ones replace each other."""
         if confirmed:
             return len(self.connections) < self.config.max_connections
         others = len(self.connections) + self._pending.beside - len(self._pending)
         return others < self.config.max_connections
 
     def take_call(self, begin: Begin, arrival: Arrival, *, confirmed: bool) -> None:
-        """Make a connection of a BEGIN; the oldest pending one gives way (STP-SEC-002)."""
+        """Make a connection from a BEGIN; the oldest pending one gives way (STP-SEC-002)."""
         peer, octets, now = arrival
         key = (peer, begin.sport, begin.dport)
         connection = self._make(key)
@@ -262,7 +262,7 @@ class StpEndpoint:
         return self.connections.get(_key(connection)) is connection or connection in self._pending
 
     def _answer(self, peer: Address, packet: Packet) -> None:
-        """Send what belongs to no connection."""
+        """Send a packet that belongs to no connection."""
         self._put(peer, packet)
         if self._trace is not None:
             self._answers.append(packet)
@@ -277,7 +277,7 @@ class StpEndpoint:
         self._outbox.append((peer, encode(packet, pseudo)))
 
     def _settle(self, connection: Connection, now: float) -> None:
-        """Send what a connection has to send, follow its state, set its timer."""
+        """Send the packets of a connection, follow its state, set its timer."""
         peer = connection.identity.peer
         for packet in connection.transmit(now):
             self._put(peer, packet)
@@ -294,7 +294,7 @@ class StpEndpoint:
             self._set_timer(connection)
 
     def _opened(self, key: _Key, connection: Connection, now: float) -> None:
-        """STP-CC-003: from now on older BEGINs of this peer are not taken at once."""
+        """STP-CC-003: from now on, older BEGINs of this peer need confirmation."""
         assert connection.peer_csn is not None
         connection.remembered = True
         self._peers.confirmed(key[0], connection.peer_csn, now)
@@ -304,7 +304,7 @@ class StpEndpoint:
         self.connections[key] = connection
 
     def _drop(self, pending: Connection, now: float) -> None:
-        """Forget a pending connection when it has said what it still has to say."""
+        """Send what a pending connection still has to send, and forget it."""
         self._settle(pending, now)
         if pending in self._pending:
             self._forget(pending, now)
@@ -325,7 +325,7 @@ class StpEndpoint:
     def _set_timer(self, connection: Connection) -> None:
         deadline = connection.next_deadline()
         set_to = self._alarms.get(connection, math.inf)
-        # A deadline that only moved back is not worth a new entry: the old one finds it out.
+        # A deadline that moved to later needs no new entry: the old one is checked when it expires.
         if deadline >= set_to:
             return
         self._alarms[connection] = deadline

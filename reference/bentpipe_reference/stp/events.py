@@ -1,4 +1,4 @@
-"""What a connection tells its user, and what it tells a trace."""
+"""What a connection reports to its user and to a trace."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Events(IntFlag):
     READABLE = 4
     """Data can be read."""
     WRITABLE = 8
-    """There is room again after a write was not taken whole."""
+    """There is room again after a write that was taken only in part."""
     END_OF_STREAM = 16
-    """The peer's FIN has been delivered; no data follows what can be read now (STP-CC-004)."""
+    """The peer's FIN has been delivered; what is readable is the last data (STP-CC-004)."""
     ENDED = 32
-    """Both streams are through and acknowledged (STP-CC-005)."""
+    """Both streams are complete and acknowledged (STP-CC-005)."""
     FAILED = 64
-    """The connection is over; what was not acknowledged may be lost (STP-CC-006)."""
+    """The connection failed; unacknowledged data may be lost (STP-CC-006)."""
 
 
 class StreamError(Exception):

@@ -19,7 +19,7 @@ from bentpipe_reference.stp.services import NAMED, SERVICES, Service
 class StpHost:
     """Serves echo (7), discard (9) and chargen (19) over STP, in UDP or directly over IPv4.
 
-    Whatever arrives, a packet is taken, answered or counted in ``ignored``; it never raises.
+    Malformed packets and those for others are counted in ``ignored``; no packet can raise.
 
     Args:
         address: dotted IPv4 address.
@@ -31,7 +31,7 @@ class StpHost:
 
     Attributes:
         endpoint: the packet-level core.
-        ignored: datagrams that were not intact or not for this host.
+        ignored: datagrams that were malformed or not for this host.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class StpHost:
         return self.connect(remote, port, NAMED[service](), udp_port=udp_port)
 
     def _serve(self) -> bool:
-        """Run the services that have something to do; False when there were none."""
+        """Run the services with events; False when there were none."""
         eventful = self.endpoint.take_events()
         for connection, _ in eventful:
             if connection.user is None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.packets import (
@@ -22,6 +22,7 @@ from bentpipe_reference.stp.packets import (
     Sd,
     Sdp,
     Stat,
+    Type,
     Ustat,
 )
 from bentpipe_reference.stp.sequence import TAG_MASK
@@ -84,10 +85,12 @@ Unanswered = Bgak | Sd | Sdp | Poll
 _P = TypeVar("_P", bound=Packet)
 
 
-def _cell(
-    kind: type[_P], *rows: Row[Callable[[Arrival, _P], bool], Callable[[Arrival, _P], None]]
-) -> Cells:
-    return {kind.type: rows}
+def _row(
+    kind: type[_P], when: str, do: str, after: State,
+    guard: Callable[[Arrival, _P], bool], action: Callable[[Arrival, _P], None],
+) -> tuple[Type, Row[Any, Any]]:  # fmt: skip
+    """A row whose guard and action take packets of the type whose cell it stands in."""
+    return kind.type, Row(when, do, after, guard, action)
 
 
 class Idle:
@@ -109,35 +112,28 @@ class Idle:
         self._put = put
         self._refusals = RateLimit(config.answers_per_second)
         self._ends = RateLimit(config.answers_per_second)
-        refuse = Row("", "send END with A and R", _IDLE, always, self.answer_unknown)
-        discard = Row("", "discard", _IDLE, always, self.discard)
+        rows = (
+            _row(Begin, "version other than 1", "send BGREJ, reason 4", _IDLE,
+                 self.is_other_version, self.refuse_version),
+            _row(Begin, "nobody listens", "send BGREJ, reason 3", _IDLE,
+                 self.nobody_listens, self.refuse_port),
+            _row(Begin, "no resources", "send BGREJ, reason 5", _IDLE,
+                 self.lacks_room, self.refuse_call),
+            _row(Begin, "peer known and CSN newer", "take the data, send BGAK", State.READY,
+                 self.may_accept, self.accept),
+            _row(Begin, "", "hold the data, send BGAK with C", State.INCOMING, always, self.ask),
+            _row(Bgak, "", "send END with A and R", _IDLE, always, self.answer_unknown),
+            _row(Sd, "", "send END with A and R", _IDLE, always, self.answer_unknown),
+            _row(Sdp, "", "send END with A and R", _IDLE, always, self.answer_unknown),
+            _row(Poll, "", "send END with A and R", _IDLE, always, self.answer_unknown),
+            _row(End, "R flag", "discard", _IDLE, self.is_reflected, self.discard),
+            _row(End, "", "send ENDAK", _IDLE, always, self.acknowledge_end),
+            *(_row(kind, "", "discard", _IDLE, always, self.discard)
+              for kind in (Bgrej, Endak, Stat, Ustat)),
+        )  # fmt: skip
         self.cells: Cells = {
-            **_cell(
-                Begin,
-                Row("version other than 1", "send BGREJ, reason 4", _IDLE,
-                    self.is_other_version, self.refuse_version),
-                Row("nobody listens", "send BGREJ, reason 3", _IDLE,
-                    self.nobody_listens, self.refuse_port),
-                Row("no resources", "send BGREJ, reason 5", _IDLE,
-                    self.lacks_room, self.refuse_call),
-                Row("peer known and CSN newer", "take the data, send BGAK", State.READY,
-                    self.may_accept, self.accept),
-                Row("", "hold the data, send BGAK with C", State.INCOMING, always, self.ask),
-            ),
-            **_cell(Bgak, refuse),
-            **_cell(Bgrej, discard),
-            **_cell(
-                End,
-                Row("R flag", "discard", _IDLE, self.is_reflected, self.discard),
-                Row("", "send ENDAK", _IDLE, always, self.acknowledge_end),
-            ),
-            **_cell(Endak, discard),
-            **_cell(Sd, refuse),
-            **_cell(Sdp, refuse),
-            **_cell(Poll, refuse),
-            **_cell(Stat, discard),
-            **_cell(Ustat, discard),
-        }  # fmt: skip
+            kind: tuple(row for other, row in rows if other is kind) for kind in Type
+        }
 
     def receive(self, packet: Packet, arrival: Arrival) -> None:
         """Handle one packet as the table says."""

@@ -1,4 +1,4 @@
-"""What leaves when: the sender's SDs and POLLs under window, pacing and timer (STP/1 section 7)."""
+"""When SDs and POLLs leave: window, pacing and POLL timer (STP/1 section 7)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Note = Callable[[str, float, dict[str, Any]], None]
 """Told of a step of the sender: its name, the time in seconds, what describes it."""
 
 Affords = Callable[[int], bool]
-"""Whether a packet of so many octets may be sent to the peer (STP-SEC-001)."""
+"""Whether a packet of that many octets may be sent to the peer (STP-SEC-001)."""
 
 
 class Outgoing:
-    """One direction's sender with everything that decides when it sends.
+    """The sending side of one direction, with all that decides when it sends.
 
     Attributes:
         header: ports and tag of the packets.
         sender, congestion, rtt, pacer, polling: the parts.
-        on_step: told of every step when set.
-        asks_at_once: a POLL is due now, whatever the timer says.
-        unheard: POLLs go on until the peer shows itself, even with nothing to send (STP-CC-030).
+        on_step: called with every step when set.
+        asks_at_once: a POLL is due now, regardless of the timer.
+        unheard: POLLs continue until the peer is heard, even with nothing to send (STP-CC-030).
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Outgoing:
         self.congestion.learn(sender.max_sd)
 
     def learn_credit(self, n_mr: int, n_r: int) -> None:
-        """Credit and acknowledgment of a BGAK; numbers that cannot be are ignored (STP-SEC-003)."""
+        """Credit and acknowledgment of a BGAK; impossible numbers are ignored (STP-SEC-003)."""
         sender = self.sender
         number = sender.vt_a + (n_r - sender.vt_a & PACKET_MASK)
         if number > sender.vt_s:
@@ -81,7 +81,7 @@ class Outgoing:
                 if not self._may_repeat(entry, now, affords):
                     break
                 self._repeat(entry, now, put)
-                # STP-PL-003; the POLL after the last SD is not the business of a repetition.
+                # STP-PL-003; a retransmission never brings about the POLL after the last SD.
                 asks = self.congestion.low and not self.goes_on()
                 continue
             if not sender.has_new or not self._may_send_new(now, affords):
@@ -100,7 +100,7 @@ class Outgoing:
             self._send_poll(now, put, affords)
 
     def need(self) -> Need:
-        """Section 7.1: why the timer for POLLs has to run."""
+        """Section 7.1: why the POLL timer has to run."""
         sender = self.sender
         if sender.unacknowledged:
             return Need.DATA
@@ -112,38 +112,31 @@ class Outgoing:
 
     def _may_repeat(self, entry: SentSd, now: float, affords: Affords) -> bool:
         congestion = self.congestion
-        if not congestion.first_retransmission and not congestion.room(
-            self.sender.flight, entry.size
-        ):
-            return False
+        room = congestion.first_retransmission or congestion.room(self.sender.flight, entry.size)
+        return room and self._may_leave(len(entry.data), now, affords)
+
+    def _may_leave(self, octets: int, now: float, affords: Affords) -> bool:
+        """Whether pacing and STP-SEC-001 permit an SD with ``octets`` of user data."""
         if not self.pacer.ready(now):
             self._paced = True
             return False
-        return self._within(affords, len(entry.data))
+        # An SD that leaves no octets for a POLL would have to wait indefinitely.
+        affordable = affords(12 + octets + 20)
+        self._unaffordable = not affordable
+        return affordable
 
     def _repeat(self, entry: SentSd, now: float, put: Callable[[Packet], None]) -> None:
         self.congestion.first_retransmission = False
         self.sender.retransmit(entry)
         self.pacer.sent(len(entry.data))
         put(Sd(*self.header, entry.fin, entry.number & PACKET_MASK, entry.data))
-        if self.on_step is not None:
-            self.on_step("retransmit", now, {"n": entry.number})
+        self._note("retransmit", now, n=entry.number)
 
     def _may_send_new(self, now: float, affords: Affords) -> bool:
         sender = self.sender
         size = sender.next_size()
-        if not sender.permitted() or not self.congestion.room(sender.flight, size):
-            return False
-        if not self.pacer.ready(now):
-            self._paced = True
-            return False
-        return self._within(affords, size)
-
-    def _within(self, affords: Affords, size: int) -> bool:
-        """STP-SEC-001: an SD that leaves no octets for a POLL would have to wait for ever."""
-        affordable = affords(12 + size + 20)
-        self._unaffordable = not affordable
-        return affordable
+        room = sender.permitted() and self.congestion.room(sender.flight, size)
+        return room and self._may_leave(size, now, affords)
 
     def _send_new(self, now: float, put: Callable[[Packet], None], affords: Affords) -> None:
         sender = self.sender
@@ -156,27 +149,24 @@ class Outgoing:
         asks = self.polling.due(now) or self.asks_after_new() or self.asks_at_once
         self._bursting = not asks
         if asks and self._config.piggyback:
-            if self.on_step is not None:
-                self.on_step("send", now, {"n": entry.number})
+            self._note("send", now, n=entry.number)
             n_ps, timestamp = self._take_poll(now)
             put(Sdp(*self.header, entry.fin, number, n_ps, timestamp, data))
-            if self.on_step is not None:
-                self.on_step("poll", now, {"n_s": sender.vt_s, "n_ps": sender.vt_ps})
+            self._note("poll", now, n_s=sender.vt_s, n_ps=sender.vt_ps)
             return
         put(Sd(*self.header, entry.fin, number, data))
-        if self.on_step is not None:
-            self.on_step("send", now, {"n": entry.number})
+        self._note("send", now, n=entry.number)
         if asks:
             self._send_poll(now, put, affords)
 
     def asks_after_new(self) -> bool:
-        """STP-PL-003, STP-PL-004: whether the SD just sent is the last of a burst, or the last."""
+        """STP-PL-003, STP-PL-004: whether the SD just sent ends a burst or the stream."""
         if not self.sender.has_new:
             return True
         return self.congestion.low and not self.goes_on()
 
     def asks_after_burst(self) -> bool:
-        """STP-PL-003: a burst also ends when the SD that was to go on has outgrown the window."""
+        """STP-PL-003: a burst also ends when its next SD has outgrown the window."""
         return self._bursting and self.congestion.low and not self.goes_on()
 
     def goes_on(self) -> bool:
@@ -209,14 +199,16 @@ class Outgoing:
             return
         n_ps, timestamp = self._take_poll(now)
         put(Poll(*self.header, 0, self.sender.vt_s & PACKET_MASK, n_ps, timestamp))
+        self._note("poll", now, n_s=self.sender.vt_s, n_ps=self.sender.vt_ps)
+
+    def _note(self, name: str, now: float, **values: Any) -> None:
         if self.on_step is not None:
-            values = {"n_s": self.sender.vt_s, "n_ps": self.sender.vt_ps}
-            self.on_step("poll", now, values)
+            self.on_step(name, now, values)
 
     # Reports
 
     def on_stat(self, stat: Stat, now: float) -> bool:
-        """Work a STAT off; False when it is discarded."""
+        """Process a STAT; False when it is discarded."""
         sender = self.sender
         report = sender.on_stat(stat)
         if report is not None:
@@ -225,23 +217,25 @@ class Outgoing:
             self.polling.answered(now, outstanding=sender.vt_ps > n_ps)
             self.congestion.reported = self.congestion.reported or report.reported
             self._react(report)
-        if self.on_step is not None:
-            values: dict[str, Any] = {"n_r": stat.n_r, "n_mr": stat.n_mr, "n_ps": stat.n_ps}
-            values |= {"elements": list(stat.elements), "valid": report is not None}
-            self.on_step("stat", now, values)
+        self._note_report("stat", now, stat, report, n_ps=stat.n_ps)
         return report is not None
 
     def on_ustat(self, ustat: Ustat, now: float) -> bool:
-        """Work a USTAT off; False when it is discarded."""
+        """Process a USTAT; False when it is discarded."""
         report = self.sender.on_ustat(ustat)
         if report is not None:
             self.polling.reported(now)
             self._react(report)
-        if self.on_step is not None:
-            values: dict[str, Any] = {"n_r": ustat.n_r, "n_mr": ustat.n_mr}
-            values |= {"elements": list(ustat.elements), "valid": report is not None}
-            self.on_step("ustat", now, values)
+        self._note_report("ustat", now, ustat, report)
         return report is not None
+
+    def _note_report(
+        self, name: str, now: float, packet: Stat | Ustat, report: Report | None, **values: int
+    ) -> None:
+        valid, elements = report is not None, list(packet.elements)
+        self._note(
+            name, now, n_r=packet.n_r, n_mr=packet.n_mr, **values, elements=elements, valid=valid
+        )
 
     def _react(self, report: Report) -> None:
         congestion = self.congestion
@@ -253,7 +247,7 @@ class Outgoing:
     # Time
 
     def expire(self, now: float) -> bool:
-        """Let the timer for POLLs expire if it is due; False when the peer is to be given up."""
+        """Let the POLL timer expire if it is due; False when the peer is to be given up."""
         expiry = self.polling.expire(now)
         if expiry is Expiry.GIVE_UP:
             return False
@@ -270,5 +264,5 @@ class Outgoing:
         return min(self.polling.deadline(), self.paced_until())
 
     def paced_until(self) -> float:
-        """When the pacing lets the next SD go, infinity when none waits for it."""
+        """When pacing permits the next SD, infinity when none waits for it."""
         return self.pacer.free_at if self._paced else math.inf

@@ -11,21 +11,23 @@ from bentpipe_reference.stp.rtt import RoundTrip
 TICK_S = 0.005
 """Half of the longest tick of STP-CG-008, so that two of them make one."""
 
+_LIFETIME_GAP_S = MSL_S / MOST_CREDIT
+"""STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
+
 _BURST = 4
 """SDs that may always leave in one tick (STP-CG-008)."""
 
 _AHEAD, _AT_ONCE = 3, 2
-"""At a maximum rate SDs may be three packets ahead of it, so that four can leave at once
+"""At a maximum rate SDs may be three packets ahead of schedule, so that four can leave at once
 (STP-CG-009); a driver is woken when two can, so that a late one can catch up by two."""
 
 
 class Pacer:
     """Says when the next SD may leave.
 
-    The schedule is that of single SDs; where they are closer than a tick, those of one tick leave
-    together. A driver that wakes up late may catch up by one tick, and after a pause four SDs may
-    leave at once (STP-CG-008). A maximum rate has a schedule of its own, since pauses of the other
-    give no right to exceed it.
+    SDs are scheduled singly; those due within one tick leave together. A driver that wakes up late
+    may catch up by one tick, and after a pause four SDs may leave at once (STP-CG-008). A maximum
+    rate has a schedule of its own, since no pause permits exceeding it.
     """
 
     def __init__(self, config: StpConfig, congestion: Congestion, rtt: RoundTrip) -> None:
@@ -33,7 +35,7 @@ class Pacer:
         self._congestion = congestion
         self._rtt = rtt
         self._spread_at = -math.inf  # when the window's schedule has its next SD
-        self._clear_at = -math.inf  # when all that has left would have at the maximum rate
+        self._clear_at = -math.inf  # when all SDs sent would have left at the maximum rate
         self._now = -math.inf
         self._tick_end = -math.inf
 
@@ -58,7 +60,7 @@ class Pacer:
         return True
 
     def burst(self) -> float:
-        """What the schedule may be behind after a pause: as much as makes four SDs of a tick."""
+        """How far the schedule may lag after a pause: enough for four SDs in a tick."""
         gap = self.gap(self._congestion.smss)
         return max(0.0, min((_BURST - 1) * gap, _BURST * gap - TICK_S))
 
@@ -68,15 +70,11 @@ class Pacer:
         self._clear_at = max(self._clear_at, self._now) + self.rate_gap(octets)
 
     def gap(self, octets: int) -> float:
-        """Seconds until the SD after one of ``octets``, but for a maximum rate."""
-        return max(self.window_gap(max(octets, 1)), self.lifetime_gap())
-
-    def lifetime_gap(self) -> float:
-        """STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
-        return MSL_S / MOST_CREDIT
+        """Seconds until the SD after one of ``octets``, maximum rate aside."""
+        return max(self.window_gap(max(octets, 1)), _LIFETIME_GAP_S)
 
     def window_gap(self, octets: int) -> float:
-        """STP-CG-008. Where POLLs are rarer than round trips, their interval counts."""
+        """STP-CG-008, seconds."""
         period = self.period()
         return 0.0 if period is None else period * octets / (self.gain() * self._congestion.cwnd)
 
@@ -90,6 +88,6 @@ class Pacer:
         return 2.0 if self._congestion.in_slow_start else 1.25
 
     def rate_gap(self, octets: int) -> float:
-        """STP-CG-009: what a packet takes at the maximum rate, with its headers; 0 without one."""
+        """STP-CG-009: seconds for a packet and its headers at the maximum rate; 0 without one."""
         rate = self._config.max_rate
         return 0.0 if rate is None else 8 * (octets + 20 + self._config.overhead) / rate

@@ -1,4 +1,4 @@
-"""Connections in state 3, of which several can wait between the same addresses and ports."""
+"""Connections in state 3; several may be pending between the same addresses and ports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bentpipe_reference.stp.variables import Identity
 
 
 class PendingCalls:
-    """The calls that wait for confirmation, the oldest first (STP-CC-033, STP-SEC-002).
+    """Calls pending confirmation, the oldest first (STP-CC-033, STP-SEC-002).
 
     Args:
         bound: how many there may be.
@@ -43,25 +43,25 @@ class PendingCalls:
         return self._pairs.get(identity, ())
 
     def owner(self, identity: Identity, packet: Packet) -> Connection | None:
-        """Section 5.2: the newest that a packet belongs to."""
-        # One whose time is over may still be here until the endpoint has looked after it.
+        """Section 5.2: the newest call to which a packet belongs."""
+        # One that has expired stays here until the endpoint has settled it.
         waiting = (call for call in self.between(identity) if call.state is State.INCOMING)
         return next((call for call in reversed([*waiting]) if call.owns(packet)), None)
 
     def in_the_way(self, identity: Identity) -> Connection | None:
-        """STP-SEC-002: the one that has to make room for a new one between there."""
+        """STP-SEC-002: the call that has to give way to a new one, None if there is room."""
         beside = self.between(identity)
         if len(beside) >= self._bound_beside:
             return beside[0]
         return next(iter(self._all)) if len(self._all) >= self._bound else None
 
     def add(self, connection: Connection) -> None:
-        """A call begins to wait."""
+        """Add a pending call."""
         self._all[connection] = None
         self._pairs.setdefault(connection.identity, []).append(connection)
 
     def discard(self, connection: Connection) -> None:
-        """A call waits no longer, if it did."""
+        """Remove a call if it is pending."""
         if connection not in self._all:
             return
         del self._all[connection]

@@ -17,20 +17,20 @@ MOST_BACKED_OFF_S = 60.0
 """Bounds of the silence time and of doubled intervals (STP-PL-007)."""
 
 MOST_PROBING_S = 15.0
-"""Between POLLs into a closed window (STP-DT-025): several fit before the peer is given up."""
+"""Between POLLs into a closed window (STP-DT-025); several precede giving the peer up."""
 
 
 class Need(Enum):
-    """Why the timer for POLLs runs (section 7.1)."""
+    """Why the POLL timer runs (section 7.1)."""
 
     NONE = 0
-    """Nothing is unacknowledged, nothing waits: the connection is silent (STP-PL-010)."""
+    """Nothing is unacknowledged or waiting: the connection is silent (STP-PL-010)."""
     DATA = 1
     """Something is unacknowledged (STP-DT-004)."""
     HEARD = 4
-    """All is acknowledged, but the peer has not yet shown that it is open (STP-CC-030)."""
+    """All is acknowledged, but the peer has not yet been heard (STP-CC-030)."""
     PROBE = 2
-    """All is acknowledged, and data waits for credit (STP-DT-025)."""
+    """All is acknowledged, and data awaits credit (STP-DT-025)."""
     IDLE = 3
     """The user has asked for keep-alive (STP-PL-010)."""
 
@@ -41,19 +41,23 @@ class Expiry(Enum):
     NOTHING = 0
     POLL = 1
     SECOND_SILENCE = 2
-    """Poll, and take it for congestion (STP-CG-007)."""
+    """Poll, and treat it as congestion (STP-CG-007)."""
     GIVE_UP = 3
     """STP-PL-008."""
 
 
 class Polling:
-    """The timer for POLLs.
+    """The POLL timer.
 
     Attributes:
         need: why it runs.
         silences: silences in a row (STP-PL-007).
         probes: POLLs sent into a closed window in a row.
     """
+
+    no_response_s: float = NO_RESPONSE_S
+    keep_alive_s: float = KEEP_ALIVE_S
+    most_probing_s: float = MOST_PROBING_S
 
     def __init__(self, config: StpConfig, congestion: Congestion, rtt: RoundTrip) -> None:
         self.need = Need.NONE
@@ -63,18 +67,19 @@ class Polling:
         self._congestion = congestion
         self._rtt = rtt
         self._base = 0.0  # the last POLL or SDP, or when the timer was started
-        self._silent_since: float | None = None  # after a POLL, without STAT or USTAT
-        self._unanswered_since: float | None = None  # after a POLL, without STAT
+        self._silent_since: float | None = None  # of a POLL without STAT or USTAT since
+        self._unanswered_since: float | None = None  # of a POLL without STAT since
 
     # What happens
 
     def require(self, need: Need, now: float) -> None:
-        """Start, go on or stop, as there is need."""
+        """Start, continue or stop the timer."""
         if need is self.need:
             return
         if need is Need.NONE or self.need in (Need.NONE, Need.IDLE):
             self._base = now
-            self._forget_silence()
+            self.silences = 0
+            self._silent_since = None
         if need is Need.NONE:
             self._unanswered_since = None
         self.probes = 0
@@ -91,27 +96,23 @@ class Polling:
             self.probes += 1
 
     def postpone(self, now: float) -> None:
-        """A POLL could not leave; try again after the interval."""
+        """A POLL could not be sent; try again after the interval."""
         self._base = now
 
     def answered(self, now: float, *, outstanding: bool) -> None:
-        """A valid STAT arrives; ``outstanding`` if later POLLs are not yet answered."""
+        """A valid STAT arrives; ``outstanding`` if later POLLs are unanswered."""
         self.silences = 0
         self._silent_since = self._unanswered_since = now if outstanding else None
 
     def reported(self, now: float) -> None:
-        """A valid USTAT arrives: the peer is alive, though it has answered nothing."""
+        """A valid USTAT arrives: the peer is alive, but no POLL is answered."""
         if self._silent_since is not None and not self.silences:
             self._silent_since = now
 
     @property
     def unanswered(self) -> bool:
-        """Whether a POLL waits for its answer."""
+        """Whether a POLL is unanswered."""
         return self._unanswered_since is not None
-
-    def _forget_silence(self) -> None:
-        self.silences = 0
-        self._silent_since = None
 
     # Times
 
@@ -130,7 +131,7 @@ class Polling:
     def interval(self) -> float:
         """Seconds from one POLL to the next while the peer answers."""
         if self.need is Need.IDLE:
-            return self.keep_alive_interval()
+            return self.keep_alive_s
         if self.need is Need.PROBE:
             return self.probe_interval()
         if self.need is Need.HEARD:
@@ -138,16 +139,8 @@ class Polling:
         return self.low_window_interval() if self._congestion.low else self.poll_interval()
 
     def probe_interval(self) -> float:
-        """STP-DT-025: the poll interval first, then twice as long each time."""
-        return min(self.poll_interval() * 2.0 ** min(self.probes, 16), self.most_probing())
-
-    def most_probing(self) -> float:
-        """STP-DT-025: the longest time between two probes."""
-        return MOST_PROBING_S
-
-    def keep_alive_interval(self) -> float:
-        """STP-PL-010."""
-        return KEEP_ALIVE_S
+        """STP-DT-025: the poll interval at first, doubled each time."""
+        return min(self.poll_interval() * 2.0 ** min(self.probes, 16), self.most_probing_s)
 
     def silence_time(self) -> float:
         """STP-PL-007."""
@@ -155,12 +148,8 @@ class Polling:
         return max(LEAST_SILENCE_S, self.poll_interval() + (time or 0.0))
 
     def backed_off(self) -> float:
-        """STP-PL-007: from one silence to the next."""
+        """STP-PL-007: from one silence to the next, seconds."""
         return min(self.silence_time() * 2.0 ** min(self.silences, 16), MOST_BACKED_OFF_S)
-
-    def no_response_time(self) -> float:
-        """STP-PL-008."""
-        return NO_RESPONSE_S
 
     # Deadlines
 
@@ -180,7 +169,7 @@ class Polling:
             return Expiry.NOTHING
         if now >= self._give_up_at():
             return Expiry.GIVE_UP
-        if not self._silence_over(now):
+        if now < self._silent_at():
             return Expiry.POLL
         self.silences += 1
         self._silent_since = now
@@ -199,9 +188,6 @@ class Polling:
         wait = self.backed_off() if self.silences else self.silence_time()
         return self._silent_since + wait
 
-    def _silence_over(self, now: float) -> bool:
-        return now >= self._silent_at()
-
     def _give_up_at(self) -> float:
         since = self._unanswered_since
-        return math.inf if since is None else since + self.no_response_time()
+        return math.inf if since is None else since + self.no_response_s

@@ -1,7 +1,7 @@
-"""When a known caller proves its address to the listener that trusts it (STP/1, STP-CC-032).
+"""How a known caller proves its address to the listener that trusts it (STP/1, STP-CC-032).
 
 The listener may send only three times what it has received (STP-SEC-001). Once that is used up and
-its POLLs are lost, it has to be woken, and only the caller can do it.
+its POLLs are lost, only the caller can resume the exchange.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ class Proof:
 
     Args:
         initial: seconds without a packet of the peer before the first.
-        begins: BEGINs sent; late answers to all but the one that opened the connection may come.
-        patience: seconds without a packet of the peer after the first, until it is given up.
+        begins: BEGINs sent; all but the one that opened the connection may be answered late.
+        patience: seconds after the first unanswered proof until the peer is given up.
         now: when the connection opened, by such a BGAK.
     """
 
@@ -30,21 +30,21 @@ class Proof:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether one of the BGAKs that came must have been an answer: BEGINs explain the rest."""
+        """Whether one of the BGAKs received must be an answer: BEGINs account for the rest."""
         return self._answers >= self._begins
 
     def answered(self) -> None:
-        """A BGAK without C flag has come; before the first question it answers none."""
+        """A BGAK without C flag arrives; it answers nothing before the first question."""
         self._answers += self._asked
 
     def heard(self, now: float) -> None:
-        """A packet of the connection has come."""
+        """A packet of the connection arrives."""
         self._unanswered_since = math.inf
         self._wait = self._initial
         self._at = now + self._wait
 
     def due(self, now: float) -> bool:
-        """Whether a BGAK has to be sent; it is taken for sent."""
+        """Whether a BGAK is due; the caller then sends it."""
         if now < self._at:
             return False
         self._asked = True

@@ -16,13 +16,13 @@ Run = tuple[int, int]
 """The numbers from the first up to, but not including, the second."""
 
 _REOPENED_SDS = 16
-"""Of credit, or half the buffer if that is less, are announced (STP-DT-024)."""
+"""New credit worth an announcement, or half the buffer if that is less (STP-DT-024)."""
 
 OVERTAKEN = 1 << 15
-"""SDs that may have overtaken a POLL which an announcement may name (STP-DT-024)."""
+"""SDs that may have overtaken a POLL that an announcement may name (STP-DT-024)."""
 
 _LATER_SDS = 3
-"""After which a USTAT that waits is sent (STP-DT-026)."""
+"""After that many, a waiting USTAT is sent (STP-DT-026)."""
 
 
 class Receiver:
@@ -34,8 +34,7 @@ class Receiver:
         vr_mr: VR(MR), first number not permitted.
         delivered: octets of user data delivered in sequence.
         fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
-        last_poll: N(PS) and timestamp of the newest POLL answered within its window, zeros before
-            it.
+        last_poll: N(PS) and timestamp of the newest POLL answered within its window, or zeros.
     """
 
     def __init__(self, config: StpConfig, iss: int) -> None:
@@ -46,7 +45,6 @@ class Receiver:
         self._credit = config.credit
         self._max_sd = config.own_max_sd
         self._list_limit = config.list_limit
-        self._fifo = config.fifo
         self._held: dict[int, tuple[bytes, int]] = {}
         self._starts: list[int] = []  # of the runs that are missing below VR(H), rising
         self._ends: list[int] = []
@@ -150,7 +148,7 @@ class Receiver:
         return self.vr_h
 
     def deliver(self, data: bytes, fin: int) -> None:
-        """STP-DT-012: hand over the SD numbered VR(R)."""
+        """STP-DT-012: deliver the SD numbered VR(R)."""
         if data:
             self._chunks.append(data)
             self._readable += len(data)
@@ -174,7 +172,7 @@ class Receiver:
             self._ends.append(end)
 
     def _found(self, number: int) -> None:
-        """``number``, which was missing, is not any longer."""
+        """``number``, which was missing, has arrived."""
         at = bisect_right(self._starts, number) - 1
         start, end = self._starts[at], self._ends[at]
         if number == start and number + 1 == end:
@@ -201,7 +199,7 @@ class Receiver:
         return self.stat_lists()
 
     def remembers(self, field: int) -> bool:
-        """STP-DT-024: a peer would discard an announcement in the name of a forged POLL."""
+        """STP-DT-024: a peer would discard an announcement that names a forged POLL."""
         low = self.vr_r - OVERTAKEN
         return low + (field - low & PACKET_MASK) <= self.vr_mr
 
@@ -223,7 +221,7 @@ class Receiver:
     def stat_lists(self) -> list[tuple[int, ...]]:
         """The lists of a report: the STATs that are sent now."""
         self.reported()
-        self._waiting.clear()  # STP-DT-026: a STAT has reported them
+        self._waiting.clear()  # STP-DT-026: this STAT reports them
         return self._cut_list()
 
     def _cut_list(self) -> list[tuple[int, ...]]:
@@ -234,7 +232,7 @@ class Receiver:
         return [tuple(elements[at : at + self._list_limit]) for at in range(0, last_start, step)]
 
     def reported(self) -> None:
-        """A STAT or USTAT goes out; remember whether it shows no credit beyond VR(H)."""
+        """A STAT or USTAT leaves; remember whether it shows no credit beyond VR(H)."""
         self._reported_mr = self.vr_mr if self.vr_mr <= self.vr_h else None
 
     def reopened(self) -> bool:
@@ -254,7 +252,7 @@ class Receiver:
         return min((until for *_, until in self._waiting), default=math.inf)
 
     def due_ustats(self, now: float) -> list[Run]:
-        """The runs to report now: what is still missing of each gap that has waited."""
+        """The runs to report now: those still missing of each gap that has waited."""
         due = [
             (first, end)
             for first, end, arrivals, until in self._waiting

@@ -17,12 +17,13 @@ from bentpipe_reference.stp.packets import Stat, Ustat
 from bentpipe_reference.stp.sequence import PACKET_HALF, PACKET_MASK
 
 Source = Callable[[int], bytes]
-"""Gives the next octets of a stream, at most so many; none if there are none now."""
+"""Gives the next octets of a stream, at most as many as asked for; perhaps none now."""
 
 _PULLED_OCTETS = 1 << 14
-"""Taken from a source at once."""
+"""Octets taken from a source at once."""
 
 
+@dataclass(eq=False, slots=True)
 class SentSd:
     """An SD that has been sent and not yet been reported as arrived.
 
@@ -30,7 +31,7 @@ class SentSd:
         number: its number, unwrapped.
         data: its user data.
         fin: 1 if it carries the FIN flag, else 0.
-        size: octets that it counts for in the window.
+        size: octets for which it counts in the window.
         stamp: VT(PS) when it was last transmitted.
         serial: which transmission of an SD that was, counted over all SDs.
         times: how often it has been transmitted.
@@ -38,23 +39,20 @@ class SentSd:
         grows: whether the window may grow when it arrives (STP-CG-010).
     """
 
-    __slots__ = ("data", "fin", "grows", "number", "queued", "serial", "size", "stamp", "times")
-
-    def __init__(self, number: int, data: bytes, fin: int) -> None:
-        self.number = number
-        self.data = data
-        self.fin = fin
-        self.size = len(data) or 1
-        self.stamp = 0
-        self.serial = 0
-        self.times = 0
-        self.queued = False
-        self.grows = False
+    number: int
+    data: bytes
+    fin: int
+    size: int
+    stamp: int = 0
+    serial: int = 0
+    times: int = 0
+    queued: bool = False
+    grows: bool = False
 
 
 @dataclass(slots=True)
 class Report:
-    """What a valid STAT or USTAT has told.
+    """What a valid STAT or USTAT has reported.
 
     Attributes:
         n_ps: number of the POLL it answers, None for a USTAT.
@@ -153,12 +151,12 @@ class Sender:
 
     @property
     def unacknowledged(self) -> bool:
-        """STP-DT-004: whether anything is unacknowledged, so that POLLs have to go on."""
+        """STP-DT-004: whether anything is unacknowledged, so that POLLs must continue."""
         return self.vt_a != self.vt_s
 
     @property
     def has_new(self) -> bool:
-        """Whether there is anything for a new SD: data, or a FIN (STP-CC-024: nothing after it)."""
+        """Whether there is data or a FIN for a new SD; nothing follows a FIN (STP-CC-024)."""
         if self.fin_number is not None:
             return False
         if self._source is not None and len(self._unsent) < self.max_sd:
@@ -166,7 +164,7 @@ class Sender:
         return bool(self._unsent) or self._closing
 
     def _pull(self, source: Source) -> None:
-        # The source may close the stream, and so be let go, before it returns its last octets.
+        # The source may close the stream, and so be detached, before it returns its last octets.
         self._unsent += source(min(_PULLED_OCTETS, self.room))
 
     @property
@@ -179,7 +177,7 @@ class Sender:
         return self.vt_s < self.vt_ms and self.vt_s - self.vt_a < MOST_CREDIT
 
     def next_size(self) -> int:
-        """Octets that the next new SD would count for in the window."""
+        """Octets for which the next new SD would count in the window."""
         return min(len(self._unsent), self.max_sd) or 1
 
     def awaiting(self) -> SentSd | None:
@@ -199,7 +197,7 @@ class Sender:
         data = bytes(self._unsent[: self.max_sd])
         del self._unsent[: self.max_sd]
         fin = int(self._closing and not self._unsent)
-        entry = SentSd(self.vt_s, data, fin)
+        entry = SentSd(self.vt_s, data, fin, len(data) or 1)
         if fin:
             self.fin_number = entry.number
         self._numbers.append(entry.number)
@@ -209,7 +207,7 @@ class Sender:
         return entry
 
     def retransmit(self, entry: SentSd) -> None:
-        """STP-DT-015: ``entry`` is transmitted again, the same as before."""
+        """STP-DT-015: ``entry`` is transmitted again, unchanged."""
         entry.queued = False
         self.retransmissions += 1
         self._transmitted(entry)
@@ -224,7 +222,7 @@ class Sender:
         entry.grows = self._congestion.uses_window(self.flight) or self.waits_for_window()
 
     def waits_for_window(self) -> bool:
-        """Whether there is more to send than the window and the pacing let go (STP-CG-010)."""
+        """Whether more is to be sent than window and pacing permit (STP-CG-010)."""
         waiting = len(self._unsent) + self.flight
         enough = self._source is not None or waiting >= self._congestion.cwnd
         return enough and self.permitted()
@@ -244,29 +242,29 @@ class Sender:
     def on_stat(self, stat: Stat) -> Report | None:
         """Section 6.4. None when the STAT is discarded (STP-DT-007, STP-DT-023).
 
-        The work is bounded by the list and the SDs kept (STP-SEC-004).
+        The work is bounded by the lengths of the list and of the SDs kept (STP-SEC-004).
         """
         n_ps = self.vt_ps - (self.vt_ps - stat.n_ps & PACKET_MASK)
         if not self.known_poll(n_ps) or not self.fresh(n_ps):
             return None
-        n_r = self._read_n_r(stat.n_r)
-        elements = None if n_r is None else self.read_list(stat, n_r)
-        if n_r is None or elements is None:
+        read = self._read_report(stat)
+        if read is None:
             return None
+        n_r, elements = read
         report = Report(n_ps, self.flight)
         self.vt_pa = n_ps
         self.grant(stat.n_mr, n_r)
         self.acknowledge(n_r, report)
         if elements:
-            self._work_off(elements, n_ps, report)
+            self._process_list(elements, n_ps, report)
         return report
 
     def on_ustat(self, ustat: Ustat) -> Report | None:
         """Section 6.5. None when the USTAT is discarded (STP-DT-023)."""
-        n_r = self._read_n_r(ustat.n_r)
-        elements = None if n_r is None else self.read_list(ustat, n_r)
-        if n_r is None or elements is None:
+        read = self._read_report(ustat)
+        if read is None:
             return None
+        n_r, elements = read
         report = Report(None, self.flight)
         self.grant(ustat.n_mr, n_r)
         self.acknowledge(n_r, report)
@@ -278,18 +276,21 @@ class Sender:
                 self.queue(entry, report)
         return report
 
+    def _read_report(self, packet: Stat | Ustat) -> tuple[int, list[int]] | None:
+        """N(R) and the list, unwrapped; None when a check fails."""
+        n_r = self.vt_a + (packet.n_r - self.vt_a & PACKET_MASK)
+        if n_r > self.vt_s:  # or below VT(A) (STP-DT-023)
+            return None
+        elements = self.read_list(packet, n_r)
+        return None if elements is None else (n_r, elements)
+
     def known_poll(self, n_ps: int) -> bool:
-        """STP-DT-023: a POLL of that number has been sent (an older one wraps around)."""
+        """STP-DT-023: whether a POLL of that number has been sent (older ones wrap around)."""
         return n_ps > self.vt_ps - PACKET_HALF
 
     def fresh(self, n_ps: int) -> bool:
         """STP-DT-007: a STAT older than the newest one is discarded."""
         return n_ps >= self.vt_pa
-
-    def _read_n_r(self, field: int) -> int | None:
-        """N(R) unwrapped; None when it is below VT(A) or above VT(S) (STP-DT-023)."""
-        n_r = self.vt_a + (field - self.vt_a & PACKET_MASK)
-        return n_r if n_r <= self.vt_s else None
 
     def read_list(self, packet: Stat | Ustat, n_r: int) -> list[int] | None:
         """The list unwrapped; None unless STP-PF-011, STP-PF-013 and STP-DT-023 hold."""
@@ -327,7 +328,7 @@ class Sender:
             self.release(number, report)
         del numbers[:count]
 
-    def _work_off(self, elements: list[int], n_ps: int, report: Report) -> None:
+    def _process_list(self, elements: list[int], n_ps: int, report: Report) -> None:
         numbers = self._numbers
         at = bisect_left(numbers, elements[0])
         released = False
@@ -356,7 +357,7 @@ class Sender:
         return entry.times == 1
 
     def release(self, number: int, report: Report) -> None:
-        """STP-DT-010: an SD has arrived and is not kept any longer."""
+        """STP-DT-010: an SD has arrived and need not be kept."""
         entry = self._kept.pop(number)
         report.reported = True
         self.acknowledged += len(entry.data)

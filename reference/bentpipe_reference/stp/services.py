@@ -11,7 +11,7 @@ from bentpipe_reference.stp.connection import Connection
 
 
 class Service(Protocol):
-    """An application on one connection, run after everything that it is told of."""
+    """An application on one connection, run after every event."""
 
     def run(self, connection: Connection) -> None:
         """Read, write and close as the service does."""
@@ -19,7 +19,7 @@ class Service(Protocol):
 
 
 class Echo:
-    """Returns what it receives, reading only as fast as it can write; closes after the FIN."""
+    """Returns what it receives, reading as fast as it can write; closes after the FIN."""
 
     def run(self, connection: Connection) -> None:
         """See :class:`Service`."""

@@ -46,8 +46,8 @@ class Session:
         restarts: times the server forgets everything.
         aborts: probability that a user aborts a connection, for each end.
         replays: old BEGINs that come back.
-        forgeries: BEGINs that nobody sent.
-        most: SDs that a user writes on a connection at most.
+        forgeries: BEGINs that are forged.
+        most: the most SDs that a user writes on a connection.
     """
 
     calls: int = 3
@@ -73,7 +73,7 @@ class _Tap:
 
 
 class _Play:
-    """The session on its way."""
+    """A session in progress."""
 
     def __init__(
         self, session: Session, config: StpConfig, server: StpConfig, parts: Parts, seed: int,
@@ -102,7 +102,7 @@ class _Play:
         self._trace.add({"at": at, **event})
 
     def _start(self, seed: int) -> None:
-        """The server, without a memory."""
+        """Start a server that remembers nothing."""
         sink: Callable[[dict[str, Any]], None] = partial(self._add, "server")
         self.path.far.endpoint = StpEndpoint(self._server, seed, parts=self._parts, trace=sink)
         self.path.far.endpoint.listen(PORT)
@@ -110,7 +110,7 @@ class _Play:
         self._add("server", {"event": "start", "time": round(self.path.simulation.now, 9)})
 
     def _use(self, connection: Connection, _events: Events, _now: float) -> None:
-        """Write at once what there is to write, read what comes, close or abort."""
+        """Write all data at once, read what arrives, close or abort."""
         if connection.user is None:
             connection.user = pattern(0, self._random.randint(0, self._session.most * _SD))
             if self._random.random() < self._session.aborts:
@@ -192,15 +192,15 @@ def record_session(
     The first event, ``begin``, has ``protocol`` (``stp-conn``) and ``profile`` (``stp1``). Every
     other one has ``at``, ``client`` or ``server``, and is one of
     :mod:`~bentpipe_reference.stp.tracing`, or ``start`` (a server that knows nothing), ``forged``
-    (a packet on its way that nobody sent) or, at the end, ``stop``.
+    (a packet that neither endpoint sent) or, at the end, ``stop``.
 
     Args:
         session: what happens.
         config: settings of both endpoints; a credit of 32 SDs if omitted.
-        server: those of the server, if others.
+        server: those of the server, if they differ.
         parts: the classes of both endpoints.
         seed: seed of everything random.
-        limit_s: virtual seconds after which it is over.
+        limit_s: virtual seconds after which it ends.
     """
     trace = StpTrace()
     trace.add({"event": "begin", "protocol": "stp-conn", "profile": "stp1"})

@@ -13,10 +13,10 @@ from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.setup import Setup
 
 TICK_S = 0.5
-"""How often a user looks at its connection when nothing happens on it."""
+"""How often a user checks a connection without events, seconds."""
 
 RATE_BPS = 600_000
-"""The rate of the setting ``max-rate``."""
+"""Bits per second in the setting ``max-rate``."""
 
 
 def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:

@@ -10,8 +10,8 @@ Those of data transfer:
 ``send``          ``n``: a new SD left
 ``retransmit``    ``n``: an SD left again
 ``poll``          ``n_s``, ``n_ps``: a POLL left (for an SDP after its ``send``)
-``stat``          ``n_r``, ``n_mr``, ``n_ps``, ``elements``, ``valid``: a STAT was worked off
-``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was worked off
+``stat``          ``n_r``, ``n_mr``, ``n_ps``, ``elements``, ``valid``: a STAT was processed
+``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was processed
 ``sd``            ``n``, ``gap`` (a pair or null): an SD arrived; ``gap`` is what its USTAT reports
 ``poll_arrives``  ``n_s``, ``n_ps``, ``elements`` (the whole list): a POLL arrived and was answered
 ``announce``      ``n_ps``, ``elements``: a STAT announced credit (STP-DT-024) when the user read;
@@ -20,12 +20,12 @@ Those of data transfer:
 The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
 ``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last three the receiver's
 ``vr_r``, ``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded;
-numbers in a report are as the sender reads them. ``send`` and ``sd`` have ``fin`` as well. What
-arrived has ``tag``, that of the packet, and ``packet``, its type: an ``sd`` with another type is an
-early SD, handed over when that packet opened the connection.
+numbers in a report are as the sender reads them. ``send`` and ``sd`` also have ``fin``. Events of
+arriving packets have their ``tag`` and ``packet``, the type: an ``sd`` with another type is an
+early SD, delivered when that packet opened the connection.
 
-Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there is one, ``vr_r``, and
-but for ``outcome`` with ``sent``, the BEGINs, BGAKs, ENDs and ENDAKs that left since the last:
+Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there is a receiver,
+``vr_r``; all but ``outcome`` have ``sent``, the BEGINs, BGAKs, ENDs and ENDAKs sent since the last:
 
 ``begin``         a BEGIN left (``first`` tells whether for the first time)
 ``called``        a BEGIN made this connection; the fields of a ``receive``
@@ -34,9 +34,9 @@ but for ``outcome`` with ``sent``, the BEGINs, BGAKs, ENDs and ENDAKs that left 
                   ``octets`` (of data) where it has them; ``row``: the condition of the state
                   table's row
 ``release``       an END left
-``put``           something left that answers nothing
-``outcome``       ``result``: ``success`` or ``failure``, what the user was told; ``reason``; it
-                  comes before the ``receive`` that brought it about
+``put``           a packet left that answers nothing
+``outcome``       ``result``: ``success`` or ``failure``, as the user was told; ``reason``; it
+                  precedes the ``receive`` that caused it
 ``gone``          the endpoint has forgotten the connection
 ``stray``         what arrived belongs to no connection, or was answered without it: the fields of
                   a ``receive``, but ``end``, ``peer_end`` and ``state`` are null
@@ -48,6 +48,8 @@ import json
 from typing import Any
 
 from bentpipe_reference.stp.packets import Flags, Packet
+from bentpipe_reference.stp.receiver import Receiver
+from bentpipe_reference.stp.sender import Sender
 from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap
 from bentpipe_reference.stp.variables import Variables
 
@@ -89,36 +91,34 @@ def note_packet(v: Variables, name: str, now: float, packet: Packet, row: str) -
 
 
 def step_record(
-    connection: Variables, name: str, now: float | None, values: dict[str, Any]
+    v: Variables, name: str, now: float | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """One event with the variables after it."""
     record: dict[str, Any] = {
         "event": name,
         "time": None if now is None else round(now, 9),
-        "end": connection.csn,
-        "peer_end": connection.peer_csn,
-        "state": int(connection.state),
+        "end": v.csn,
+        "peer_end": v.peer_csn,
+        "state": int(v.state),
     }
+    sender = v.outgoing.sender
     if name in _SENDER_EVENTS:
-        record |= _relative_to_sender(connection, values)
-        record |= _sender_variables(connection)
+        record |= _of_sender(sender, values)
     elif name in _RECEIVER_EVENTS:
-        record |= _relative_to_receiver(connection, values)
-        record |= _receiver_variables(connection)
+        assert v.receiver is not None
+        record |= _of_receiver(v.receiver, values)
     else:
         record |= values
         if name != "outcome":
-            record["sent"] = [packet_values(packet) for packet in connection.untold]
-            connection.untold = []
-        sender = connection.outgoing.sender
-        for variable in ("vt_s", "vt_a", "vt_ms"):
-            record[variable] = getattr(sender, variable) - sender.iss
-        if connection.receiver is not None:
-            record["vr_r"] = connection.receiver.vr_r - connection.receiver.iss
+            record["sent"] = [packet_values(packet) for packet in v.untold]
+            v.untold = []
+        record |= _relative(sender, sender.iss, "vt_s", "vt_a", "vt_ms")
+        if v.receiver is not None:
+            record |= _relative(v.receiver, v.receiver.iss, "vr_r")
     if name == "send":
-        record["fin"] = values["n"] == connection.outgoing.sender.fin_number
-    elif name in _ARRIVALS and connection.handled is not None:
-        packet = connection.handled
+        record["fin"] = values["n"] == sender.fin_number
+    elif name in _ARRIVALS and v.handled is not None:
+        packet = v.handled
         record |= {"packet": packet.type.name, "tag": packet.tag}
         if name == "sd":
             record["fin"] = bool(packet.flags & Flags.FIN)
@@ -133,7 +133,7 @@ def stray_record(packet: Packet, answers: list[Packet], now: float) -> dict[str,
 
 
 def packet_values(packet: Packet) -> dict[str, Any]:
-    """What the trace tells of a packet."""
+    """The fields of a packet that are traced."""
     values: dict[str, Any] = {"packet": packet.type.name}
     for field in _FIELDS:
         if hasattr(packet, field):
@@ -143,59 +143,39 @@ def packet_values(packet: Packet) -> dict[str, Any]:
     return values
 
 
-def _relative_to_sender(connection: Variables, values: dict[str, Any]) -> dict[str, Any]:
-    sender = connection.outgoing.sender
-    relative: dict[str, Any] = {}
-    for name, value in values.items():
-        if name == "elements":
-            relative[name] = [unwrap(item, sender.vt_a) - sender.iss for item in value]
-        elif name in ("n_r", "n_mr"):
-            relative[name] = unwrap(value, sender.vt_a) - sender.iss
-        elif name in ("n", "n_s"):
-            relative[name] = value - sender.iss
-        else:
-            relative[name] = value
-    if "n_ps" in relative:
-        relative["n_ps"] = unwrap(relative["n_ps"] & PACKET_MASK, sender.vt_ps)
-    return relative
+def _relative(side: Sender | Receiver, iss: int, *names: str) -> dict[str, Any]:
+    """Variables that are numbers of SDs, counted from the ISS."""
+    return {name: getattr(side, name) - iss for name in names}
 
 
-def _relative_to_receiver(connection: Variables, values: dict[str, Any]) -> dict[str, Any]:
-    receiver = connection.receiver
-    assert receiver is not None
-    relative: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in ("n", "n_s"):
-            relative[name] = unwrap(value, receiver.vr_r) - receiver.iss
-        elif name in ("gap", "elements") and value is not None:
-            relative[name] = [item - receiver.iss for item in value]
-        else:
-            relative[name] = value
-    return relative
-
-
-def _sender_variables(connection: Variables) -> dict[str, Any]:
-    sender = connection.outgoing.sender
-    iss = sender.iss
-    return {
-        "vt_s": sender.vt_s - iss,
-        "vt_a": sender.vt_a - iss,
-        "vt_ms": sender.vt_ms - iss,
-        "vt_ps": sender.vt_ps,
-        "vt_pa": sender.vt_pa,
-        "vt_pd": sender.vt_pd,
+def _of_sender(sender: Sender, values: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of a sender's event, counted from the ISS, and its variables."""
+    iss, told = sender.iss, dict(values)
+    for name in told.keys() & {"n", "n_s"}:
+        told[name] -= iss
+    for name in told.keys() & {"n_r", "n_mr"}:
+        told[name] = unwrap(told[name], sender.vt_a) - iss
+    if "elements" in told:
+        told["elements"] = [unwrap(item, sender.vt_a) - iss for item in told["elements"]]
+    if "n_ps" in told:
+        told["n_ps"] = unwrap(told["n_ps"] & PACKET_MASK, sender.vt_ps)
+    return told | {
+        **_relative(sender, iss, "vt_s", "vt_a", "vt_ms"),
+        **_relative(sender, 0, "vt_ps", "vt_pa", "vt_pd"),
         "queue": [number - iss for number in sender.queued()],
         "kept": [[number - iss, stamp] for number, stamp in sender.kept()],
     }
 
 
-def _receiver_variables(connection: Variables) -> dict[str, Any]:
-    receiver = connection.receiver
-    assert receiver is not None
-    iss = receiver.iss
-    return {
-        "vr_r": receiver.vr_r - iss,
-        "vr_h": receiver.vr_h - iss,
-        "vr_mr": receiver.vr_mr - iss,
+def _of_receiver(receiver: Receiver, values: dict[str, Any]) -> dict[str, Any]:
+    """The same for a receiver."""
+    iss, told = receiver.iss, dict(values)
+    for name in told.keys() & {"n", "n_s"}:
+        told[name] = unwrap(told[name], receiver.vr_r) - iss
+    for name in told.keys() & {"gap", "elements"}:
+        if told[name] is not None:
+            told[name] = [item - iss for item in told[name]]
+    return told | {
+        **_relative(receiver, iss, "vr_r", "vr_h", "vr_mr"),
         "held": [number - iss for number in receiver.held()],
     }

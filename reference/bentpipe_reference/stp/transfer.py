@@ -24,11 +24,11 @@ PORT = DISCARD
 """The STP port of the receiving end."""
 
 User = Callable[[Connection, Events, float], None]
-"""Uses a connection, after some events at some time."""
+"""Uses a connection after events, at a time in seconds."""
 
 
 class Carrier(Protocol):
-    """Takes packets to a station: a link, or something before one."""
+    """Takes packets to a station: a link, or a tap before one."""
 
     def send(self, item: tuple[Station, bytes], size: int) -> None:
         """Offer one packet of ``size`` octets, IP header included, now."""
@@ -36,7 +36,7 @@ class Carrier(Protocol):
 
 
 class Station:
-    """An endpoint on a simulation: octets from and to a link, timers, and who uses it.
+    """An endpoint in a simulation: octets from and to a link, timers, and its user.
 
     Args:
         simulation: the clock and event queue.
@@ -127,15 +127,15 @@ def _deliver(item: tuple[Station, bytes]) -> None:
 
 @dataclass(slots=True)
 class StpTransferResult:
-    """What a transfer came to.
+    """The result of a transfer.
 
     Attributes:
         octets: octets the receiving user read.
         intact: whether their SHA-256 is that of what was sent.
         seconds: from the BEGIN to the last octet read.
-        released: seconds until the sending user was told of success, None if it was not.
-        sent, retransmissions, polls: transmissions of SDs, those of them that were repeated, and
-            POLLs with SDPs.
+        released: seconds until the sending user was told of success, or None.
+        sent, retransmissions, polls: transmissions of SDs, retransmissions among them, and POLLs
+            including SDPs.
         forward: counters of the link that carried the data.
         return_: counters of the other direction.
         failure: why the transfer did not complete, None when it did.

@@ -148,7 +148,7 @@ def test_peer_aborts_the_reader_learns_of_it() -> None:
 
 
 def test_peer_falls_silent_the_connection_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Polling, "no_response_time", lambda polling: 1.0)
+    monkeypatch.setattr(Polling, "no_response_s", 1.0)
 
     async def scenario() -> None:
         server = await start_server(echo, HOST, 0, 7)

@@ -91,7 +91,7 @@ def test_address_without_a_udp_port_is_read(text: str, place: Place) -> None:
         (":4000", True, "no UDP port"),
         ("[]:4000", True, "no host"),
         ("host:4000", False, "without a UDP port"),
-        ("", False, "no address"),
+        ("", False, "not an address"),
         ("host:\u0664", True, "UDP port"),
     ],
 )

@@ -50,7 +50,7 @@ def parse_place(text: str, *, ports: bool, any_port: bool = False) -> Place:
     if not ports:
         host = rest.removeprefix("[").removesuffix("]")
         if not host or (":" in host and not _is_v6(host)):
-            raise ValueError(f"{text!r} is no address; write HOST/STPPORT, without a UDP port.")
+            raise ValueError(f"{text!r} is not an address; write HOST/STPPORT, without a UDP port.")
         return Place(host, 0, service_port)
     host, colon, port = rest.rpartition(":")
     if not colon or not host:

@@ -1,4 +1,4 @@
-"""What goes wrong outside the protocol, each as one sentence with the mend."""
+"""Errors outside the protocol, each one sentence that names the remedy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ class StpIoError(OSError):
 
 
 class StpRefused(StpIoError, ConnectionRefusedError):
-    """The peer answered that it does not take the connection."""
+    """The peer refused the connection."""
 
 
 class StpNoAnswer(StpIoError, TimeoutError):
-    """The peer did not answer, or answers no longer."""
+    """The peer did not answer, or stopped answering."""
 
 
 class StpAborted(StpIoError, ConnectionAbortedError):

@@ -7,12 +7,15 @@ from collections.abc import Callable
 
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.encapsulation import UDP
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress
 from bentpipe_reference.stp.io.carrier import Carrier
 from bentpipe_reference.stp.io.errors import StpIoError
 from bentpipe_reference.stp.io.loop import Loop
 from bentpipe_reference.stp.io.pump import Pump
+from bentpipe_reference.stp.io.raw import RawCarrier
+from bentpipe_reference.stp.io.udp import UdpCarrier
 from bentpipe_reference.stp.services import Service
 
 Accept = Callable[[Connection], Service]
@@ -30,7 +33,7 @@ class Node:
     Attributes:
         endpoint: the protocol.
         loop: the clock, files to watch and alarms.
-        accept: who uses an accepted connection, by the local port.
+        accept: makes the user of an accepted connection, by local port.
     """
 
     def __init__(self, config: StpConfig, carrier: Carrier, seed: int | None = None) -> None:
@@ -78,13 +81,35 @@ class Node:
         self.loop.run(until)
 
     def close(self) -> None:
-        """Close the socket; what is open is lost without a word to the peers."""
+        """Close the socket; peers of open connections are not told."""
         self.loop.close()
         self.carrier.close()
 
 
+def listening(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
+    """A carrier that listens at ``place``.
+
+    Raises:
+        StpIoError: the address is unknown, not ours, in use or forbidden.
+    """
+    if config.protocol == UDP:
+        return UdpCarrier.listening(place, config.mtu)
+    return RawCarrier.listening(place, config.protocol, config.mtu)
+
+
+def towards(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
+    """A carrier connected to the endpoint at ``place``.
+
+    Raises:
+        StpIoError: the name is unknown, there is no route, or root is required.
+    """
+    if config.protocol == UDP:
+        return UdpCarrier.towards(place, config.mtu)
+    return RawCarrier.towards(place, config.protocol, config.mtu)
+
+
 def make_endpoint(config: StpConfig, carrier: Carrier, seed: int | None = None) -> StpEndpoint:
-    """An endpoint for a carrier, with what its checksums cover beside the packet."""
+    """An endpoint for a carrier, with the pseudo-header of its checksums."""
     return StpEndpoint(
         config,
         secrets.randbits(64) if seed is None else seed,

@@ -9,13 +9,9 @@ from typing import Any
 from bentpipe_reference.common.services import DISCARD, ECHO
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import UDP
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress
-from bentpipe_reference.stp.io.carrier import Carrier
-from bentpipe_reference.stp.io.node import Node
-from bentpipe_reference.stp.io.raw import RawCarrier
+from bentpipe_reference.stp.io.node import Node, listening, towards
 from bentpipe_reference.stp.io.transfers import Download, Transfer, Upload
-from bentpipe_reference.stp.io.udp import UdpCarrier
 from bentpipe_reference.stp.packets import Reason
 from bentpipe_reference.stp.services import Service
 from bentpipe_reference.stp.states import State
@@ -35,27 +31,18 @@ def serve_place(place: Place, config: StpConfig) -> Node:
     """A node that can be called at ``place``.
 
     Raises:
-        StpIoError: the address is not known, not ours, in use or forbidden.
+        StpIoError: the address is unknown, not ours, in use or forbidden.
     """
-    carrier: Carrier
-    if config.protocol == UDP:
-        carrier = UdpCarrier.listening(place, config.mtu)
-    else:
-        carrier = RawCarrier.listening(place, config.protocol, config.mtu)
-    return Node(config, carrier)
+    return Node(config, listening(place, config))
 
 
 def dial(place: Place, config: StpConfig, port: int) -> Program:
     """A program that calls the service port of ``place``, ``port`` if it names none.
 
     Raises:
-        StpIoError: the name is not known, there is no route, or it takes root.
+        StpIoError: the name is unknown, there is no route, or root is required.
     """
-    carrier: UdpCarrier | RawCarrier
-    if config.protocol == UDP:
-        carrier = UdpCarrier.towards(place, config.mtu)
-    else:
-        carrier = RawCarrier.towards(place, config.protocol, config.mtu)
+    carrier = towards(place, config)
     program = Program(Node(config, carrier), place, owns_node=True)
     program.call(carrier.peer, place.service_port or port)
     return program
@@ -86,7 +73,7 @@ class Result:
     figures: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, the figures beside the rest."""
+        """For JSON, with the figures at the same level as the rest."""
         told = asdict(self)
         del told["figures"]
         return told | self.figures
@@ -116,7 +103,7 @@ class Program:
 
     @classmethod
     def called(cls, node: Node, port: int) -> Program:
-        """Wait for one call to ``port``."""
+        """Await one call to ``port``."""
         program = cls(node, node.place, owns_node=False)
         node.listen(port, program._accept)
         return program
@@ -132,7 +119,7 @@ class Program:
 
     def _accept(self, connection: Connection) -> Service:
         if self.transfer is not None:
-            # Confirmed when another call had been taken already.
+            # Confirmed after another call had been accepted.
             return _Refusing(self.node)
         self.node.endpoint.unlisten(connection.identity.local_port)
         transfer = self._use(connection)
@@ -254,7 +241,7 @@ class Program:
     def _failure(self, transfer: Transfer, reason: str) -> str:
         place, connection = self._place, transfer.connection
         if transfer.error is not None:
-            return f"The connection was aborted, as a file failed: {reason}; mend that and repeat."
+            return f"The connection was aborted, as a file failed: {reason}; fix that and repeat."
         if self.node.carrier.refused and not connection.peer_csn:
             return f"{place} refused: {reason}; check the port, or start `bentpipe stp` there."
         if self.node.carrier.too_long:
@@ -271,7 +258,7 @@ class Program:
 
 
 class _Refusing:
-    """Aborts what came too late."""
+    """Aborts a call that came too late."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -34,7 +34,7 @@ class Server:
         Args:
             place: host and UDP port; 0 for any that is free.
             config: settings of all connections.
-            say: told of commands that cannot be obeyed and of calls that failed.
+            say: receives what is wrong with a command or a call.
 
         Raises:
             StpIoError: the address is not known, not ours, in use or forbidden.
@@ -63,7 +63,7 @@ class Server:
         self.node.close()
 
     def obey(self, line: str) -> None:
-        """One command; what is wrong with it is said, and nothing happens."""
+        """One command; an invalid one is reported and ignored."""
         words = line.split()
         try:
             if words == ["close"]:
@@ -74,13 +74,13 @@ class Server:
             elif words[:1] == ["open"] and len(words) in (4, 5):
                 self._open(words[1], _port(words[2]), _port(words[3]), *words[4:])
             elif words:
-                raise ValueError(f"{line.strip()!r} is no command; {USAGE}")
+                raise ValueError(f"{line.strip()!r} is not a command; {USAGE}")
         except (ValueError, StpIoError) as error:
             self._say(str(error))
 
     def _open(self, host: str, udp_port: int, port: int, service: str = "echo") -> None:
         if service not in NAMED:
-            raise ValueError(f"{service!r} is no service; {USAGE}")
+            raise ValueError(f"{service!r} is not a service; {USAGE}")
         _, address = resolve(
             Place(host, udp_port if self.node.endpoint.config.protocol == UDP else 0)
         )
@@ -133,5 +133,5 @@ def _maker(service: Callable[[], Service]) -> Callable[[Connection], Service]:
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) > 65535:
-        raise ValueError(f"{text!r} is no port; {USAGE}")
+        raise ValueError(f"{text!r} is not a port; {USAGE}")
     return int(text)

@@ -23,11 +23,9 @@ from types import TracebackType
 from typing import Self
 
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.encapsulation import UDP
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress
-from bentpipe_reference.stp.io.raw import RawCarrier
+from bentpipe_reference.stp.io.node import listening, towards
 from bentpipe_reference.stp.io.transport import Driver
-from bentpipe_reference.stp.io.udp import UdpCarrier
 
 LIMIT = 1 << 18
 """Octets a reader buffers before the peer is held back, unless given."""
@@ -57,10 +55,10 @@ async def open_connection(
     Raises:
         StpRefused: nobody is there, or nobody listens on the port.
         StpNoAnswer: no answer to five BEGINs.
-        StpIoError: the name is not known, or there is no socket.
+        StpIoError: the name is unknown, or there is no socket.
     """
     config = _suited(config, host)
-    carrier = await asyncio.to_thread(_towards, Place(host, udp_port), config)
+    carrier = await asyncio.to_thread(towards, Place(host, udp_port), config)
     driver = Driver(config, carrier)
     reader = asyncio.StreamReader(limit=limit, loop=driver.loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=driver.loop)
@@ -132,10 +130,10 @@ async def start_server(
         limit: octets each reader buffers.
 
     Raises:
-        StpIoError: the address is not known, not ours, in use or forbidden.
+        StpIoError: the address is unknown, not ours, in use or forbidden.
     """
     config = _suited(config, host)
-    carrier = await asyncio.to_thread(_listening, Place(host, udp_port), config)
+    carrier = await asyncio.to_thread(listening, Place(host, udp_port), config)
     driver = Driver(config, carrier)
 
     def factory() -> asyncio.Protocol:
@@ -149,20 +147,8 @@ async def start_server(
 
 
 def _suited(config: StpConfig | None, host: str) -> StpConfig:
-    """Packets that fit behind IPv6's longer header, where nothing else is said."""
+    """Unless ``max_sd`` is set, leave room for the longer header of IPv6."""
     config = config or StpConfig()
     if config.max_sd is None and ":" in host:
         return replace(config, max_sd=config.mtu - _V6_HEADERS)
     return config
-
-
-def _towards(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
-    if config.protocol == UDP:
-        return UdpCarrier.towards(place, config.mtu)
-    return RawCarrier.towards(place, config.protocol, config.mtu)
-
-
-def _listening(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
-    if config.protocol == UDP:
-        return UdpCarrier.listening(place, config.mtu)
-    return RawCarrier.listening(place, config.protocol, config.mtu)

@@ -1,7 +1,7 @@
 """Octets from a file or pipe into a connection, and out of one: users of connections.
 
-Neither ever blocks the loop: a pipe is read and written only when it is ready, and while it is not,
-the connection's credit holds the peer back.
+Neither blocks the loop: a pipe is read and written only when it is ready, and until then the
+connection's credit holds the peer back.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ PIPE_BUF = 4096
 """What a pipe takes without blocking once it is writable."""
 
 
-class Upload:
-    """Feeds a connection from a descriptor, and closes it at the end of that.
+class _Flow:
+    """Octets between a descriptor and a connection.
 
     Attributes:
-        octets: read so far.
+        octets: read from the descriptor, or from the connection, so far.
         digest: SHA-256 of them.
-        error: why reading failed; the connection is then aborted.
+        error: why the descriptor failed; the connection is then aborted.
     """
 
     def __init__(self, loop: Loop, descriptor: int, connection: Connection) -> None:
-        """Begin to read; what is there already travels with the BEGIN."""
         self.octets = 0
         self.digest = hashlib.sha256()
         self.error: OSError | None = None
@@ -41,8 +40,40 @@ class Upload:
         self._connection = connection
         self._rest = memoryview(b"")
         self._watching = False
+
+    def _count(self, data: bytes) -> None:
+        self.octets += len(data)
+        self.digest.update(data)
+        self._rest = memoryview(data)
+
+    def _watch(self, action: Callable[[], None], *, writing: bool = False) -> None:
+        if not self._watching:
+            self._watching = True
+            self._loop.watch(self._descriptor, action, writing=writing)
+
+    def _unwatch(self) -> None:
+        if self._watching:
+            self._watching = False
+            self._loop.unwatch(self._descriptor)
+
+    def _fail(self, error: OSError) -> None:
+        self.error = error
+        if not self._connection.is_over:
+            self._connection.abort(self._loop.clock())
+
+    def stop(self) -> None:
+        """Leave the descriptor alone."""
+        self._unwatch()
+
+
+class Upload(_Flow):
+    """Feeds a connection from a descriptor, and closes it at the end of that."""
+
+    def __init__(self, loop: Loop, descriptor: int, connection: Connection) -> None:
+        """Begin to read; what is available already travels with the BEGIN."""
+        super().__init__(loop, descriptor, connection)
         self._ended = False
-        self._watch()
+        self._watch(self._read)
         if select.select([descriptor], [], [], 0)[0]:
             self._read()
 
@@ -53,7 +84,7 @@ class Upload:
         if self._rest:
             self._rest = self._rest[self._connection.write(self._rest) :]
         if not self._rest:
-            self._watch()
+            self._watch(self._read)
 
     def stop(self) -> None:
         """Read no more; the stream ends where it is."""
@@ -67,79 +98,52 @@ class Upload:
         try:
             data = os.read(self._descriptor, PIECE)
         except OSError as error:
-            self.error = error
             self.stop()
-            self._connection.abort(self._loop.clock())
+            self._fail(error)
             return
         if not data:
             self.stop()
             self._connection.close()
             return
-        self.octets += len(data)
-        self.digest.update(data)
-        self._rest = memoryview(data)[self._connection.write(data) :]
+        self._count(data)
+        self._rest = self._rest[self._connection.write(data) :]
         if self._rest:
             self._unwatch()
 
-    def _watch(self) -> None:
-        if not self._watching:
-            self._watching = True
-            self._loop.watch(self._descriptor, self._read)
 
-    def _unwatch(self) -> None:
-        if self._watching:
-            self._watching = False
-            self._loop.unwatch(self._descriptor)
-
-
-class Download:
+class Download(_Flow):
     """Writes what a connection delivers to a descriptor.
 
     Args:
         loop: the loop.
         descriptor: where to write.
-        connection: what to read.
+        connection: the connection to read.
         finish: called once all has been written and the peer's stream has ended.
 
     Attributes:
-        octets: taken so far.
-        digest: SHA-256 of them.
-        error: why writing failed; the connection is then aborted.
         finished: whether ``finish`` has been called.
     """
 
     def __init__(
-        self,
-        loop: Loop,
-        descriptor: int,
-        connection: Connection,
-        finish: Callable[[], None],
+        self, loop: Loop, descriptor: int, connection: Connection, finish: Callable[[], None]
     ) -> None:
-        self.octets = 0
-        self.digest = hashlib.sha256()
-        self.error: OSError | None = None
+        super().__init__(loop, descriptor, connection)
         self.finished = False
-        self._loop = loop
-        self._descriptor = descriptor
-        self._connection = connection
         self._finish = finish
-        self._rest = memoryview(b"")
-        self._watching = False
         self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
 
     def drain(self) -> None:
-        """Take what can be read and written now."""
+        """Read and write as much as is possible now."""
         connection = self._connection
         while self.error is None and not self._watching:
             if not self._rest:
                 data = connection.read(PIECE)
                 if not data:
                     break
-                self.octets += len(data)
-                self.digest.update(data)
-                self._rest = memoryview(data)
+                self._count(data)
             self._write()
-        if self.error is None and not self._rest and self._at_end() and not self.finished:
+        at_end = connection.peer_has_closed and not connection.readable
+        if self.error is None and not self._rest and at_end and not self.finished:
             self.finished = True
             try:
                 self._finish()
@@ -151,49 +155,34 @@ class Download:
         """Whether something delivered has not been written yet."""
         return self.error is None and bool(self._rest or self._connection.readable)
 
-    def _at_end(self) -> bool:
-        return self._connection.peer_has_closed and not self._connection.readable
-
     def _write(self) -> None:
-        """Write what is possible; watch for room where there is none."""
+        """Write as much as is possible; watch for room where there is none."""
         descriptor = self._descriptor
         try:
             while self._rest:
                 piece = self._rest
                 if not self._regular:
                     if not select.select([], [descriptor], [], 0)[1]:
-                        self._watching = True
-                        self._loop.watch(descriptor, self._writable, writing=True)
+                        self._watch(self._writable, writing=True)
                         return
                     piece = piece[:PIPE_BUF]
                 self._rest = self._rest[os.write(descriptor, piece) :]
         except OSError as error:
             self._fail(error)
 
-    def _fail(self, error: OSError) -> None:
-        self.error = error
-        if not self._connection.is_over:
-            self._connection.abort(self._loop.clock())
-
     def _writable(self) -> None:
         self.stop()
         self.drain()
 
-    def stop(self) -> None:
-        """Watch no longer."""
-        if self._watching:
-            self._watching = False
-            self._loop.unwatch(self._descriptor)
-
 
 class Transfer:
-    """Uses one connection until it is over: perhaps sends, perhaps receives.
+    """Uses one connection until it is over: sends, receives, or both.
 
-    What is received without a :class:`Download` is read and forgotten.
+    Data received without a :class:`Download` is discarded.
 
     Attributes:
         upload, download: the directions, None for those not used.
-        connection: the one it uses.
+        connection: the connection.
     """
 
     def __init__(self, connection: Connection) -> None:

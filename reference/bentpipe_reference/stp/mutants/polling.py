@@ -71,24 +71,21 @@ class QuadruplesInterval(Polling):
 class NeverGivesUp(Polling):
     """Polls a silent peer for five minutes."""
 
-    def no_response_time(self) -> float:
-        return 300.0
+    no_response_s = 300.0
 
 
 @mutant("stp-gives-up-soon", breaks="STP-PL-008")
 class GivesUpSoon(Polling):
     """Gives a silent peer up after 20 s."""
 
-    def no_response_time(self) -> float:
-        return 20.0
+    no_response_s = 20.0
 
 
 @mutant("stp-proves-to-nobody", breaks="STP-PL-008")
 class ProvesToNobody(Actions):
     """Asks a silent listener for five minutes."""
 
-    def proof_patience(self) -> float:
-        return 300.0
+    proof_patience_s = 300.0
 
 
 @mutant("stp-polls-when-idle", breaks="STP-PL-010")
@@ -98,5 +95,4 @@ class PollsWhenIdle(Polling):
     def require(self, need: Need, now: float) -> None:
         super().require(Need.IDLE if need is Need.NONE else need, now)
 
-    def keep_alive_interval(self) -> float:
-        return 1.0
+    keep_alive_s = 1.0

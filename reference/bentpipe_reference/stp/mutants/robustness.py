@@ -24,16 +24,14 @@ class SendsToAnyone(Actions):
 class KeepsPending(Actions):
     """Keeps a pending connection for two minutes."""
 
-    def confirmation_time(self) -> float:
-        return 120.0
+    confirmation_s = 120.0
 
 
 @mutant("stp-forgets-pending", breaks="STP-SEC-002")
 class ForgetsPending(Actions):
     """Keeps a pending connection for three seconds."""
 
-    def confirmation_time(self) -> float:
-        return 3.0
+    confirmation_s = 3.0
 
 
 @mutant("stp-chokes-on-fragments", breaks="STP-SEC-003")

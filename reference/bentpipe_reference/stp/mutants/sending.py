@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from bentpipe_reference.stp.mutants import mutant
@@ -43,8 +44,7 @@ class PollsOnlyWithData(Polling):
     def _poll_at(self) -> float:
         return float("inf") if self.need is Need.DATA else super()._poll_at()
 
-    def no_response_time(self) -> float:
-        return float("inf")
+    no_response_s = math.inf
 
 
 @mutant("stp-takes-the-rest-for-received", breaks="STP-DT-006")
@@ -214,5 +214,4 @@ class ProbesSteadily(Polling):
 class ProbesOnceAMinute(Polling):
     """Doubles the time between probes of a closed window up to a minute."""
 
-    def most_probing(self) -> float:
-        return MOST_BACKED_OFF_S
+    most_probing_s = MOST_BACKED_OFF_S
