@@ -9,7 +9,6 @@ import pytest
 from bentpipe_conformance.engine.execution import RunSettings
 from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached
 from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
-from bentpipe_conformance.engine.suite import suite_named
 
 
 @dataclass
@@ -61,7 +60,7 @@ class Answers:
 
 
 def probe(answers: Answers, **ics: bool) -> Probe:
-    settings = RunSettings(suite_named("snr"), "rfc", ics, 0.6)
+    settings = RunSettings("rfc", ics, 0.6)
     found = examine(answers, settings, answers, answers, roles=("sack_sender",))  # type: ignore[arg-type]
     assert answers.finished == 1
     return found
