@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.mutation import load_mutants
-from bentpipe_reference.common.subject import Configure, subject_of
+from bentpipe_reference.common.subject import subject_of
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import load_checkers
@@ -85,17 +85,13 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
     """Run the cases of the subject's profile, except extra ones, on the simulated GEO link."""
     link = load_profiles()["geo"]
     reference = subject_of(suite_named(suite).folder)
-    changes: list[Configure] = []
-    ics = dict(reference.ics)
+    setup, ics = reference.setups[subject.profile], {**reference.ics}
     if subject.setting:
         setting = reference.settings[subject.setting]
-        changes.append(setting.configure)
+        setup = setting.configure(setup)
         ics |= setting.ics
     if subject.target:
-        changes.append(load_mutants()[subject.name].configure)
-    setup = reduce(
-        lambda changed, change: change(changed), changes, reference.setups[subject.profile]
-    )
+        setup = load_mutants()[subject.name].configure(setup)
     lane = SimulatedLane(reference.make, setup, link, seed)
     settings = RunSettings(subject.profile, ics, link.round_trip_s, seed)
     failed: dict[str, str] = {}
