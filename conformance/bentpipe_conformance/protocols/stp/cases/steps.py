@@ -7,13 +7,13 @@ retransmit and poll, so that a script knows what its reports bring about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, USTAT
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, NAMES, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
@@ -122,9 +122,14 @@ def summoned(
     return scripts.staged(*requirements, stage=stage, needs=("active_open",), aborted=aborted)
 
 
-def send_each(connection: Connection, kinds: Iterable[int], apart: float = PAUSE_S) -> None:
-    """Send a packet of each type, with the usual values."""
-    for kind in kinds:
+def types(names: str) -> list[int]:
+    """Types by their names, separated by blanks."""
+    return [next(kind for kind in NAMES if NAMES[kind] == name) for name in names.split()]
+
+
+def send_each(connection: Connection, names: str, apart: float = PAUSE_S) -> None:
+    """Send a packet of each type, with the usual values; see :func:`types`."""
+    for kind in types(names):
         raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
         connection.send(kind, **raw)
         connection.wait(apart)
