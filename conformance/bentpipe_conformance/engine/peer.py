@@ -47,36 +47,26 @@ class ScriptedPeer(Protocol):
         ...
 
 
-class Dissected(Protocol):
+class _Dissected(Protocol):
     """A packet as a protocol's codec dissects it."""
 
     @property
-    def src(self) -> str:
-        """Address of the sender."""
-        ...
+    def src(self) -> str: ...
+    @property
+    def sport(self) -> int: ...
+    @property
+    def dport(self) -> int: ...
+
+
+class _Arrived(Protocol):
+    """A packet as it reached a connection; ``has_data`` says whether it carries user data."""
 
     @property
-    def sport(self) -> int:
-        """Source port."""
-        ...
-
-    @property
-    def dport(self) -> int:
-        """Destination port."""
-        ...
+    def has_data(self) -> bool: ...
 
 
-class Arrived(Protocol):
-    """A packet as it reached a connection."""
-
-    @property
-    def has_data(self) -> bool:
-        """Whether it carries user data."""
-        ...
-
-
-Packet = TypeVar("Packet", bound=Dissected)
-Arriving = TypeVar("Arriving", bound=Arrived)
+Packet = TypeVar("Packet", bound=_Dissected)
+Arriving = TypeVar("Arriving", bound=_Arrived)
 
 
 def pattern(offset: int, octets: int) -> bytes:

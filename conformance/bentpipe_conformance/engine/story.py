@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.finding import Finding
@@ -38,9 +38,11 @@ class BaseStory:
     at: float = 0.0
     packets: list[Captured] = field(default_factory=list)
 
-    def tell(self, outgoing: bool, packet: bytes) -> None:
-        """An IPv4 packet passes now."""
+    def tell(self, outgoing: bool, packet: bytes, after: float = 0.0) -> Self:
+        """An IPv4 packet passes ``after`` seconds."""
+        self.at += after
         self.packets.append(Captured(self.at, "iut", outgoing, packet))
+        return self
 
     def trace(self) -> Trace[Any]:
         """What was told as a trace."""

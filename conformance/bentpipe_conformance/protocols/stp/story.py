@@ -105,22 +105,18 @@ class StpStory(BaseStory):
 
     def raw(self, outgoing: bool, octets: bytes, *, after: float = 0.0) -> StpStory:
         """A malformed STP packet, with the correct checksum where there is room for one."""
-        self.at += after
         datagram = build_datagram(self._compose(outgoing, SD, 0, {}), octets, rechecked=True)
-        self.tell(outgoing, datagram)
-        return self
+        return self.tell(outgoing, datagram, after)
 
     def _tell(
         self, outgoing: bool, kind: int, number: int, after: float, fields: dict[str, Any]
     ) -> StpStory:
-        self.at += after
         broken = fields.pop("broken_checksum", False)
         packet = bytearray(build(self._compose(outgoing, kind, number, fields)))
         if broken:
             packet[28 + 8] ^= 0x55
             packet[26:28] = bytes(2)
-        self.tell(outgoing, bytes(packet))
-        return self
+        return self.tell(outgoing, bytes(packet), after)
 
     def _compose(self, outgoing: bool, kind: int, number: int, fields: dict[str, Any]) -> Stp:
         mine, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)

@@ -69,13 +69,12 @@ class Receipt(BaseStory):
 
     def syn(self, *, options: bytes = b"", after: float = 0.0) -> Receipt:
         """The tester's SYN, again if it was told before."""
-        self.at += after
-        self._put(False, SYN, seq=-1, ack=0, options=options)
-        return self
+        return self._put(False, SYN, seq=-1, ack=0, after=after, options=options)
 
     def _put(
-        self, outgoing: bool, flags: int, *, seq: int, ack: int, options: bytes = b"", **fields: Any
-    ) -> None:
+        self, outgoing: bool, flags: int, *, seq: int, ack: int, after: float = 0.0,
+        options: bytes = b"", **fields: Any,
+    ) -> Receipt:  # fmt: skip
         own, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
         window = min(self.window >> (0 if flags & SYN else self.shift or 0), 0xFFFF)
         numbers = (own + 1 + seq) % MODULUS, (other + 1 + ack) % MODULUS
@@ -86,7 +85,7 @@ class Receipt(BaseStory):
             )
         if self.timestamps:
             segment = replace(segment, tsval=1000 if not outgoing else 7000, tsecr=1000)
-        self.tell(outgoing, build(replace(segment, **fields), options))
+        return self.tell(outgoing, build(replace(segment, **fields), options), after)
 
     def data(
         self,
@@ -94,16 +93,16 @@ class Receipt(BaseStory):
         end: int,
         *,
         after: float = 0.0,
-        options: bytes = b"",
         flags: int = ACK,
         ack: int = 0,
         **fields: Any,
     ) -> Receipt:
-        """The tester's octets from ``start`` to ``end`` arrive; ``fields`` are a segment's."""
-        self.at += after
-        fields.setdefault("payload", pattern(start, end - start))
-        self._put(False, flags, seq=start, ack=ack, options=options, **fields)
-        return self
+        """The tester's octets from ``start`` to ``end`` arrive.
+
+        ``fields`` are a segment's, and ``options`` raw octets to append to its options.
+        """
+        fields = {"payload": pattern(start, end - start), **fields}
+        return self._put(False, flags, seq=start, ack=ack, after=after, **fields)
 
     def reply(
         self,
@@ -115,20 +114,14 @@ class Receipt(BaseStory):
         **fields: Any,
     ) -> Receipt:
         """The implementation acknowledges and reports blocks; ``fields`` are a segment's."""
-        self.at += after
         base = TESTER_ISS + 1
         fields["sack"] = tuple(((base + a) % MODULUS, (base + b) % MODULUS) for a, b in blocks)
-        self._put(True, flags, seq=seq, ack=ack, **fields)
-        return self
+        return self._put(True, flags, seq=seq, ack=ack, after=after, **fields)
 
     def reset(self, seq: int, *, after: float = 0.0, **fields: Any) -> Receipt:
         """The tester's RST arrives."""
-        self.at += after
-        self._put(False, RST | ACK, seq=seq, ack=0, **fields)
-        return self
+        return self._put(False, RST | ACK, seq=seq, ack=0, after=after, **fields)
 
     def later(self, seconds: float = 5.0) -> Receipt:
         """Nothing for a while, then the tester acknowledges once more."""
-        self.at += seconds
-        self._put(False, ACK, seq=0, ack=0)
-        return self
+        return self._put(False, ACK, seq=0, ack=0, after=seconds)

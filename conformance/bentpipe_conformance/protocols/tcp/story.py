@@ -70,12 +70,14 @@ class Story(BaseStory):
         else:
             self.ack(0)
 
-    def _put(self, outgoing: bool, *, flags: int, seq: int, **fields: Any) -> None:
+    def _put(
+        self, outgoing: bool, *, flags: int, seq: int, after: float = 0.0, **fields: Any
+    ) -> Story:
         segment = Tcp(*ends(outgoing, self.service, 4000), seq, 0, flags, self.window, b"")
         if flags & SYN:
             segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
         segment = replace(segment, ack=100 + self._said if outgoing else 500)
-        self.tell(outgoing, build(replace(segment, **fields)))
+        return self.tell(outgoing, build(replace(segment, **fields)), after)
 
     def send(self, *segments: int, after: float = 0.0, push: bool = False) -> Story:
         """The implementation sends segments; with ``push``, nothing waits behind the last."""
@@ -90,16 +92,13 @@ class Story(BaseStory):
         self, start: int, octets: int, after: float = 0.0, *, push: bool = False, fin: bool = False
     ) -> Story:
         """The implementation sends any octets of its stream, and FIN behind them."""
-        self.at += after
         flags = ACK | (PSH if push else 0) | (FIN if fin else 0)
-        self._put(True, flags=flags, seq=500 + start, payload=bytes(octets))
-        return self
+        return self._put(True, flags=flags, seq=500 + start, after=after, payload=bytes(octets))
 
     def reset(self, after: float = 0.0, *, outgoing: bool = True) -> Story:
         """The implementation (or else the tester) resets the connection."""
-        self.at += after
-        self._put(outgoing, flags=RST | ACK, seq=500 if outgoing else 100 + self._said)
-        return self
+        seq = 500 if outgoing else 100 + self._said
+        return self._put(outgoing, flags=RST | ACK, seq=seq, after=after)
 
     def ack(
         self,
@@ -112,12 +111,11 @@ class Story(BaseStory):
         fin: bool = False,
     ) -> Story:
         """The tester acknowledges up to a segment, reports ranges held, may send data or FIN."""
-        self.at += after
         blocks = tuple((500 + int(a * SIZE), 500 + int(b * SIZE)) for a, b in held)
-        kept = self.window if window is None else window
-        number = 500 + int(segment * SIZE)
-        start = 100 + self._said if seq is None else seq
-        flags = ACK | (FIN if fin else 0)
-        self._put(False, flags=flags, seq=start, ack=number, sack=blocks, window=kept, payload=data)
+        self._put(
+            False, flags=ACK | (FIN if fin else 0), seq=100 + self._said if seq is None else seq,
+            after=after, ack=500 + int(segment * SIZE), sack=blocks,
+            window=self.window if window is None else window, payload=data,
+        )  # fmt: skip
         self._said += len(data) + fin
         return self

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from bentpipe_conformance.engine.encapsulation import IN_UDP
-from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.lane import LaneError, OpenRequest
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
+from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
-from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 
-LINK = load_profiles()["geo"]
 
-
-class Bed:
-    def __init__(self) -> None:
-        self.lane: SimulatedLane = simulated_lane(STP, "stp1", LINK, 1)
-        self.peer = Peer(
-            self.lane.port, self.lane.begin(), self.lane.iut_address, rtt=LINK.round_trip_s,
-            seed=1, encapsulation=IN_UDP, opener=self.lane.open,
-        )  # fmt: skip
-
-    def flows(self) -> list[Flow]:
-        self.peer.wait(LINK.round_trip_s)
-        return read_flows(read_trace(self.lane.end(), suite=STP))
-
-
-@pytest.fixture
-def bed() -> Iterator[Bed]:
-    made = Bed()
-    yield made
-    assert made.lane.iut_alive() is None
-
-
-def test_connect_confirms_an_unknown_caller(bed: Bed) -> None:
+def test_connect_confirms_an_unknown_caller(bed: Any) -> None:
     connection = bed.peer.connect("discard")
     assert connection.opening is not None
     assert connection.opening.packet.flags & C
@@ -51,12 +27,12 @@ def test_connect_confirms_an_unknown_caller(bed: Bed) -> None:
     assert flow.established is not None
 
 
-def test_connect_to_a_port_nobody_serves_is_not_reached(bed: Bed) -> None:
+def test_connect_to_a_port_nobody_serves_is_not_reached(bed: Any) -> None:
     with pytest.raises(NotReached, match="refused it, reason 3"):
         bed.peer.connect(47)
 
 
-def test_echo_returns_what_was_sent_and_releases(bed: Bed) -> None:
+def test_echo_returns_what_was_sent_and_releases(bed: Any) -> None:
     connection = bed.peer.connect("echo")
     connection.sds(5, octets=300)
     connection.release()
@@ -64,7 +40,7 @@ def test_echo_returns_what_was_sent_and_releases(bed: Bed) -> None:
     assert connection.closed
 
 
-def test_sds_lost_by_rule_come_again(bed: Bed) -> None:
+def test_sds_lost_by_rule_come_again(bed: Any) -> None:
     connection = bed.peer.connect("chargen")
     connection.receive(30, losing={5: 2, 6: 1})
     assert (connection.reception.seen[5], connection.reception.seen[6]) == (3, 2)
@@ -72,7 +48,7 @@ def test_sds_lost_by_rule_come_again(bed: Bed) -> None:
     assert stream == chargen(0, len(stream))
 
 
-def test_stats_withheld_late_and_twice(bed: Bed) -> None:
+def test_stats_withheld_late_and_twice(bed: Any) -> None:
     connection = bed.peer.connect("chargen")
     connection.receive(20, answer=withholding([1]))
     connection.receive(30, answer=lambda _poll, _before: (0.0, 0.2))
@@ -84,7 +60,7 @@ def test_stats_withheld_late_and_twice(bed: Bed) -> None:
     assert all(report.n_ps is not None for report in late)
 
 
-def test_sds_skipped_are_reported_missing_and_delivered_later(bed: Bed) -> None:
+def test_sds_skipped_are_reported_missing_and_delivered_later(bed: Any) -> None:
     connection = bed.peer.connect("discard")
     connection.sds(8, skip=[2, 3, 6])
     stat = connection.ask()
@@ -93,14 +69,14 @@ def test_sds_skipped_are_reported_missing_and_delivered_later(bed: Bed) -> None:
     assert connection.vt_a == 8
 
 
-def test_credit_closed_keeps_the_implementation_from_sending(bed: Bed) -> None:
+def test_credit_closed_keeps_the_implementation_from_sending(bed: Any) -> None:
     connection = bed.peer.connect("chargen", credit=6)
     connection.receive(6, credit=None)
     connection.discard(3.0)
     assert connection.highest == 6
 
 
-def test_summoned_implementation_calls_and_sends(bed: Bed) -> None:
+def test_summoned_implementation_calls_and_sends(bed: Any) -> None:
     connection = bed.peer.summon("send")
     connection.confirm()
     connection.receive(10)
@@ -109,19 +85,19 @@ def test_summoned_implementation_calls_and_sends(bed: Bed) -> None:
     assert flow.established is not None
 
 
-def test_summon_without_an_opener_is_not_reached(bed: Bed) -> None:
+def test_summon_without_an_opener_is_not_reached(bed: Any) -> None:
     bed.peer._opener = None
     with pytest.raises(NotReached, match="cannot make"):
         bed.peer.summon("send")
 
 
-def test_unanswered_expectation_says_what_was_missing(bed: Bed) -> None:
+def test_unanswered_expectation_says_what_was_missing(bed: Any) -> None:
     connection = bed.peer.connect("discard")
     with pytest.raises(NotReached, match=r"0\.5 s passed without END or POLL"):
         connection.expect((END, POLL), within=0.5)
 
 
-def test_impolite_connection_leaves_an_end_to_the_script(bed: Bed) -> None:
+def test_impolite_connection_leaves_an_end_to_the_script(bed: Any) -> None:
     connection = bed.peer.connect("discard")
     connection.polite = False
     connection.sd(b"", fin=True, poll=True)
@@ -130,7 +106,7 @@ def test_impolite_connection_leaves_an_end_to_the_script(bed: Bed) -> None:
     assert not any(p.content and p.content.type == ENDAK for p in flow.packets if not p.outgoing)
 
 
-def test_raw_fields_override_everything(bed: Bed) -> None:
+def test_raw_fields_override_everything(bed: Any) -> None:
     connection = bed.peer.connect("discard")
     packet = connection.compose(SD, tag=1, seq=5, sport=9)
     assert (packet.tag, packet.seq, packet.sport) == (1, 5, 9)
@@ -139,22 +115,21 @@ def test_raw_fields_override_everything(bed: Bed) -> None:
     assert flow.reports_heard[0].fault
 
 
-def test_finish_aborts_what_is_open_and_marks_the_end(bed: Bed) -> None:
+def test_finish_aborts_what_is_open_and_marks_the_end(
+    bed: Any, make_bed: Callable[[], Any]
+) -> None:
     bed.peer.connect("discard")
     bed.peer.finish()
     (flow,) = bed.flows()
     assert any(p.content and p.content.type == END and p.content.flags & A for p in flow.packets)
-    other = Bed()
+    other = make_bed()
     other.peer.wait(3.0)
     other.peer.finish()
     assert read_trace(other.lane.end(), suite=STP).packets[-1].time == pytest.approx(3.0)
 
 
 def test_tcp_lane_cannot_be_made_to_call() -> None:
-    from bentpipe_conformance.engine.lane import OpenRequest
-    from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
-
-    lane = simulated_lane(SNR, "rfc", LINK)
+    lane = simulated_lane(suite_named("snr"), "rfc", load_profiles()["geo"])
     with pytest.raises(LaneError, match="cannot be made to open"):
         lane.open(OpenRequest("10.78.0.1", 9, 100))
 
@@ -180,7 +155,7 @@ def test_numbers_wrap() -> None:
     assert not newer(4, 5)
 
 
-def test_unconfirmed_connection_stays_pending_when_the_begin_is_repeated(bed: Bed) -> None:
+def test_unconfirmed_connection_stays_pending_when_the_begin_is_repeated(bed: Any) -> None:
     connection = bed.peer.connect("discard", confirm=False)
     connection.begin()
     bed.peer.wait(2.0)

@@ -1,18 +1,16 @@
-"""The cases of ``suites/stp/test_states.py`` follow the state table, and reach its states."""
+"""The cases of ``cases/test_states.py`` follow the state table, and reach its states."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from bentpipe_conformance.engine.case import load_cases
-from bentpipe_conformance.engine.encapsulation import IN_UDP
 from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, STIMULI
-from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.replay import flow as states
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
-from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_spec.document import state_table
 
 ROWS = {(row.state, row.packet, row.when) for row in state_table("stp")}
@@ -32,15 +30,9 @@ def test_every_row_has_a_stimulus_or_a_reason() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_case_brings_every_packet_into_its_state(name: str) -> None:
-    link = load_profiles()["geo"]
-    lane = simulated_lane(STP, "stp1", link, 1)
-    peer = Peer(
-        lane.port, lane.begin(), lane.iut_address, rtt=link.round_trip_s, seed=1,
-        encapsulation=IN_UDP, opener=lane.open,
-    )  # fmt: skip
-    load_cases("stp")[f"stp/states/{name}"].script(peer)
-    flows = read_flows(read_trace(lane.end(), suite=STP))
+def test_case_brings_every_packet_into_its_state(name: str, bed: Any) -> None:
+    load_cases("stp")[f"stp/states/{name}"].script(bed.peer)
+    flows = read_flows(read_trace(bed.lane.end(), suite=STP))
     reached = {
         packet.content.name
         for flow in flows

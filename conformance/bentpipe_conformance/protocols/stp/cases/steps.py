@@ -7,13 +7,13 @@ retransmit and poll, so that a script knows what its reports bring about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, USTAT
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, NAMES, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
@@ -26,22 +26,8 @@ CREDIT = 8
 WARM_UP = 20
 """SDs after which the sender's window permits that many."""
 
-
 connected = partial(scripts.connected, to="discard", aborted=True)
 """Register a case on a connection that is opened to a service and aborted at the end."""
-
-
-def settle(connection: Connection) -> None:
-    """Take in what the credit given so far permits, and give no more.
-
-    Raises:
-        NotReached: the IUT does not use its credit.
-    """
-    reception = connection.reception
-    connection.serve(
-        lambda: reception.vr_r >= reception.vr_mr,
-        credit=None, within=10 * connection.peer.rtt + PATIENCE_S,
-    )  # fmt: skip
 
 
 def fill(connection: Connection, losing: Collection[int] = ()) -> None:
@@ -74,12 +60,14 @@ def holding(*requirements: str, losing: Collection[int] = ()) -> scripts.Registr
 
     def stage(peer: Peer) -> tuple[Connection, int]:
         connection = peer.connect("chargen", credit=CREDIT)
-        # The last credit is given with the last SDs; what it permits has not been looked at.
+        reception = connection.reception
+        connection.receive(WARM_UP, credit=CREDIT)
+        # The last credit was given with the last SDs; take in what it permits, and give no more.
         connection.serve(
-            lambda: connection.reception.vr_r >= WARM_UP, credit=CREDIT, within=60 + 20 * peer.rtt
-        )
-        settle(connection)
-        base = connection.reception.vr_r
+            lambda: reception.vr_r >= reception.vr_mr,
+            credit=None, within=10 * peer.rtt + PATIENCE_S,
+        )  # fmt: skip
+        base = reception.vr_r
         connection.stat(n_mr=base + CREDIT)
         fill(connection, [base + count for count in losing])
         return connection, base
@@ -122,9 +110,14 @@ def summoned(
     return scripts.staged(*requirements, stage=stage, needs=("active_open",), aborted=aborted)
 
 
-def send_each(connection: Connection, kinds: Iterable[int], apart: float = PAUSE_S) -> None:
-    """Send a packet of each type, with the usual values."""
-    for kind in kinds:
+def types(names: str) -> list[int]:
+    """Types by their names, separated by blanks."""
+    return [next(kind for kind in NAMES if NAMES[kind] == name) for name in names.split()]
+
+
+def send_each(connection: Connection, names: str, apart: float = PAUSE_S) -> None:
+    """Send a packet of each type, with the usual values; see :func:`types`."""
+    for kind in types(names):
         raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
         connection.send(kind, **raw)
         connection.wait(apart)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, types
 from bentpipe_conformance.protocols.stp.codec import (
     BGAK,
     BGREJ,
     END,
     ENDAK,
-    POLL,
     SD,
-    SDP,
     STAT,
-    USTAT,
     A,
     build_datagram,
 )
@@ -90,7 +87,7 @@ def test_ready_random_octets_arrive(connection: Connection) -> None:
 def _random_fields(connection: Connection) -> None:
     """Every type with fields drawn at random and the wrong tag or CSNs."""
     draw = connection.peer.random
-    for kind in (BGAK, BGREJ, END, ENDAK, SD, SDP, POLL, STAT, USTAT):
+    for kind in types("BGAK BGREJ END ENDAK SD SDP POLL STAT USTAT"):
         for _ in range(4):
             raw = {
                 "tag": tag_of(connection.csn) ^ 1 + draw.getrandbits(8),
