@@ -198,13 +198,13 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
 def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
     """A window update is not counted as a duplicate (RFC 5681 section 2, condition e)."""
     # Exercised by repeated acknowledgments, at least one of which raises the window.
-    windows: dict[int, bool] = {}
+    windows: dict[Ack, bool] = {}
     last = -1
     for ack in flow.acks:
-        windows[id(ack)] = not ack.tcp.length and 0 <= last < ack.window
+        windows[ack] = not ack.tcp.length and 0 <= last < ack.window
         if ack.acceptable:
             last = ack.window
-    yield from _not_counted(flow, context, lambda ack: windows[id(ack)], "window update")
+    yield from _not_counted(flow, context, lambda ack: windows[ack], "window update")
 
 
 @checker("SNR-FR-005")

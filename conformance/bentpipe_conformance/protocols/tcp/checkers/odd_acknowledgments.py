@@ -39,7 +39,7 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
     for ack, what in described:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
-        report = report_of[id(ack)]
+        report = report_of[ack]
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         yield ack, what
@@ -48,7 +48,7 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 def _retransmission(context: Context, ack: Ack) -> Sent | None:
     """A retransmission that ``ack`` caused and no timer explains."""
     for sent in ack.responses:
-        repeat = context.prepared.scoreboard.repeat_of.get(id(sent))
+        repeat = context.prepared.scoreboard.repeat_of.get(sent)
         if repeat is not None and not repeat.timer and not repeat.forgiven:
             return sent
     return None

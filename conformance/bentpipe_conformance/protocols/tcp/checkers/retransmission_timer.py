@@ -222,7 +222,7 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
     """The timer runs while data is outstanding (RFC 6298 rule 5.1, RFC 8985 section 7)."""
     # Exercised by a timed retransmission, and by silence that lasts too long.
     patience = context.permitted("patience_s", 12.0)
-    expiries = {id(item.sent): item for item in timer_expiries(context)}
+    expiries = {item.sent: item for item in timer_expiries(context)}
     trips = RoundTrips(flow)
     last_event: Sent | Ack | None = None
     edge = una = top = 0
@@ -234,7 +234,7 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
         if isinstance(event, Sent):
             trips.sent(event)
             top = max(event.max, event.end)
-            expiry = expiries.get(id(event))
+            expiry = expiries.get(event)
             if expiry is not None:
                 backed_off = max(backed_off, 4 * (expiry.interval or expiry.since_progress))
                 yield context.holds(f"offset {event.start} was retransmitted by a timer", event)
@@ -267,7 +267,7 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
     # Twice the last interval is the timeout then in force.
     if flow.handshake.timestamps:
         return
-    expiries = {id(item.sent): item for item in timer_expiries(context)}
+    expiries = {item.sent: item for item in timer_expiries(context)}
     row: Expiry | None = None
     kept: tuple[Ack, float] | None = None
     for event in flow.events:
@@ -278,8 +278,8 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
                 row = None
             if event.newly_sacked:
                 kept = None
-        elif isinstance(event, Sent) and id(event) in expiries:
-            expiry = expiries[id(event)]
+        elif isinstance(event, Sent) and event in expiries:
+            expiry = expiries[event]
             row = expiry if expiry.certain else None
             if kept is None or not expiry.certain or expiry.rank > 1:
                 continue

@@ -7,12 +7,13 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
 
 
-def _certain(board: Scoreboard, context: Context) -> set[int]:
-    """Identities of the fast recoveries that certainly began and end where the packets show it.
+def _certain(board: Scoreboard, context: Context) -> set[Episode]:
+    """The fast recoveries that certainly began and end where the packets show it.
 
     After a timeout, or a recovery that left something held behind, the sender may be in a recovery
     that began with no retransmission of its own.
@@ -23,7 +24,7 @@ def _certain(board: Scoreboard, context: Context) -> set[int]:
         timed = timer is not None and timer <= episode.first.time
         if not episode.fast or episode.nested or timed:
             break
-        certain.add(id(episode))
+        certain.add(episode)
         if episode.end is None or episode.end.sacked:
             break
     return certain
@@ -52,7 +53,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
                 f"{1 + len(others)} holes were repaired within a round trip", first, others[-1]
             )
             continue
-        if id(episode) not in certain:
+        if episode not in certain:
             continue
         before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
@@ -81,10 +82,10 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
         return
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
-        if episode.trigger is None or id(episode) not in certain:
+        if episode.trigger is None or episode not in certain:
             continue
         for ack in episode.acks:
-            report = board.report_of[id(ack)]
+            report = board.report_of[ack]
             if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
                 continue
             # A report of a duplicate asks for nothing (RFC 2883 section 5).
@@ -129,7 +130,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
         if new is not None:
             yield context.holds("new data was sent before recovery ended", new)
             continue
-        if id(episode) not in certain or any(map(board.timed, episode.sent)):
+        if episode not in certain or any(map(board.timed, episode.sent)):
             continue
         acks = [ack for ack in episode.acks if ack is not end]
         arrived = max((octets(ack.sacked) for ack in acks), default=0)

@@ -8,6 +8,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -88,7 +89,7 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
     """Holes are retransmitted in ascending order (RFC 6675 section 4, NextSeg)."""
     # Exercised by every first retransmission of a recovery but the first. Once a retransmission
     # turned out unnecessary, the sender may revise what it had considered lost.
-    started: set[int] = set()
+    started: set[Episode] = set()
     for repeat in _first_repeats(flow, context):
         if repeat.tail or repeat.reordered:
             continue
@@ -104,9 +105,9 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
         for episode in context.prepared.episodes:
             ended = episode.end is not None and episode.end.time < sent.time
             if episode.first.time <= sent.time and not ended:
-                if id(episode) in started:
+                if episode in started:
                     yield context.holds(f"{sent.span} was the lowest hole", sent)
-                started.add(id(episode))
+                started.add(episode)
                 break
 
 
@@ -162,10 +163,10 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
     octets = context.permitted("held_segments") * flow.segment
     distance = context.permitted("distance_segments") * flow.segment
     patience = context.permitted("reordering_rtts") * board.rtt
-    firsts = {id(e.first) for e in context.prepared.episodes if e.fast and not e.nested}
+    firsts = {e.first for e in context.prepared.episodes if e.fast and not e.nested}
     for repeat in _first_repeats(flow, context):
         sent = repeat.sent
-        if id(sent) not in firsts:
+        if sent not in firsts:
             continue
         if sent.start != sent.una or sent.flight < 4 * largest_segment(flow):
             continue
@@ -201,12 +202,12 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Fin
     if board is None or (round_trips and not board.rtt):
         return
     patience = round_trips * board.rtt
-    episode_of = {id(sent): id(e) for e in context.prepared.episodes for sent in e.sent}
-    last: dict[int, int | None] = {}
+    episode_of = {sent: e for e in context.prepared.episodes for sent in e.sent}
+    last: dict[int, Episode | None] = {}
     rescued = RangeSet()
     for repeat in board.repeats:
         sent = repeat.sent
-        episode = episode_of.get(id(sent))
+        episode = episode_of.get(sent)
         before, last[sent.start] = last.get(sent.start), episode
         # A recovery that begins anew may begin with a segment the one before it retransmitted.
         if repeat.timer or repeat.forgiven or (repeat.repeats and before != episode):

@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
     """A timeout sends one segment (RFC 5681 section 3.1)."""
     # Exercised by every timeout.
-    timeouts = {id(item.sent): item for item in timer_expiries(context) if item.certain}
+    timeouts = {item.sent: item for item in timer_expiries(context) if item.certain}
     current: Expiry | None = None
     edge = 0
     for event in flow.events:
@@ -24,8 +24,8 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
                 yield context.holds("one segment was sent on the timeout", current.sent)
             current = None
         elif isinstance(event, Sent):
-            if id(event) in timeouts:
-                current = timeouts[id(event)]
+            if event in timeouts:
+                current = timeouts[event]
                 edge = event.start + max(largest_segment(flow), event.length)
             elif current is not None and (event.end > edge or event.start < current.sent.start):
                 yield context.violated(

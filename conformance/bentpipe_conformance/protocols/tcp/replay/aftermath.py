@@ -146,15 +146,15 @@ def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tu
 
     ``at_once`` says that no pacing delays what an acknowledgment permits.
     """
-    timeouts = {id(item.sent): item for item in expiries if item.certain}
+    timeouts = {item.sent: item for item in expiries if item.certain}
     found: list[Aftermath] = []
     account: _Account | None = None
     for event in flow.events:
         if isinstance(event, Sent):
-            if id(event) in timeouts:
+            if event in timeouts:
                 if account is not None:
                     account.settle()
-                account = _Account(flow, timeouts[id(event)])
+                account = _Account(flow, timeouts[event])
                 found.append(account.aftermath)
             elif account is not None and event.timed and (at_once or account.silent(event)):
                 account.settle()

@@ -183,9 +183,9 @@ def timer_within(episode: Episode) -> float:
 def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     """The moments of a flow, in order; ``episodes`` are its recovery episodes."""
     rtt = minimum_rtt(flow)
-    running = {id(ack): episode for episode in episodes for ack in episode.acks}
-    triggered = {id(episode.first): episode for episode in episodes}
-    disturbances = {id(episode): disturbed_at(episode) for episode in episodes}
+    running = {ack: episode for episode in episodes for ack in episode.acks}
+    triggered = {episode.first: episode for episode in episodes}
+    disturbances = {episode: disturbed_at(episode) for episode in episodes}
     fast_recover = recover = -1
     progress = 0.0
     last_advance: Ack | None = None
@@ -193,7 +193,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     reordered, pure, retransmitted = False, True, False
     first_repair: float | None = None
     window_edge = shadow = 0
-    partially: set[int] = set()
+    partially: set[Episode | None] = set()
     reset = next((packet.number for packet in flow.resets if packet.outgoing), math.inf)
     for event in flow.events:
         if event.packet.number > reset:
@@ -206,7 +206,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 retransmitted = True
                 shadow = max(shadow, event.end)
                 first_repair = event.time if first_repair is None else first_repair
-            episode = triggered.get(id(event))
+            episode = triggered.get(event)
             if episode is not None:
                 recover = max(recover, episode.recover)
                 if episode.fast:
@@ -219,11 +219,11 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 informative += event.newly_sacked > 0
             if event.acceptable:
                 window_edge = max(window_edge, event.window_edge)
-            episode = running.get(id(event))
+            episode = running.get(event)
             yield Moment(
                 event, rtt, episode, fast_recover, recover, progress, last_advance,
                 repeats, reordered, pure, informative, window_edge, shadow,
-                event.time > disturbances.get(id(episode), math.inf),
+                episode is not None and event.time > disturbances[episode],
             )  # fmt: skip
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)
@@ -236,9 +236,9 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 )
                 reordered = reordered or late or early_answer
                 last_advance = event
-                further = episode is not None and episode.fast and id(episode) in partially
+                further = episode is not None and episode.fast and episode in partially
                 if not further or (episode is not None and event is episode.end):
                     progress = event.time
-                partially.add(id(episode))
+                partially.add(episode)
                 repeats = informative = 0
                 pure, retransmitted, first_repair = True, False, None

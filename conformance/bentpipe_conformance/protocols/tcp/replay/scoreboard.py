@@ -107,18 +107,18 @@ class Scoreboard:
     rtt: float
 
     @cached_property
-    def repeat_of(self) -> dict[int, Repeat]:
-        """The retransmissions by the identity of the segment."""
-        return {id(repeat.sent): repeat for repeat in self.repeats}
+    def repeat_of(self) -> dict[Sent, Repeat]:
+        """The retransmissions by segment."""
+        return {repeat.sent: repeat for repeat in self.repeats}
 
     @cached_property
-    def report_of(self) -> dict[int, Report]:
-        """The reports by the identity of the acknowledgment."""
-        return {id(report.ack): report for report in self.reports}
+    def report_of(self) -> dict[Ack, Report]:
+        """The reports by acknowledgment."""
+        return {report.ack: report for report in self.reports}
 
     def timed(self, sent: Sent) -> bool:
         """Whether a timeout or a probe may have sent a retransmission."""
-        return id(sent) in self.repeat_of and self.repeat_of[id(sent)].timer
+        return sent in self.repeat_of and self.repeat_of[sent].timer
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class _Replay:
         self.flow = flow
         self.race = RACE_S + 10 * timing_error
         self.rtt = minimum_rtt(flow)
-        self.timeouts = {id(e.first) for e in episodes if e.cause is Cause.TIMEOUT}
+        self.timeouts = {e.first for e in episodes if e.cause is Cause.TIMEOUT}
         self.starts: list[int] = []
         self.segments: dict[int, _Segment] = {}
         self.order = self.latest = -1
@@ -182,7 +182,7 @@ class _Replay:
         at_una = sent.start <= sent.una < sent.end
         known = self.segments.get(sent.start)
         last_order = known.order if known else -1
-        definite = id(sent) in self.timeouts
+        definite = sent in self.timeouts
         evidence = self.latest > last_order
         timeout = definite or (at_una and self._may_be_timeout(sent, evidence))
         timer = timeout or (sent.timed and (sent.end >= sent.max or (at_una and not evidence)))
