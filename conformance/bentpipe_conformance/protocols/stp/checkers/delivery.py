@@ -185,7 +185,7 @@ def _after_closed(
             expected=f"N(PS) {newest % MODULUS}", actual=f"N(PS) {n_ps}",
         )  # fmt: skip
         return
-    before = [packet.time for packet in flow.packets if packet.number < said.frame]
+    before = [at.time for at in flow.passed if at.frame < said.frame]
     waited = said.time - max(before, default=said.time)
     if waited <= flow.due_s:
         yield context.holds(f"a reopened window was announced with {rise} SDs", closed, said)
@@ -197,4 +197,4 @@ def _after_closed(
 
 def _quiet_before(flow: Flow, closed: Statement, time: float) -> bool:
     start = time - QUIET_S - flow.timing_error
-    return closed.time < start and not any(start <= packet.time < time for packet in flow.packets)
+    return closed.time < start and not any(start <= at.time < time for at in flow.passed)

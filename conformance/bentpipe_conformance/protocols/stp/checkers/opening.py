@@ -203,7 +203,7 @@ def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
         or other.iut_csn is None
         or other.state_at(at.time) == CALLED
         for other in flow.same_ports
-        if other.packets[0].number < at.frame
+        if other.passed[0].frame < at.frame
     )
 
 
@@ -247,9 +247,9 @@ def _newest_of_all(flow: Flow, known: int) -> bool:
     lately = [
         other for other in flow.neighbours
         if other is not flow and other.established is not None and other.tester_csn is not None
-        and other.packets[0].time < start
+        and other.passed[0].time < start
     ]  # fmt: skip
-    last = max(packet.time for other in lately for packet in other.packets)
+    last = max(at.time for other in lately for at in other.passed)
     return (
         _newer(csn, known)
         and all(_newer(csn, other.tester_csn) for other in lately)

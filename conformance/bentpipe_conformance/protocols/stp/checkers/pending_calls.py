@@ -47,14 +47,8 @@ def _asked(flow: Flow, context: Context, begin: At) -> Findings:
 
 def _opens(flow: Flow, context: Context) -> Findings:
     """Whether the call opens when it is confirmed, by the answers to its POLLs."""
-    confirmed = next(
-        (
-            at for at in flow.bgaks
-            if not at.outgoing and flow.state_when(at) == CALLED
-            and at.stp.wellformed and flow.names(at)
-        ),
-        None,
-    )  # fmt: skip
+    waiting = (at for at in flow.bgaks if flow.state_when(at) == CALLED)
+    confirmed = next((at for at in waiting if flow.incarnation.is_confirmed_by(at)), None)
     if confirmed is None or flow.established != confirmed.time:
         return
     beside = [

@@ -48,7 +48,9 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     trips = context.prepared.round_trips(context.ics)
     for start, end in _silences(flow):
         # What was asked before may count for the silence, or may not.
-        if any(start <= poll.time <= unproven for poll in flow.polls_sent):
+        if end - start <= LEAST_SILENCE_S or any(
+            start <= poll.time <= unproven for poll in flow.polls_sent
+        ):
             continue
         start = max(start, unproven)
         polls = [poll for poll in flow.polls_sent if start <= poll.time < end]

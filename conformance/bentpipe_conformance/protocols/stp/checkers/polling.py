@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -138,12 +139,13 @@ def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Findings:
 
 def _burst_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
     """SDs after which the sender surely stopped, each with the time at which it resumed."""
-    reports = [report.time for report in flow.reports_heard if not report.fault]
-    end = min(flow.over, flow.packets[-1].time)
+    reports = sorted(report.time for report in flow.reports_heard if not report.fault)
+    end = min(flow.over, flow.passed[-1].time)
     sds = flow.sds_sent
     for place, sd in enumerate(sds):
         following = sds[place + 1].time if place + 1 < len(sds) else end
-        moved = min((time for time in reports if time > sd.time), default=end)
+        later = bisect_right(reports, sd.time)
+        moved = reports[later] if later < len(reports) else end
         next_time = min(following, moved)
         bounds = trips.bounds(sd.time)
         # Without a measurement nothing is paced.

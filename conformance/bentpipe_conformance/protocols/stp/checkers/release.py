@@ -233,7 +233,7 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
         and not (at.stp.type == codec.BEGIN and at.stp.csn == flow.tester_csn)
     ]  # fmt: skip
     displaced = min(
-        (other.packets[0].time for other in flow.same_ports
+        (other.passed[0].time for other in flow.same_ports
          if other.incarnation.start > flow.incarnation.start), default=None
     )  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=displaced))

@@ -61,13 +61,8 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
 def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
     """A pending connection is held for 32 s beside fifteen others, and no longer (section 9)."""
     pending = next((at for at in flow.bgaks if at.outgoing), None)
-    confirmation = next(
-        (
-            at for at in flow.bgaks
-            if not at.outgoing and at.stp.wellformed and flow.names(at)
-        ),
-        None,
-    )  # fmt: skip
+    confirming = (at for at in flow.bgaks if flow.incarnation.is_confirmed_by(at))
+    confirmation = next(confirming, None)
     if flow.iut_calls or pending is None or not pending.stp.flags & C or confirmation is None:
         return
     waited = confirmation.time - pending.time

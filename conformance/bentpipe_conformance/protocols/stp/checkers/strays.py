@@ -115,7 +115,7 @@ def _is_idle(flow: Flow, at: At) -> bool:
     return all(
         other is flow or other.ended is not None or other.iut_csn is None
         for other in flow.same_ports
-        if other.packets[0].number < at.frame
+        if other.passed[0].frame < at.frame
     )
 
 

@@ -33,15 +33,14 @@ def encounters(item: Incarnation, every: Sequence[Incarnation]) -> list[Encounte
     for other in every:
         if other is item or other.ends != item.ends or other.iut_csn is None:
             continue
-        passed = [At(packet) for packet in other.packets]
-        bgaks = [at for at in passed if at.stp.type == BGAK]
+        bgaks = [at for at in other.passed if at.stp.type == BGAK]
         first = next((at for at in bgaks if at.outgoing), None)
         asked = first is not None and bool(first.stp.flags & C) and not other.iut_calls
         if other.start > item.start:
-            begin = next((at for at in passed if at.frame >= other.start), None)
+            begin = next((at for at in other.passed if at.frame >= other.start), None)
             if begin is not None:
                 found.append(Encounter(begin, False, asked))
-        confirmed = next((at for at in bgaks if other.is_confirmed_by(at.packet)), None)
+        confirmed = next((at for at in bgaks if other.is_confirmed_by(at)), None)
         if confirmed is None or confirmed.frame < item.start:
             continue
         if asked and first is not None:

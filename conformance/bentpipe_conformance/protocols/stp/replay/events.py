@@ -31,14 +31,13 @@ _WITH_AN = ("END", "ENDAK", "SD", "SDP")
 
 @dataclass(slots=True, eq=False)
 class At:
-    """A packet of a connection, captured at the IUT."""
+    """A packet of a connection, captured at the IUT ``time`` seconds after the trace began."""
 
     packet: Packet
+    time: float = field(init=False)
 
-    @property
-    def time(self) -> float:
-        """When it was captured, seconds since the trace began."""
-        return self.packet.time
+    def __post_init__(self) -> None:
+        self.time = self.packet.time
 
     @property
     def frame(self) -> int:

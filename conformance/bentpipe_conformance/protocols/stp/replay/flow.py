@@ -98,15 +98,15 @@ class Flow:
     changes: list[tuple[float, int | None]] = field(default_factory=list)
     neighbours: Sequence[Flow] = ()
 
-    @property
+    @cached_property
     def packets(self) -> list[Packet]:
         """Its packets at the IUT's side, all of them dissected."""
-        return self.incarnation.packets
+        return [at.packet for at in self.passed]
 
-    @cached_property
+    @property
     def passed(self) -> list[At]:
         """The same as evidence."""
-        return [At(packet) for packet in self.packets]
+        return self.incarnation.passed
 
     @cached_property
     def sent(self) -> list[At]:
@@ -185,9 +185,7 @@ class Flow:
 
     def names(self, at: At) -> bool:
         """Whether a BGAK or END carries both CSNs of the connection, each in its place."""
-        ours, theirs = self.iut_csn, self.tester_csn
-        pair = (ours, theirs) if at.outgoing else (theirs, ours)
-        return (at.stp.csn, at.stp.peer_csn) == pair
+        return self.incarnation.names(at)
 
     def is_recipient(self, stp: Stp) -> bool:
         """Whether a packet of the tester names the IUT's CSN as that of its recipient."""

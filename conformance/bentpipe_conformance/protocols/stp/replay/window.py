@@ -91,7 +91,7 @@ def surely_low_until(flow: Flow, initial_window: int) -> float:
 
 
 def _last_time(flow: Flow) -> float:
-    return flow.packets[-1].time if flow.packets else 0.0
+    return flow.passed[-1].time if flow.passed else 0.0
 
 
 def idle_flights(flow: Flow) -> Mapping[int, int]:

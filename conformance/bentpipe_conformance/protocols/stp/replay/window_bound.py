@@ -237,7 +237,7 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
     flying, waiting = _Flying(), _Waiting(trips)
     # Before the connection is open no timer repeats POLLs (section 5.1).
     established = math.inf if flow.established is None else flow.established
-    wide_from = math.inf
+    wide_from, wide = math.inf, LOW_WINDOW * smss(flow)
     for event in flow.events:
         if isinstance(event, SdSent):
             if event.stp.type != BEGIN:
@@ -254,7 +254,7 @@ def bounded(flow: Flow, trips: RoundTrips) -> Iterator[Bounded]:
                     window.collapse(event.time, flying.octets)
             waiting.heard(event)
             if event.is_stat and (event.n_r > 0 or len(event.elements) > 2):
-                wide_from = LOW_WINDOW * smss(flow)
+                wide_from = wide
             before = flying.octets
             octets = flying.size(event.arrived)
             delivered += octets
