@@ -196,8 +196,8 @@ def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
 def recv(file: str | None, listen: str, out: Path | None, as_json: bool, **settings: Any) -> None:
     """Wait for one call and write what it sends to FILE, or to standard output.
 
-    While it arrives, a file is called FILE.part. The sender is told of success only when all of it
-    has been written. The service port is 9 if none is given.
+    While it arrives, a file is called FILE.part. Success is reported to the sender only when all of
+    it has been written. The service port is 9 if none is given.
     """
     if file is not None and out is not None:
         raise Failure("FILE and --out exclude each other; give one of them.", USAGE)
