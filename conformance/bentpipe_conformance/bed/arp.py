@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 
+from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
 
 ETH_P_ARP = 0x0806
@@ -18,7 +19,7 @@ _PACKET = struct.Struct("!HHBBH6s4s6s4s")
 _ETHERNET, _IPV4 = 1, 0x0800
 
 
-class Resolver:
+class Resolver(Closing):
     """Speaks ARP for the gateway on one Ethernet interface of this thread's namespace.
 
     It bypasses netem: a delayed answer would hold back the implementation's packets by a round trip

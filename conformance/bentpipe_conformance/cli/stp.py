@@ -28,7 +28,6 @@ from bentpipe_reference.stp.io.programs import (
 from bentpipe_conformance.cli.descriptors import next_name, opened, standard, written
 from bentpipe_conformance.cli.options import all_of, examples, json_option
 from bentpipe_conformance.cli.outcome import FAILED, USAGE, Failure, explained
-from bentpipe_conformance.cli.output import print_json
 
 if TYPE_CHECKING:
     from bentpipe_reference.stp.io.addresses import Place
@@ -299,6 +298,9 @@ def _glance(program: Program, bar: Any, task: TaskID) -> None:
 def _finish(result: Result, as_json: bool) -> None:
     """The summary and the exit status."""
     if as_json:
+        # Importing Rich takes long, which counts where an implementation is started for each lane.
+        from bentpipe_conformance.cli.output import print_json
+
         print_json(result.as_dict())
     if result.interrupted:
         _say(result.sentence)
