@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 
+from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
 
 ETH_P_ARP = 0x0806
@@ -18,18 +19,18 @@ _PACKET = struct.Struct("!HHBBH6s4s6s4s")
 _ETHERNET, _IPV4 = 1, 0x0800
 
 
-class Resolver:
+class Resolver(Closing):
     """Speaks ARP for the gateway on one Ethernet interface of this thread's namespace.
 
-    Past netem, because a delayed answer would hold back the implementation's segments by a round
-    trip that belongs to no link profile.
+    It bypasses netem: a delayed answer would hold back the implementation's packets by a round trip
+    that is in no link profile.
     """
 
     def __init__(self, interface: str, gateway: str) -> None:
         """Open the interface.
 
         Raises:
-            BedError: this process may not.
+            BedError: this process has no permission.
         """
         self._interface = interface
         self._gateway = socket.inet_aton(gateway)
@@ -45,7 +46,7 @@ class Resolver:
         """The Ethernet address of an IPv4 address.
 
         Raises:
-            BedError: nobody answers.
+            BedError: no answer arrives.
         """
         wanted = socket.inet_aton(address)
         deadline = time.monotonic() + PATIENCE
@@ -60,7 +61,7 @@ class Resolver:
         )
 
     def announce(self, address: str, mac: bytes) -> None:
-        """Refresh the gateway's entry in the implementation's table, so that it need not ask."""
+        """Refresh the gateway's entry in the implementation's table, to spare it a request."""
         self._send(REPLY, mac, socket.inet_aton(address))
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class Resolver:
         except OSError as error:
             raise BedError(
                 f"The interface {self._interface} does not send ({error.strerror}); "
-                "check the cable and that nobody else sets it up or down."
+                "check the cable and that nothing else sets it up or down."
             ) from None
 
     def _answer(self, wanted: bytes, deadline: float) -> bytes | None:
@@ -91,7 +92,7 @@ class Resolver:
 
 
 def sender(frame: bytes, address: bytes) -> bytes | None:
-    """The Ethernet address an ARP frame gives for an IPv4 address; None if it gives none."""
+    """The Ethernet address that an ARP frame gives for an IPv4 address, or None."""
     if len(frame) < 14 + _PACKET.size:
         return None
     hardware, protocol, _, _, _, mac, said, _, _ = _PACKET.unpack_from(frame, 14)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 
+from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.devices import (
     SIOCGIFFLAGS,
     interface_value,
@@ -21,10 +22,10 @@ IFF_UP, IFF_LOOPBACK, IFF_NOARP = 0x1, 0x8, 0x80
 ARPHRD_ETHER = 1
 
 
-class BorrowedInterface:
+class BorrowedInterface(Closing):
     """An interface moved from this thread's namespace into a lane's satellite.
 
-    :meth:`close` gives it back with its name, addresses, routes, MTU, queue length and
+    :meth:`close`, once, gives it back with its name, addresses, routes, MTU, queue length and
     offloads, up if it was up. When the process is killed, the kernel ends the satellite's
     namespace: it puts a physical interface back into the initial namespace, under its name but
     down and without addresses, and deletes a virtual one (veth, VLAN, macvlan, tunnel).

@@ -73,7 +73,7 @@ def build(progress: Progress = silent) -> Kernel:
     """The bed's own kernel, built if it is missing or another source is named.
 
     Args:
-        progress: told about every step.
+        progress: called with every step.
 
     Raises:
         BedError: something that the build needs is missing; the message says how to get it.

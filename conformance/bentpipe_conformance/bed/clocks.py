@@ -1,4 +1,4 @@
-"""Whether somebody set the clock that stamps the captures."""
+"""Whether the clock that stamps the captures was set."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def look() -> Look:
 
 
 def was_set(start: Look, end: Look) -> bool:
-    """Whether the real-time clock went otherwise than the monotonic one between two looks.
+    """Whether the real-time clock advanced otherwise than the monotonic one between two looks.
 
-    A busy machine may stop us between reading one clock and the other for any time, which is why
-    the monotonic clock is read twice.
+    The monotonic clock is read twice because a busy machine may stop the process for any time
+    between two readings.
     """
     least, most = end[0] - start[2], end[2] - start[0]
     return not least - STEP <= end[1] - start[1] <= most + STEP

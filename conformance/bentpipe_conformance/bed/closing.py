@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """A context manager that closes itself; :meth:`close` may be called again."""
+    """A context manager that closes itself."""
 
     @abstractmethod
     def close(self) -> None:

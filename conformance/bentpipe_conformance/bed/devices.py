@@ -15,7 +15,7 @@ from bentpipe_conformance.bed.errors import BedError
 SIOCGIFFLAGS = 0x8913
 IFF_RUNNING = 0x40
 PATIENCE, GLANCE = 5.0, 0.01
-"""Seconds to wait for an interface altogether, and between looks at it."""
+"""Seconds to wait for interfaces altogether, and between looks at one."""
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000
 SIOCETHTOOL = 0x8946
@@ -100,7 +100,7 @@ def await_running(*names: str) -> None:
 
 
 def interface_value(name: str, command: int, layout: str) -> int:
-    """What an ioctl tells of an interface, in the :mod:`struct` layout of its answer."""
+    """The answer of an ioctl about an interface, by its :mod:`struct` layout."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         answer = fcntl.ioctl(handle, command, struct.pack("16s24x", name.encode()))
     return int(struct.unpack_from(f"={layout}", answer, 16)[0])

@@ -39,7 +39,7 @@ def main(run_dir: str) -> None:
         with open(f"{run_dir}/status.new", "w") as report:
             report.write(f"{status}\n")
         os.rename(f"{run_dir}/status.new", f"{run_dir}/status")
-    except BaseException as error:  # told on the console; the missing status tells the host
+    except BaseException as error:  # for the console; to the host, a missing status says it
         print(f"bentpipe guest: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
         libc.sync()

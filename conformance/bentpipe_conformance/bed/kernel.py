@@ -54,7 +54,7 @@ class Kernel:
 
 
 def cache_directory() -> Path:
-    """``$XDG_CACHE_HOME/bentpipe`` or ``~/.cache/bentpipe``; made if need be.
+    """``$XDG_CACHE_HOME/bentpipe`` or ``~/.cache/bentpipe``; made if missing.
 
     Raises:
         BedError: it cannot be written.

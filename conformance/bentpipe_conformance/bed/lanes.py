@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 from bentpipe_reference.common.link.profile import LinkProfile
 
@@ -36,13 +36,6 @@ TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
 IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
 
 Kind = Literal["namespace", "tun", "tap", "address"]
-
-
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-_Held = TypeVar("_Held", bound=_Closable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +111,7 @@ class KernelLane(Closing):
         self._resolver: Resolver | None = None
         self._opening = attachment.opening
         self._iut_mac = IUT_MAC
-        self._satellite = self._hold(NetworkNamespace())
+        self._satellite = self._held.enter_context(NetworkNamespace())
         self.iut_namespace: NetworkNamespace | None = None
         try:
             self._lay_out(attachment, capture_frames)
@@ -126,21 +119,18 @@ class KernelLane(Closing):
             self.close()
             raise
 
-    def _hold(self, thing: _Held) -> _Held:
-        """Close ``thing`` with the lane, in the reverse order of calls."""
-        self._held.callback(thing.close)
-        return thing
-
     def _lay_out(self, attachment: Attachment, frames: int) -> None:
         satellite = self._satellite
         ports = [name for name in (attachment.interface, attachment.sends_on) if name]
         if attachment.kind == "namespace":
-            self.iut_namespace = self._hold(NetworkNamespace())
+            self.iut_namespace = self._held.enter_context(NetworkNamespace())
         borrowed: list[BorrowedInterface] = []
         if attachment.kind == "address":
             if attachment.command:
                 self._process = _start(attachment, self.profile, ())
-            borrowed = [self._hold(BorrowedInterface(name, satellite)) for name in ports]
+            borrowed = [
+                self._held.enter_context(BorrowedInterface(name, satellite)) for name in ports
+            ]
         with contextlib.ExitStack() as near:
             # Closed here once the implementation has them: else the device would outlive it.
             fds: list[int] = []
@@ -157,8 +147,8 @@ class KernelLane(Closing):
                     near.callback(os.close, fds[0])
                 self._lay_out_link(netlink, attachment, borrowed)
                 self._captures = [
-                    *(self._hold(Capture("iut", name, frames)) for name in ports),
-                    self._hold(Capture("peer", "sat_b", frames)),
+                    *(self._held.enter_context(Capture("iut", name, frames)) for name in ports),
+                    self._held.enter_context(Capture("peer", "sat_b", frames)),
                 ]
             satellite.set_sysctls(ROUTER)
             iut = self.iut_namespace or satellite
@@ -191,7 +181,7 @@ class KernelLane(Closing):
             if borrowed[0].resolves:
                 # Before netem is laid out, which would delay it.
                 await_running(name)
-                self._resolver = self._hold(Resolver(name, attachment.gateway))
+                self._resolver = self._held.enter_context(Resolver(name, attachment.gateway))
                 self._iut_mac = self._resolver.resolve(attachment.address)
                 ethernet = True
         if ethernet:

@@ -1,4 +1,4 @@
-"""Network namespaces that have no name and so vanish with the process that holds them."""
+"""Network namespaces without names, which vanish with the process that holds them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NetworkNamespace(Closing):
         """Make a new, empty namespace.
 
         Raises:
-            BedError: this process may not.
+            BedError: this process has no permission.
         """
         before = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -41,7 +41,7 @@ class NetworkNamespace(Closing):
 
     @classmethod
     def of(cls, fd: int) -> NetworkNamespace:
-        """The namespace behind a descriptor that stays the caller's to close."""
+        """The namespace of a descriptor, which the caller closes."""
         known = cls.__new__(cls)
         known.fd = fd
         return known

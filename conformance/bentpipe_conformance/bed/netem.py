@@ -65,8 +65,8 @@ def add_reordering(
 ) -> None:
     """Let a share of the packets of a direction already laid out take longer, behind its rate.
 
-    For runs whose packets' times nobody judges: what waits here counts against the queue of the
-    bottleneck, and makes no transit time that could be calculated.
+    For runs in which no times are judged: packets that wait here count against the queue of the
+    bottleneck, and their transit times cannot be calculated.
 
     Raises:
         BedError: the direction has no rate. Without one, packets come here several at a time, and

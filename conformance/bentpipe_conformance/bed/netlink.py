@@ -69,18 +69,18 @@ class Route:
 
     @property
     def interface(self) -> int:
-        """Index of the interface it leads through; 0 when it names none."""
+        """Index of its interface; 0 when it names none."""
         return int(struct.unpack_from("=I", self._body, self._at + 4)[0]) if self._at else 0
 
     @property
-    def laid(self) -> bool:
-        """Whether somebody laid it in the main table, rather than the kernel itself."""
+    def configured(self) -> bool:
+        """Whether it was configured in the main table, not made by the kernel."""
         return (self._body[4], self._body[7]) == (RT_TABLE_MAIN, RTN_UNICAST) and (
             self._body[5] != RTPROT_KERNEL
         )
 
     def through(self, index: int) -> bytes:
-        """The body of the message that lays it through an interface."""
+        """The body of the message that restores it through an interface."""
         return self._body[: self._at + 4] + struct.pack("=I", index) + self._body[self._at + 8 :]
 
 
@@ -111,7 +111,7 @@ class Netlink(Closing):
             kind: message type, ``RTM_...``.
             flags: beyond request and acknowledgement.
             body: family header and attributes.
-            purpose: what it is for, for the error: "cannot PURPOSE".
+            purpose: for the error: "could not PURPOSE".
 
         Raises:
             BedError: the kernel refused; the message quotes the kernel.
@@ -177,24 +177,26 @@ class Netlink(Closing):
         self.request(RTM_NEWLINK, 0, body, f"move the interface {name}")
 
     def addresses(self, index: int) -> list[Address]:
-        """The addresses of an interface that somebody gave it, to give them back later."""
+        """The configured addresses of an interface, to be restored later."""
         bodies = self.dump(RTM_GETADDR)
-        return [body for body in bodies if _given(body) and body[4:8] == struct.pack("=I", index)]
+        return [
+            body for body in bodies if _configured(body) and body[4:8] == struct.pack("=I", index)
+        ]
 
     def restore_address(self, name: str, address: Address) -> None:
-        """Give an interface an address it had."""
+        """Restore an address of an interface."""
         body = address[:4] + struct.pack("=I", socket.if_nametoindex(name)) + address[8:]
         self.request(RTM_NEWADDR, REPLACE, body, f"give {name} its address")
 
     def routes(self, index: int) -> list[Route]:
-        """The routes somebody laid through an interface, in an order to lay them again."""
+        """The configured routes through an interface, in an order to restore them."""
         found = [Route(body) for body in self.dump(RTM_GETROUTE)]
-        mine = [route for route in found if route.interface == index and route.laid]
+        mine = [route for route in found if route.interface == index and route.configured]
         # A gateway is known only by the route to its link.
         return sorted(mine, key=lambda route: route.scope, reverse=True)
 
     def restore_route(self, name: str, route: Route) -> None:
-        """Lay a route as it was."""
+        """Restore a route."""
         self.request(
             RTM_NEWROUTE,
             REPLACE,
@@ -254,8 +256,8 @@ def _attributes(octets: bytes, at: int) -> Iterator[tuple[int, int, int]]:
         at += length + -length % 4
 
 
-def _given(address: bytes) -> bool:
-    """Whether somebody gave this address, rather than the kernel making it up for the link."""
+def _configured(address: bytes) -> bool:
+    """Whether this address was configured, not made up by the kernel for the link."""
     return bool(address[2] & IFA_F_PERMANENT) and address[3] == RT_SCOPE_UNIVERSE
 
 

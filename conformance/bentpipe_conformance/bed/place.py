@@ -65,7 +65,7 @@ def choose(
     Args:
         wanted: ``auto`` or the name of a place.
         profile: the link of the run; the place is then checked with it.
-        progress: told about a download that may be needed.
+        progress: called with the progress of a download, if one is needed.
 
     Raises:
         BedError: the wanted place, or every place, is impossible here.
@@ -92,7 +92,7 @@ def choose(
 def _kernel(name: PlaceName, progress: Progress) -> Kernel | None:
     """What a place boots."""
     if name == "uml":
-        # A kernel named by the user may know virtual time; here the wall's clock is wanted.
+        # A kernel named by the user may support virtual time; here the wall clock is wanted.
         return replace(fetch_packaged(progress), virtual=False)
     if name == "host":
         return None

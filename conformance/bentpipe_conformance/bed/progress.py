@@ -1,4 +1,4 @@
-"""What a long task tells about itself."""
+"""The progress of a long task."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a long task stands.
+    """One step of a long task.
 
     Attributes:
         phase: ``wait``, ``download``, ``unpack``, ``configure``, ``compile`` or ``install``.
-        done: how much of the phase is done.
-        total: how much there is to do in the same unit, an estimate for ``compile``; 0 if unknown.
-        text: what it is doing, for people.
+        done: the part of the phase that is done.
+        total: the whole in the same unit, an estimate for ``compile``; 0 if unknown.
+        text: a description for people.
     """
 
     phase: str
@@ -27,5 +27,5 @@ Progress = Callable[[Step], None]
 
 
 def silent(step: Step) -> None:
-    """Tell nobody."""
+    """Report nothing."""
     del step

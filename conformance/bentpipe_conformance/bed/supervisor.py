@@ -1,8 +1,8 @@
-"""Keeps one program, and leaves nothing of it behind, however its owner ends.
+"""Runs one program, and leaves nothing of it behind, however its owner ends.
 
 Run as ``python -IS supervisor.py`` by :mod:`bentpipe_conformance.bed.supervised`, with the standard
 library only. Standard input carries one marshalled order and then stays open: its end means that
-the owner is gone. Standard output carries one line of marshalled result.
+the owner has ended. Standard output carries the marshalled result.
 
 User-Mode Linux runs every guest process as a traced child of its own; were it killed alone, those
 children would run on with the host's system calls. So it is made the first process of a process

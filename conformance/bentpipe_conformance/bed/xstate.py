@@ -1,8 +1,8 @@
 """User-Mode Linux on processors with more registers than it knows.
 
-Up to Linux 6.12 it saves 2696 octets of extended registers, which is what AVX-512 needs. With AMX
-they are 11008, the host's kernel refuses the shorter state, and the guest dies at its first
-process: "ptrace set fp regs failed". A small library, preloaded, pads the state.
+Up to Linux 6.12 it saves 2696 octets of extended registers, enough for AVX-512. With AMX there are
+11008; the host's kernel refuses the shorter state, and the guest ends at its first process with
+"ptrace set fp regs failed". A small preloaded library pads the state.
 """
 
 from __future__ import annotations

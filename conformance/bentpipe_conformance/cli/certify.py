@@ -60,7 +60,7 @@ class LiveWatcher:
         """Set the bar's length."""
         self._bar.update(self._task, total=cases, completed=already)
         if already:
-            self._console.print(f"{already} of {cases} cases were finished before; going on")
+            self._console.print(f"{already} of {cases} cases were finished before; continuing")
 
     def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
         """Count a case; print it unless it passed."""
@@ -83,7 +83,7 @@ class LiveWatcher:
         "certify linux --link geo",
         "certify lwip --only 'snr/timeout/*' --out /tmp/lwip",
         "certify my-stack.toml --link geo-asym --profile hk99 --json",
-        "certify linux --out run --resume     go on after an interruption",
+        "certify linux --out run --resume     continue after an interruption",
         "certify stp-reference --link geo     a description chooses its suite",
     )
 )

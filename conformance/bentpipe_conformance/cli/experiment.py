@@ -55,7 +55,7 @@ def experiment(
 ) -> None:  # fmt: skip
     """Repeat the published experiment NAME on the reference, in virtual time.
 
-    Every run is stored as it ends; the same command goes on after an interruption. Leaves
+    Every run is stored as it ends; after an interruption, the same command continues. It leaves
     results.json and the figure as SVG and PNG in --out.
     """
     from bentpipe_experiments.reporting import outcome, write
@@ -80,7 +80,7 @@ def experiment(
         raise Failure(f"{error} Runs so far are in {directory}.") from error
     except KeyboardInterrupt:
         raise Failure(
-            f"interrupted; finished runs are in {directory}, the same command goes on.", 130
+            f"interrupted; finished runs are in {directory}, the same command continues.", 130
         ) from None
     if as_json:
         print_json(result)

@@ -129,7 +129,7 @@ def show_command(identifier: str, as_json: bool) -> None:
 
 
 def _suggestion(identifier: str, known: Iterable[str]) -> str:
-    """What somebody who typed ``identifier`` may have meant, or where to look."""
+    """The names that ``identifier`` may stand for, or where to look."""
     names = {name.lower(): name for name in known}
     wanted = identifier.lower()
     close = [wanted] if wanted in names else get_close_matches(wanted, names)

@@ -144,7 +144,7 @@ def model(
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Within it SIGTERM ends the command as Ctrl-C does, so that no Java outlives it."""
+    """Meanwhile SIGTERM ends the command as Ctrl-C does, so that no Java process outlives it."""
 
     def interrupt(number: int, frame: object) -> None:
         del number, frame

@@ -28,7 +28,6 @@ from bentpipe_reference.stp.io.programs import (
 from bentpipe_conformance.cli.descriptors import next_name, opened, standard, written
 from bentpipe_conformance.cli.options import all_of, examples, json_option
 from bentpipe_conformance.cli.outcome import FAILED, USAGE, Failure, explained
-from bentpipe_conformance.cli.output import print_json
 
 if TYPE_CHECKING:
     from bentpipe_reference.stp.io.addresses import Place
@@ -196,8 +195,8 @@ def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
 def recv(file: str | None, listen: str, out: Path | None, as_json: bool, **settings: Any) -> None:
     """Wait for one call and write what it sends to FILE, or to standard output.
 
-    While it arrives, a file is called FILE.part. The sender is told of success only when all of it
-    has been written. The service port is 9 if none is given.
+    While it arrives, a file is called FILE.part. Success is reported to the sender only when all of
+    it has been written. The service port is 9 if none is given.
     """
     if file is not None and out is not None:
         raise Failure("FILE and --out exclude each other; give one of them.", USAGE)
@@ -299,6 +298,9 @@ def _glance(program: Program, bar: Any, task: TaskID) -> None:
 def _finish(result: Result, as_json: bool) -> None:
     """The summary and the exit status."""
     if as_json:
+        # Importing Rich takes long, which counts where an implementation is started for each lane.
+        from bentpipe_conformance.cli.output import print_json
+
         print_json(result.as_dict())
     if result.interrupted:
         _say(result.sentence)

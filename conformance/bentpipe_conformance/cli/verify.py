@@ -81,10 +81,10 @@ def analyze(
 ) -> None:  # fmt: skip
     """Judge a capture that this suite did not make.
 
-    The capture (pcapng or pcap) has to be taken at the implementation's own side of the link: the
-    checkers ask what it knew when it sent. Each requirement holds n times, is violated at packet
-    k, or was not exercised. Exit status 0 without a violated MUST, 1 with one, 3 when the capture
-    cannot be judged.
+    The capture (pcapng or pcap) must have been taken at the implementation's side of the link: the
+    checkers depend on what it knew when it sent. Each requirement holds n times, is violated at
+    packet k, or was not exercised. Exit status 0 without a violated MUST, 1 with one, 3 when the
+    capture cannot be judged.
     """
     from bentpipe_conformance.engine.trace import read_trace
     from bentpipe_conformance.evidence.frames import CaptureError

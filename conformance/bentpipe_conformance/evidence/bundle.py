@@ -1,4 +1,4 @@
-"""The bundle: the directory a run leaves as evidence, written as the run goes.
+"""The bundle: the directory that a run leaves as evidence, written during the run.
 
 Layout::
 

@@ -33,7 +33,7 @@ def read_pcap(source: Source, magic: bytes) -> Iterator[Frame]:
         seconds, fraction, captured, original = record.unpack(head)
         data = source.take(captured)
         source.frames += 1
-        # The upper bits of the network field tell about frame check sequences, not the type.
+        # The upper bits of the network field describe frame check sequences, not the type.
         yield Frame(
             source.frames,
             seconds * NANO + fraction * unit,

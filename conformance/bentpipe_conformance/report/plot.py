@@ -20,7 +20,7 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 16, 14, 40
 _LABELS = 8
 _CIRCLES = 60
 _STROKES = 4000
-"""More strokes of one kind are thinned out evenly; they could not be told apart."""
+"""More strokes of one kind are thinned out evenly; they could not be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)

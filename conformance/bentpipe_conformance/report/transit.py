@@ -33,7 +33,7 @@ def match(trace: Trace[Any]) -> Transit:
     """Pair the packets of the two capture points.
 
     A router changes TTL and header checksum only. Equal packets (a retransmission can equal its
-    original) are told apart by the link's smallest delay: an arrival belongs to the latest equal
+    original) are distinguished by the link's smallest delay: an arrival belongs to the latest equal
     departure at least that long before it.
     """
     near, far = trace.at("iut"), trace.at("peer")

@@ -42,14 +42,14 @@ def route(prefix: int, origin: int, scope: int, table: int = 254) -> Route:
 
 def test_route_of_somebody_is_laid_again_through_the_interface() -> None:
     found = route(24, STATIC, 0)
-    assert (found.interface, found.laid, found.default) == (7, True, False)
+    assert (found.interface, found.configured, found.default) == (7, True, False)
     assert Route(found.through(9)).interface == 9
     assert len(found.through(9)) == len(found.through(7))
 
 
 def test_route_of_the_kernel_or_another_table_is_left_to_them() -> None:
-    assert not route(24, KERNEL, 253).laid
-    assert not route(24, STATIC, 0, table=255).laid
+    assert not route(24, KERNEL, 253).configured
+    assert not route(24, STATIC, 0, table=255).configured
     assert route(0, STATIC, 0).default
 
 

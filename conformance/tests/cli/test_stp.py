@@ -14,18 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from bentpipe_reference.common.processes import die_with_parent
 
 STP = (sys.executable, "-m", "bentpipe_conformance.cli.main", "stp")
 PATIENCE = 60.0
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, CAP_NET_RAW = 1, 24, 13
+PR_CAPBSET_DROP, CAP_NET_RAW = 24, 13
 LISTENING = "bentpipe: listening at "
 
 Start = Callable[..., "Command"]
-
-
-def die_with_us() -> None:
-    """Nothing that a test starts outlives it, even if the test is killed."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Command:
@@ -38,7 +34,7 @@ class Command:
             stdout=stdout,
             stderr=subprocess.PIPE,
             bufsize=0,
-            preexec_fn=die_with_us,
+            preexec_fn=die_with_parent,
         )
 
     def listening(self) -> str:
@@ -129,7 +125,7 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(start: Start, data: Pa
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*STP, "send", str(data), place],
-        stdin=subprocess.DEVNULL, stderr=theirs, preexec_fn=die_with_us,
+        stdin=subprocess.DEVNULL, stderr=theirs, preexec_fn=die_with_parent,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     ) as sender:  # fmt: skip
         os.close(theirs)
