@@ -1,6 +1,6 @@
 """A connection split at a satellite gateway: TCP up to it, TCP or STP over the satellite.
 
-The gateway hands on what has arrived as long as its buffer for the satellite has room; when it has
+The gateway forwards what has arrived as long as its buffer for the satellite has room; when it has
 none, it stops reading, and TCP's window tells the host in the wide-area Internet.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.stream import pattern
@@ -24,67 +23,15 @@ from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
-class Leg(Protocol):
-    """The satellite's part of a split connection.
-
-    Attributes:
-        read: octets the user has read.
-        intact: whether each of them was right.
-        finished: when the last one was read, seconds; None before that.
-        on_room: called when the gateway may hand over more.
-    """
-
-    read: int
-    intact: bool
-    finished: float | None
-    on_room: Callable[[], None]
-
-    @property
-    def forward_octets(self) -> int:
-        """IP octets sent to the user."""
-        ...
-
-    @property
-    def reverse_octets(self) -> int:
-        """IP octets sent by the user."""
-        ...
-
-    @property
-    def failure(self) -> str | None:
-        """Why the connection ended before the stream was through, None while it has not."""
-        ...
-
-    def start(self) -> None:
-        """Open the connection to the user."""
-        ...
-
-    def room(self) -> int:
-        """Octets the gateway may hand over now: what it buffers for the user is bounded."""
-        ...
-
-    def write(self, data: bytes) -> None:
-        """Hand over octets; they leave with :meth:`settle`."""
-        ...
-
-    def close(self) -> None:
-        """The stream ends after what has been handed over."""
-        ...
-
-    def settle(self) -> None:
-        """Send what is due."""
-        ...
-
-
-MakeLeg = Callable[[Path, int, int], Leg]
-"""Makes a leg over a path for so many octets, with a seed."""
-
-
 def _nothing() -> None:
-    """Nobody has anything to hand over yet."""
+    """There is nothing to hand over yet."""
 
 
 class TcpLeg(Flow):
-    """TCP over the satellite; the send buffer is the gateway's."""
+    """TCP over the satellite, with the interface of :class:`StpLeg`.
+
+    The send buffer is the gateway's.
+    """
 
     def __init__(self, path: Path, flow: Flow, octets: int) -> None:
         super().__init__(path, flow.sending, flow.receiving, octets)
@@ -92,20 +39,20 @@ class TcpLeg(Flow):
         self.on_room: Callable[[], None] = _nothing
 
     def room(self) -> int:
-        """See :class:`Leg`."""
+        """Octets the gateway may hand over now: what it buffers for the user is bounded."""
         return self.sending.write_room if self.sending.state is State.ESTABLISHED else 0
 
     def write(self, data: bytes) -> None:
-        """See :class:`Leg`."""
+        """Hand over octets; they leave with :meth:`settle`."""
         self.sending.write(data, self._simulation.now)
 
     def close(self) -> None:
-        """See :class:`Leg`."""
+        """The stream ends after what has been handed over."""
         if self.sending.state is State.ESTABLISHED:
             self.sending.close(self._simulation.now)
 
     def settle(self) -> None:
-        """See :class:`Leg`."""
+        """Send what is due."""
         self._sender.settle()
 
     def _feed(self, endpoint: TcpConnection, now: float) -> None:  # noqa: ARG002
@@ -118,15 +65,6 @@ class TcpLeg(Flow):
     def _answer(self, segment: Segment, octets: int) -> None:
         self.reverse_octets += octets
         super()._answer(segment, octets)
-
-
-def tcp_leg(setup: Setup) -> MakeLeg:
-    """Legs of TCP; both ends have the same settings."""
-
-    def make(path: Path, octets: int, _: int) -> Leg:
-        return TcpLeg(path, path.flow(octets, setup), octets)
-
-    return make
 
 
 class _Onto:
@@ -153,7 +91,14 @@ class _Gateway(Station):
 
 
 class StpLeg:
-    """STP over the satellite; the gateway buffers what is not acknowledged."""
+    """STP over the satellite; the gateway buffers what is not acknowledged.
+
+    Attributes:
+        read: octets the user has read.
+        intact: whether they were those sent.
+        finished: when the last one was read, seconds; None before.
+        failure: why the connection ended early; None if it did not.
+    """
 
     def __init__(
         self, path: Path, config: StpConfig, octets: int, capacity: int, seed: int
@@ -176,17 +121,17 @@ class StpLeg:
 
     @property
     def forward_octets(self) -> int:
-        """See :class:`Leg`."""
+        """IP octets sent to the user."""
         return self._out.octets
 
     @property
     def reverse_octets(self) -> int:
-        """See :class:`Leg`."""
+        """IP octets sent by the user."""
         return self._back.octets
 
     @property
     def on_room(self) -> Callable[[], None]:
-        """See :class:`Leg`."""
+        """Called when the gateway may hand over more."""
         return self._near.on_room
 
     @on_room.setter
@@ -200,26 +145,26 @@ class StpLeg:
         return self._connection
 
     def start(self) -> None:
-        """See :class:`Leg`; the room begins with the connection."""
+        """Open the connection to the user; until then there is no room."""
         self._connection = self._near.endpoint.connect(("user",), PORT)
         self.settle()
 
     def room(self) -> int:
-        """See :class:`Leg`."""
+        """Octets the gateway may hand over now: what it buffers for the user is bounded."""
         connection = self.connection
         buffered = self._written - connection.acknowledged_octets
         return max(0, min(self._capacity - buffered, connection.write_room))
 
     def write(self, data: bytes) -> None:
-        """See :class:`Leg`."""
+        """Hand over octets; they leave with :meth:`settle`."""
         self._written += self.connection.write(data)
 
     def close(self) -> None:
-        """See :class:`Leg`."""
+        """The stream ends after what has been handed over."""
         self.connection.close()
 
     def settle(self) -> None:
-        """See :class:`Leg`."""
+        """Send what is due."""
         self._near.settle()
 
     def _feed(self, connection: Connection, _: Events, __: float) -> None:
@@ -238,13 +183,21 @@ class StpLeg:
         self.failure = self.failure or connection.failure
 
 
+Leg = TcpLeg | StpLeg
+"""The satellite's part of a split connection."""
+
+MakeLeg = Callable[[Path, int, int], Leg]
+"""Makes a leg over a path for a number of octets, with a seed."""
+
+
+def tcp_leg(setup: Setup) -> MakeLeg:
+    """Legs of TCP; both ends have the same settings."""
+    return lambda path, octets, _: TcpLeg(path, path.flow(octets, setup), octets)
+
+
 def stp_leg(config: StpConfig, capacity: int) -> MakeLeg:
     """Legs of STP, for which the gateway buffers ``capacity`` octets at most."""
-
-    def make(path: Path, octets: int, seed: int) -> Leg:
-        return StpLeg(path, config, octets, capacity, seed)
-
-    return make
+    return lambda path, octets, seed: StpLeg(path, config, octets, capacity, seed)
 
 
 class SplitFlow(Flow):

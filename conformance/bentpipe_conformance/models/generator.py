@@ -16,14 +16,13 @@ from bentpipe_conformance.models.manifest import Manifest
 from bentpipe_conformance.models.plan import (
     Bounded,
     Plan,
-    constants_of,
     graph_configuration,
     plan_hash,
 )
 from bentpipe_conformance.models.projection import Projection
 from bentpipe_conformance.models.script import Journey, Message
 from bentpipe_conformance.models.tool import Tool, ToolProblem
-from bentpipe_conformance.models.verification import Checker, Limits, Result
+from bentpipe_conformance.models.verification import Checker, Limits, Result, configured
 
 Data = dict[str, Any]
 
@@ -71,7 +70,7 @@ class Generator:
                 key = json.dumps([candidate.events, candidate.order], sort_keys=True)
                 kept = found.setdefault(key, _Candidate(candidate.events, candidate.order))
                 kept.taken.update((number, edge) for edge in candidate.edges)
-            constants = constants_of(manifest, item.run)
+            constants = dict(configured(manifest, item.run).constants)
             graphs.append(
                 {"name": item.name, "constants": constants, "states": len(states.states),
                  "edges": len(states.edges)}
@@ -162,7 +161,7 @@ def _counterexample(result: Result, plan: Plan) -> Data:
     trace = result.outcome.trace
     edges = [Edge(at, at + 1, state.action) for at, state in enumerate(trace[1:])]
     graph = Graph([state.variables for state in trace], [0], edges)
-    constants = constants_of(manifest, run)
+    constants = dict(configured(manifest, run).constants)
     scenario = {
         "name": run.name,
         "kind": run.kind,

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bentpipe_conformance.models.configuration import Configuration
 from bentpipe_conformance.models.history import Network
@@ -157,11 +156,6 @@ def _modules(path: Path, folders: tuple[Path, ...]) -> dict[str, str]:
             places = (folder / f"{name}.tla" for folder in (file.parent, *folders))
             todo += [place for place in places if place.is_file()][:1]
     return found
-
-
-def constants_of(manifest: Manifest, run: Run) -> dict[str, Any]:
-    """The bounds of a run, for people."""
-    return dict(configured(manifest, run).constants)
 
 
 def _plain(layout: Layout) -> tuple[object, ...]:

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from bentpipe_reference.common.processes import dying_with_parent
 
 from bentpipe_conformance.models.tool import Tool, ToolProblem
 from bentpipe_conformance.models.watch import Watch
-
-Status = Literal["ok", "violation"]
 
 _START = re.compile(r"@!@!@STARTMSG (\d+):(\d+) @!@!@")
 _END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
@@ -150,11 +148,6 @@ class Outcome:
     distinct: int = 0
     depth: int = 0
     seconds: float = 0.0
-
-    @property
-    def status(self) -> Status:
-        """Whether anything is violated."""
-        return "violation" if self.violated else "ok"
 
 
 def run(

@@ -58,7 +58,7 @@ def run(job: tlc.Job, output: str, status: int = 0, then: str = "") -> tlc.Outco
 
 def test_finished_run_counted(job: tlc.Job) -> None:
     outcome = run(job, DONE + DEPTH + COUNT)
-    assert outcome.status == "ok"
+    assert not outcome.violated
     assert (outcome.generated, outcome.distinct, outcome.depth) == (1234, 567, 9)
     assert "Model checking completed" in outcome.log.read_text(encoding="utf-8")
 
@@ -81,7 +81,7 @@ def test_progress_reported_as_it_comes(job: tlc.Job) -> None:
 )
 def test_violation_and_its_trace_read(job: tlc.Job, code: int, sentence: str, name: str) -> None:
     outcome = run(job, message(code, 1, sentence) + START + STEP + COUNT, 12)
-    assert outcome.status == "violation" and outcome.name == name
+    assert outcome.violated and outcome.name == name
     assert [state.action for state in outcome.trace] == ["Initial predicate", "Next"]
     assert outcome.trace[0].variables == {"x": "0", "y": "<<1, 2>>"}
 

@@ -87,8 +87,13 @@ def main(
             _black_box(against, seed, runs, seconds or 20.0, as_json)
         else:
             bounded = runs is not None or seconds is not None
-            _campaign(seed, runs if bounded else 100, seconds, modes or TURNS, begins, out,
-                      fresh, shrink_s, _configure(mutant), as_json)  # fmt: skip
+            if fresh and out is not None:
+                (out / campaigns.STATE).unlink(missing_ok=True)
+            _campaign(
+                campaigns.load(out, seed), begins, seed, as_json, modes=modes or TURNS,
+                runs=runs if bounded else 100, seconds=seconds, folder=out, shrink_s=shrink_s,
+                configure=_configure(mutant),
+            )  # fmt: skip
     except (ValueError, OSError) as error:
         raise Failure(str(error)) from None
 
@@ -102,21 +107,8 @@ def _configure(mutant: str | None) -> Configure | None:
     return known[mutant].configure
 
 
-def _campaign(
-    seed: int,
-    runs: int | None,
-    seconds: float | None,
-    modes: tuple[Mode, ...],
-    begins: int,
-    out: Path | None,
-    fresh: bool,
-    shrink_s: float,
-    configure: Configure | None,
-    as_json: bool,
-) -> None:
-    if fresh and out is not None:
-        (out / campaigns.STATE).unlink(missing_ok=True)
-    tally = campaigns.load(out, seed)
+def _campaign(tally: campaigns.Tally, begins: int, seed: int, as_json: bool, **bounds: Any) -> None:
+    """Run the flood and the campaign, whose bounds are those of ``campaigns.campaign``."""
     found: list[Outcome] = []
     flooded: dict[str, Any] | None = None
     if begins:
@@ -141,10 +133,7 @@ def _campaign(
 
     interrupted = False
     try:
-        campaigns.campaign(
-            tally, modes=modes, runs=runs, seconds=seconds, folder=out, shrink_s=shrink_s,
-            configure=configure, found=tell, progress=progress,
-        )  # fmt: skip
+        campaigns.campaign(tally, found=tell, progress=progress, **bounds)
     except KeyboardInterrupt:
         interrupted = True
     failed = bool(found) or (flooded is not None and "violation" in flooded)

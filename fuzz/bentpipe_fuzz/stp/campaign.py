@@ -84,8 +84,8 @@ def save(folder: Path | None, tally: Tally) -> None:
     fresh.replace(folder / STATE)
 
 
-def _nobody_asks(_: object) -> None:
-    """Nobody needs to know."""
+def _ignore(_: object) -> None:
+    """Do nothing."""
 
 
 def campaign(
@@ -97,8 +97,8 @@ def campaign(
     folder: Path | None = None,
     shrink_s: float = 60.0,
     configure: Configure | None = None,
-    found: Callable[[Outcome], None] = _nobody_asks,
-    progress: Callable[[Tally], None] = _nobody_asks,
+    found: Callable[[Outcome], None] = _ignore,
+    progress: Callable[[Tally], None] = _ignore,
     most_failures: int = 10,
 ) -> None:
     """Continue a campaign, the modes in turn, until a bound is reached.

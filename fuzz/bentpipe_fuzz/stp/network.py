@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.stp.codec import decode
@@ -21,7 +21,6 @@ from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.disturbance import (
     Disturbance,
     DrawnFaults,
-    Fault,
     GivenFaults,
     Injection,
     apply,
@@ -37,14 +36,6 @@ _LOOK_EVERY = 16
 
 KEPT_PACKETS = 4000
 """Of the log: the last ones."""
-
-
-class Faults(Protocol):
-    """What one direction does to packets."""
-
-    def of(self, ordinal: int, size: int, elapsed: float) -> list[Fault]:
-        """What happens to a packet."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +81,10 @@ class Network:
         self.nodes: dict[str, Node] = {}
         self.disturbances: list[Disturbance] = []
         self.log: deque[Seen] = deque(maxlen=KEPT_PACKETS)
-        self.on_sent: Callable[[str, str, bytes], None] = _nobody_listens
-        self.on_delivered: Delivered = _nobody_cares
+        self.on_sent: Callable[[str, str, bytes], None] = _ignore
+        self.on_delivered: Delivered = _ignore
         self._ordinals = dict.fromkeys(plan.links, 0)
-        self._faults: dict[str, Faults] = {}
+        self._faults: dict[str, DrawnFaults | GivenFaults] = {}
         for way, link in plan.links.items():
             self._faults[way] = (
                 DrawnFaults(way, link, plan.faults_until, f"{plan.mode} {plan.seed}")
@@ -282,9 +273,5 @@ class Node:
             self._network.send(self.name, peer[0], octets)
 
 
-def _nobody_listens(source: str, target: str, octets: bytes) -> None:
-    """Nobody needs to know."""
-
-
-def _nobody_cares(source: str, target: str, packet: Packet, sent: float, now: float) -> None:
-    """Nobody needs to know."""
+def _ignore(*_: object) -> None:
+    """Do nothing."""
