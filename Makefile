@@ -72,7 +72,7 @@ stp-transfer: bed
 	$(BIN)/python -m bentpipe_conformance.benchmarks.stp_transfer
 
 docs: setup
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 
 # -- change it
 
@@ -116,7 +116,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 docs-test: setup
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs .venv/docs
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs .venv/docs
 
 # Outside the checkout: its models and packages must not stand in for those of the wheel.
 package: setup

@@ -6,6 +6,8 @@
     the bundled descriptions, the link profiles and a suite's conformance statement proforma;
 ``room-map``
     which room of the code imports which;
+``state-diagram NAME``
+    the states of a protocol's connections, from the reference's table of transitions;
 ``specification NAME``
     a specification in full;
 ``command-help NAME...``
@@ -31,6 +33,8 @@ from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_experiments.statistics import decimals
 from bentpipe_reference.common.link.profile import Direction, load_profiles
 from bentpipe_reference.common.mutation import load_mutants
+from bentpipe_reference.stp.chart import state_diagram as stp_chart
+from bentpipe_reference.tcp.chart import state_diagram as tcp_chart
 from bentpipe_spec.document import specification
 from bentpipe_spec.registry import Requirement, load_requirements
 from docutils import nodes
@@ -45,6 +49,9 @@ TITLES = {
     "STP": "Satellite Transport Protocol (STP)",
     "RWBP": "Receiver Window Backpressure Protocol (RWBP)",
 }
+CHARTS = {"tcp": tcp_chart, "stp": stp_chart}
+"""What draws the states of a protocol's connections."""
+
 GROUPS = {
     "SNR-ACK": "acknowledgments",
     "SNR-CA": "congestion avoidance",
@@ -347,14 +354,34 @@ class ExperimentSettings(ExperimentResults):
             yield ""
 
 
-class RoomMap(Directive):
-    """The rooms of the code and who imports whom."""
+class Picture(Directive):
+    """A directive whose content is an SVG that scrolls where it is wider than the page."""
+
+    def svg(self) -> str:
+        """The picture."""
+        raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        """The picture, as the code is."""
-        return [
-            nodes.raw("", f'<div class="wide-table">{picture(read_rooms())}</div>', format="html")
-        ]
+        """The picture as a raw node."""
+        return [nodes.raw("", f'<div class="wide-table">{self.svg()}</div>', format="html")]
+
+
+class RoomMap(Picture):
+    """The rooms of the code and who imports whom."""
+
+    def svg(self) -> str:
+        """Drawn from the code."""
+        return picture(read_rooms())
+
+
+class StateDiagram(Picture):
+    """The states of a protocol's connections."""
+
+    required_arguments = 1
+
+    def svg(self) -> str:
+        """Drawn from the table of transitions."""
+        return CHARTS[self.arguments[0]]()
 
 
 def _capital(text: str) -> str:
@@ -404,6 +431,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("link-table", LinkTable)
     app.add_directive("statement-table", StatementTable)
     app.add_directive("room-map", RoomMap)
+    app.add_directive("state-diagram", StateDiagram)
     app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
     app.add_directive("experiment-results", ExperimentResults)
