@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.lane import Lane
-from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
+from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, chargen, examine
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import chargen
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 

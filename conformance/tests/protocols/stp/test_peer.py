@@ -8,11 +8,12 @@ import pytest
 from bentpipe_conformance.engine.encapsulation import IN_UDP
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.probe import chargen
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
-from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
+from bentpipe_conformance.protocols.stp.numbers import MODULUS, near, newer
 from bentpipe_conformance.protocols.stp.peer import Peer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
