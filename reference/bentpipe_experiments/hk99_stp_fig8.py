@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 
+from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import Direction
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.stream import pattern
@@ -18,7 +19,6 @@ from bentpipe_reference.stp.codec import decode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Packet, Poll, Sd, Stat, Ustat

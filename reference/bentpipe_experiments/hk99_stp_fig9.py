@@ -11,9 +11,9 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.parts import Parts
 from bentpipe_reference.tcp.path import Path

@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import PROTOCOL
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import StpPath
 from bentpipe_reference.tcp.config import EndpointConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bentpipe_reference.common.encapsulation import Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.codec import decode, encode
-from bentpipe_reference.stp.encapsulation import Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.packets import Poll, Sd, Sdp, Stat
 
 from bentpipe_conformance.benchmarks.codecs import COUNT, DESTINATION, SOURCE, Load

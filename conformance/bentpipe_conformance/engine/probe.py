@@ -19,6 +19,12 @@ from bentpipe_conformance.engine.settings import RunSettings
 
 ECHO_TEXT = b"bentpipe asks for these very octets back: 3.14159 2.71828 1.41421 ~!@#\r\n"
 
+
+def chargen(offset: int, octets: int) -> bytes:
+    """Octets of the stream that an implementation's chargen service sends, from an offset on."""
+    return bytes([(i ^ i >> 8) & 0xFF for i in range(offset, offset + octets)])
+
+
 Link = TypeVar("Link")
 """A protocol's connection."""
 

@@ -30,7 +30,7 @@ from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.peer import ScriptedPeer
-from bentpipe_conformance.engine.probe import Probe
+from bentpipe_conformance.engine.probe import Interview, Probe, examine
 from bentpipe_conformance.engine.scene import Scene
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.trace import Packet, Trace
@@ -48,11 +48,22 @@ class Driver:
 
     Attributes:
         peer: the tester on a lane during one case, given the tester's address and a seed.
-        probe: the nonsense probe, see :mod:`bentpipe_conformance.engine.probe`.
+        interview: how such a tester asks the questions of the nonsense probe.
+        roles: see :func:`~bentpipe_conformance.engine.probe.examine`.
     """
 
     peer: Callable[[Lane, str, RunSettings, int], ScriptedPeer]
-    probe: Callable[[Lane, RunSettings], Probe]
+    interview: Callable[[Any], Interview[Any]]
+    roles: Collection[str] = ()
+
+    def probe(self, lane: Lane, settings: RunSettings) -> Probe:
+        """The nonsense probe, see :mod:`bentpipe_conformance.engine.probe`."""
+        peer = self.peer(lane, lane.begin(), settings, settings.seed)
+        return examine(lane, settings, peer, self.interview(peer), self.roles)
+
+
+def _nothing(*_: object) -> None:
+    """What a protocol without such knowledge says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +74,19 @@ class Interpreter:
         dissect: the packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`.
         trusting: such a packet with its checksums assumed correct.
         read_flows: the connections of a trace.
+        payload: the sender of such a packet and its octets of user data.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
         refused: a finding when the handshake contradicts the conformance statement, else None.
         observed: the conformance statement that the handshakes of a foreign capture suggest.
-        payload: the sender of such a packet and its octets of user data.
     """
 
     dissect: Callable[[bytes], Any]
     trusting: Callable[[Any], Any]
     read_flows: Callable[[Trace[Any]], Sequence[Any]]
-    prepare: Callable[[Any], Any]
-    refused: Callable[[Any, Context[Any]], Finding | None]
-    observed: Callable[[Sequence[Any]], dict[str, Any]]
     payload: Callable[[Any], tuple[str, int]]
+    prepare: Callable[[Any], Any] = _nothing
+    refused: Callable[[Any, Context[Any]], Finding | None] = _nothing
+    observed: Callable[[Sequence[Any]], dict[str, Any]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine.execution import RunSettings
 from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached
-from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
+from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe
+from bentpipe_conformance.engine.suite import Driver, Interpreter
 
 
 @dataclass
@@ -46,6 +47,9 @@ class Answers:
     def take(self, connection: str) -> None:
         self._answer("take")
 
+    def begin(self) -> str:
+        return "10.78.0.1"
+
     def wait(self, seconds: float) -> None:
         raise AssertionError
 
@@ -60,8 +64,8 @@ class Answers:
 
 
 def probe(answers: Answers, **ics: bool) -> Probe:
-    settings = RunSettings("rfc", ics, 0.6)
-    found = examine(answers, settings, answers, answers, roles=("sack_sender",))  # type: ignore[arg-type]
+    driver = Driver(lambda *_: answers, lambda _peer: answers, roles=("sack_sender",))
+    found = driver.probe(answers, RunSettings("rfc", ics, 0.6))  # type: ignore[arg-type]
     assert answers.finished == 1
     return found
 
@@ -91,3 +95,10 @@ def test_statement_is_compared_with_the_handshake() -> None:
         "the conformance statement says sack = false, the handshake says true",
         "the conformance statement says timestamps = true, the handshake says false",
     )
+
+
+def test_protocol_without_negotiation_refuses_and_observes_nothing() -> None:
+    interpreter = Interpreter(dissect=bytes, trusting=bytes, read_flows=list, payload=repr)  # type: ignore[arg-type]
+    assert interpreter.prepare("flow") is None
+    assert interpreter.refused("flow", None) is None  # type: ignore[arg-type]
+    assert interpreter.observed([]) == {}

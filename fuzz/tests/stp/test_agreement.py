@@ -21,13 +21,13 @@ import pytest
 from bentpipe_conformance.engine import codec
 from bentpipe_conformance.protocols.stp import codec as wire
 from bentpipe_fuzz.stp.strategies import BATCH, hostile_packets, packets, quick_batches
-from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
-from bentpipe_reference.stp.encapsulation import (
+from bentpipe_reference.common.encapsulation import (
     Datagram,
     emit_datagram,
     parse_datagram,
     pseudo_header,
 )
+from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.packets import Flags, Packet, Type
 from bentpipe_spec.vectors import DatagramVector, PacketVector, datagram_vectors, packet_vectors
 from hypothesis import HealthCheck, given, seed, settings

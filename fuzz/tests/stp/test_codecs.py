@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_fuzz.stp.strategies import hostile_packets, packets
+from bentpipe_reference.common.encapsulation import pseudo_header
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
-from bentpipe_reference.stp.encapsulation import pseudo_header
 from bentpipe_reference.stp.packets import Packet
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -54,9 +54,8 @@ def encode(packet: packets.Packet, pseudo_header: bytes = b"") -> bytes:
 
     Args:
         packet: any of the ten.
-        pseudo_header: with a length of zero (see
-            :func:`~bentpipe_reference.stp.encapsulation.pseudo_header`; the length is added here);
-            empty in UDP.
+        pseudo_header: empty in UDP, else with a length of zero, which is added here (see
+            :func:`~bentpipe_reference.common.encapsulation.pseudo_header`).
 
     Raises:
         MalformedPacket: a field is out of its range, or the options do not fit.

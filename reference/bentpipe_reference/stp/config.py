@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bentpipe_reference.stp.encapsulation import OTHER_PROTOCOL, PROTOCOL, UDP
+from bentpipe_reference.common.encapsulation import OTHER_PROTOCOL, PROTOCOL, UDP
 
 PathClass = Literal["geo", "leo", "vbdc"]
 PATH_CLASSES: tuple[PathClass, ...] = ("geo", "leo", "vbdc")

@@ -1,7 +1,7 @@
-"""The one error of the STP codec."""
+"""The one error of the STP codec: octets are malformed (STP-PF-003, STP-PF-007)."""
 
 from __future__ import annotations
 
+from bentpipe_reference.common.encapsulation import MalformedPacket
 
-class MalformedPacket(ValueError):
-    """Octets are malformed (STP-PF-003, STP-PF-007), or a packet cannot be encoded."""
+__all__ = ["MalformedPacket"]

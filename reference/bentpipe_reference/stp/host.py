@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bentpipe_reference.common.address import address_number
+from bentpipe_reference.common.encapsulation import UDP, Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.codec import MalformedPacket
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import UDP, Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
-from bentpipe_reference.stp.encapsulation import (
+from bentpipe_reference.common.encapsulation import (
     Datagram,
     emit_datagram,
     parse_datagram,
     pseudo_header,
 )
+from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.packets import (
     Begin,
     Bgak,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from bentpipe_reference.common.address import address_number
+from bentpipe_reference.common.encapsulation import Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import Datagram, emit_datagram, parse_datagram
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.packets import Begin, Bgak, Packet
 

@@ -1,4 +1,4 @@
-"""Judging STP: packets and connections."""
+"""Judging STP: packets and connections; nothing of the statement is negotiated in its handshake."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Interpreter
-from bentpipe_conformance.protocols.stp.checkers import Context
 from bentpipe_conformance.protocols.stp.codec import Stp, dissect
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.prepared import Prepared
@@ -17,11 +15,6 @@ from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 
 def _trusting(packet: Stp) -> Stp:
     return replace(packet, checksum_ok=True, udp_checksum_ok=True)
-
-
-def _refused(_flow: Flow, _context: Context) -> Finding | None:
-    """No item of the statement is negotiated in STP's handshake."""
-    return None
 
 
 def _observed(flows: Sequence[Flow]) -> dict[str, Any]:
@@ -37,7 +30,6 @@ INTERPRETER = Interpreter(
     trusting=_trusting,
     read_flows=read_flows,
     prepare=Prepared,
-    refused=_refused,
     observed=_observed,
     payload=_payload,
 )

@@ -44,8 +44,3 @@ def newer(csn: int, than: int) -> bool:
 def tag_of(csn: int) -> int:
     """The tag that an endpoint with this CSN puts into its packets (STP-PF-005)."""
     return csn & 0xFFFF
-
-
-def chargen(offset: int, octets: int) -> bytes:
-    """Octets of the chargen stream from an offset on (section 11)."""
-    return bytes([(i ^ i >> 8) & 0xFF for i in range(offset, offset + octets)])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.lane import Lane
-from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
+from bentpipe_conformance.engine.probe import ECHO_TEXT, chargen
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import chargen
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 
@@ -47,9 +46,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-def _probe(lane: Lane, settings: RunSettings) -> Probe:
-    peer = _peer(lane, lane.begin(), settings, settings.seed)
-    return examine(lane, settings, peer, _Interview(peer))
-
-
-DRIVER = Driver(peer=_peer, probe=_probe)
+DRIVER = Driver(peer=_peer, interview=_Interview)

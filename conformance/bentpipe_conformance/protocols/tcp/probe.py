@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.lane import Lane
-from bentpipe_conformance.engine.probe import ECHO_TEXT, Probe, examine
+from bentpipe_conformance.engine.probe import ECHO_TEXT
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
@@ -57,9 +57,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-def _probe(lane: Lane, settings: RunSettings) -> Probe:
-    peer = _peer(lane, lane.begin(), settings, settings.seed)
-    return examine(lane, settings, peer, _Interview(peer), ROLES)
-
-
-DRIVER = Driver(peer=_peer, probe=_probe)
+DRIVER = Driver(peer=_peer, interview=_Interview, roles=ROLES)

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine.lane import LaneError, OpenRequest
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.probe import chargen
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
-from bentpipe_conformance.protocols.stp.numbers import MODULUS, chargen, near, newer
+from bentpipe_conformance.protocols.stp.numbers import MODULUS, near, newer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
+from bentpipe_reference.common.encapsulation import UDP
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import UDP
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress
 from bentpipe_reference.stp.io.carrier import Carrier

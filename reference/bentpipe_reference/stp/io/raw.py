@@ -7,7 +7,7 @@ import socket
 from collections.abc import Hashable
 from typing import Self, cast
 
-from bentpipe_reference.stp.encapsulation import pseudo_header
+from bentpipe_reference.common.encapsulation import pseudo_header
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress, resolve
 from bentpipe_reference.stp.io.carrier import (
     LARGEST_PACKET,

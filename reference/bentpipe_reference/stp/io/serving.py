@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from bentpipe_reference.common.encapsulation import UDP
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.encapsulation import UDP
 from bentpipe_reference.stp.io.addresses import Place, resolve
 from bentpipe_reference.stp.io.errors import StpIoError
 from bentpipe_reference.stp.io.programs import serve_place

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
+from bentpipe_reference.common.encapsulation import UDP, emit_datagram, parse_datagram
 from bentpipe_reference.stp.codec import MalformedPacket
-from bentpipe_reference.stp.encapsulation import UDP, emit_datagram, parse_datagram
 from bentpipe_reference.stp.host import StpHost
 
 

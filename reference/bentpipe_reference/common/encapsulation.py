@@ -1,7 +1,7 @@
-"""What carries STP packets: UDP over IPv4, or IP itself (STP/1 sections 3.2 and 3.7).
+"""What carries packets of a protocol that kernels do not know: UDP over IPv4, or IPv4 itself.
 
-Addresses of whole datagrams are 32-bit numbers, as in ``wire.segment``; IP options, the type of
-service, the identification and the time to live are not kept.
+Addresses of whole datagrams are 32-bit numbers; IP options, the type of service, the identification
+and the time to live are not kept.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import struct
 from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
-from bentpipe_reference.stp.errors import MalformedPacket
 
 UDP = 17
 PROTOCOL = 253
-"""The IP protocol number by default (STP-PF-015, RFC 3692)."""
+"""The IP protocol number by default (RFC 3692)."""
 
 OTHER_PROTOCOL = 254
 
@@ -28,10 +27,14 @@ _FRAGMENT = 0x3FFF
 _TIME_TO_LIVE = 64
 
 
-def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -> bytes:
-    """The pseudo-header of STP directly over IP, with a length of zero.
+class MalformedPacket(ValueError):
+    """Octets are malformed, or a packet cannot be encoded."""
 
-    It is thus the same for all packets of a path; ``encode`` and ``decode`` add the length.
+
+def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -> bytes:
+    """The pseudo-header of a protocol directly over IP, with a length of zero.
+
+    It is thus the same for all packets of a path; the protocol's codec adds the length.
 
     Args:
         source: packed address of the sender, 4 octets (RFC 9293 section 3.1) or 16 (RFC 8200
@@ -52,12 +55,12 @@ def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """An IPv4 datagram; its payload is meant to be one STP packet.
+    """An IPv4 datagram; its payload is meant to be one packet of the protocol.
 
     Attributes:
         source: IPv4 address of the sender as a 32-bit number.
         destination: IPv4 address of the receiver, likewise.
-        payload: the octets of the STP packet.
+        payload: the octets of that packet.
         protocol: 17 for UDP, else 253 or 254.
         udp_sport: UDP source port, 0 without UDP.
         udp_dport: UDP destination port, 0 without UDP.
@@ -72,14 +75,14 @@ class Datagram:
 
     @property
     def pseudo_header(self) -> bytes:
-        """The pseudo-header of the STP checksum, for ``encode`` and ``decode``."""
+        """The pseudo-header that the packet's checksum covers; empty in UDP, which has its own."""
         if self.protocol == UDP:
             return b""
         return _ADDRESSES.pack(self.source, self.destination) + bytes((0, self.protocol, 0, 0))
 
 
 def emit_datagram(datagram: Datagram) -> bytes:
-    """The octets of ``datagram``, with checksums and Don't Fragment set (STP-PF-016).
+    """The octets of ``datagram``, with checksums and Don't Fragment set.
 
     Raises:
         MalformedPacket: a field is out of its range, or more than 65535 octets.
@@ -117,7 +120,7 @@ def parse_datagram(octets: bytes) -> Datagram:
 
     Raises:
         MalformedPacket: truncated, not IPv4, another protocol, a fragment, or a wrong checksum of
-            IP or UDP. The STP packet itself is not examined.
+            IP or UDP. The packet that it carries is not examined.
     """
     available = len(octets)
     if available < _IP_OCTETS:
@@ -136,7 +139,7 @@ def parse_datagram(octets: bytes) -> Datagram:
     if protocol == UDP:
         return _parse_udp(body, source, destination)
     if protocol not in (PROTOCOL, OTHER_PROTOCOL):
-        raise MalformedPacket(f"IP protocol {protocol} does not carry STP")
+        raise MalformedPacket(f"IP protocol {protocol} is not one for experiments")
     return Datagram(source, destination, body, protocol)
 
 
