@@ -30,7 +30,7 @@ def test_ready_same_sd_lost_three_times(connection: Connection) -> None:
 
 @holding("STP-DT-003", "STP-DT-014", losing=[2, 3])
 def test_ready_reports_name_what_is_under_way(connection: Connection, base: int) -> None:
-    """A gap that has just been mended is reported once more, by USTAT and by STAT."""
+    """A gap that has just been repaired is reported once more, by USTAT and by STAT."""
     connection.ustat(base + 2, base + 4)
     connection.expect(SD, lambda sd: sd.number == base + 2, what="a retransmission")
     for _ in range(2):
