@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.toy.codec import Kind, Packet
 from bentpipe_reference.toy.receiver import Receiver
-from bentpipe_reference.toy.sender import MOST_TRANSMISSIONS, Sender
+from bentpipe_reference.toy.sender import Sender
 
 
 class Connection:
@@ -14,24 +14,16 @@ class Connection:
         ports: the own port and the peer's.
         sender: the sending side.
         receiver: the receiving side.
-        calls: whether this side sends the OPEN.
 
     Attributes:
-        is_open: whether the OPEN has been accepted.
         is_over: whether nothing more happens.
     """
 
-    def __init__(
-        self, ports: tuple[int, int], sender: Sender, receiver: Receiver, *, calls: bool
-    ) -> None:
-        self.is_open = not calls
+    def __init__(self, ports: tuple[int, int], sender: Sender, receiver: Receiver) -> None:
         self.is_over = False
         self._ports = ports
         self._sender = sender
         self._receiver = receiver
-        self._calls = calls
-        self._call_at = 0.0 if calls else None
-        self._attempts = 0
         self._outbox: list[Packet] = []
 
     @property
@@ -76,52 +68,35 @@ class Connection:
             case Kind.OPEN:
                 self.answer_open()
             case Kind.ACCEPT:
-                self.is_open, self._call_at = True, None
-            case Kind.REFUSE if not self.is_open:
+                self._sender.accepted()
+            case Kind.REFUSE if self._sender.calling:
                 self.is_over = True
             case Kind.ABORT:
                 self.is_over = True
             case Kind.ACK:
                 self._sender.acknowledge(packet.bit)
-            case Kind.DATA | Kind.CLOSE if self.is_open and self._receiver.take(packet):
-                self._say(Kind.ACK, packet.bit)
+            case Kind.DATA | Kind.CLOSE if not self._sender.calling:
+                if self._receiver.take(packet):
+                    self._say(Kind.ACK, packet.bit)
         self.is_over = self.is_over or (self._sender.finished and self._receiver.ended)
 
     def answer_open(self) -> None:
         """An OPEN has arrived, the first one or a repeated one."""
-        if not self._calls:
+        if not self._sender.calling:
             self._say(Kind.ACCEPT)
 
     def transmit(self, now: float) -> list[Packet]:
         """The packets to send at ``now``."""
-        if self.is_open and not self.is_over:
-            self._send(now)
-        elif not self.is_over:
-            self._call(now)
+        while not self.is_over and (message := self._sender.message(now)) is not None:
+            self._say(*message)
+        if self._sender.gave_up:
+            self.abort()
         outbox, self._outbox = self._outbox, []
         return outbox
 
     def next_deadline(self) -> float | None:
         """When the timer expires, None when it does not run."""
-        return self._sender.deadline if self._call_at is None else self._call_at
-
-    def _call(self, now: float) -> None:
-        if self._call_at is None or now < self._call_at:
-            return
-        if self._attempts == MOST_TRANSMISSIONS:
-            self.is_over = True
-            return
-        self._attempts += 1
-        self._call_at = now + self._sender.timeout()
-        self._say(Kind.OPEN)
-
-    def _send(self, now: float) -> None:
-        message = self._sender.message(now)
-        while message is not None:
-            self._say(*message)
-            message = self._sender.message(now)
-        if self._sender.gave_up:
-            self.abort()
+        return self._sender.deadline
 
     def _say(self, kind: Kind, bit: int = 0, data: bytes = b"") -> None:
         self._outbox.append(Packet(*self._ports, kind, bit, data))

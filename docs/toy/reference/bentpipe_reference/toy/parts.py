@@ -19,7 +19,7 @@ class Parts:
 
     def make(self, ports: tuple[int, int], timeout_s: float, *, calls: bool) -> Connection:
         """A connection that nothing has happened to."""
-        return self.connection(ports, self.sender(timeout_s), self.receiver(), calls=calls)
+        return self.connection(ports, self.sender(timeout_s, calls=calls), self.receiver())
 
 
 TRUE_PARTS = Parts()

@@ -20,8 +20,10 @@ class Sender:
 
     Args:
         timeout_s: seconds until a packet is sent again.
+        calls: whether an OPEN goes before the data.
 
     Attributes:
+        calling: whether the OPEN is not accepted yet.
         buffer: what is not acknowledged.
         closing: whether the stream ends behind the buffer.
         finished: whether its end is acknowledged.
@@ -29,7 +31,8 @@ class Sender:
         deadline: when the timer expires, None while nothing is outstanding.
     """
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, *, calls: bool) -> None:
+        self.calling = calls
         self.buffer = WriteBuffer(BUFFER_OCTETS)
         self.closing = False
         self.finished = False
@@ -60,9 +63,15 @@ class Sender:
             self.deadline = now + self.timeout()
         return self._outstanding
 
+    def accepted(self) -> None:
+        """An ACCEPT has arrived."""
+        if self.calling:
+            self.calling = False
+            self._outstanding = self.deadline = None
+
     def acknowledge(self, bit: int) -> None:
         """An ACK has arrived."""
-        if self._outstanding is None or bit != self._bit:
+        if self._outstanding is None or self.calling or bit != self._bit:
             return
         kind, _, data = self._outstanding
         self._offset += len(data)
@@ -72,6 +81,8 @@ class Sender:
         self._bit ^= 1
 
     def _next(self) -> Message | None:
+        if self.calling:
+            return Kind.OPEN, 0, b""
         data = self.buffer.read(self._offset, MOST_OCTETS)
         if data:
             return Kind.DATA, self._bit, data

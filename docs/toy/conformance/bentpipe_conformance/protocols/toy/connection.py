@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,10 +109,6 @@ class Connection(BaseConnection[Toy, Arrival]):
         """Send the DATA that was delivered last once more."""
         self.send(DATA, self._bit ^ 1, data)
 
-    def receive(self, enough: Callable[[], bool]) -> None:
-        """Acknowledge what arrives until there is enough."""
-        self.serve_until(enough, self.acknowledge)
-
-    def receive_octets(self, octets: int) -> None:
-        """The same until so many octets have arrived."""
-        self.receive(lambda: len(self.stream) >= octets)
+    def receive(self, octets: int) -> None:
+        """Acknowledge what arrives until there are so many octets."""
+        self.serve_until(lambda: len(self.stream) >= octets, self.acknowledge)

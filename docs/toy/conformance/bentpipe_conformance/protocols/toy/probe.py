@@ -24,11 +24,11 @@ class _Interview:
 
     def echo(self, connection: Connection) -> bytes:
         connection.deliver(ECHO_TEXT)
-        connection.receive_octets(len(ECHO_TEXT))
+        connection.receive(len(ECHO_TEXT))
         return bytes(connection.stream)
 
     def generate(self, connection: Connection) -> str:
-        connection.receive_octets(1000)
+        connection.receive(1000)
         stream = bytes(connection.stream)
         right = stream == chargen(0, len(stream))
         return "" if right else "the chargen service sends other octets than its pattern"

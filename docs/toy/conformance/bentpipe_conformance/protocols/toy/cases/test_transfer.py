@@ -10,7 +10,7 @@ from bentpipe_conformance.protocols.toy.connection import Connection
 @connected("TOY-DAT-001")
 def test_open_acknowledgments(connection: Connection) -> None:
     """Data flows as it is acknowledged."""
-    connection.receive_octets(3000)
+    connection.receive(3000)
 
 
 @connected("TOY-DAT-001", "TOY-TIM-001")
@@ -18,7 +18,7 @@ def test_open_acknowledgment_withheld(connection: Connection) -> None:
     """Without acknowledgment, the packet is sent again and no other."""
     for _ in range(2):
         connection.await_arrival(lambda arrival: arrival.has_data, "DATA")
-    connection.receive_octets(1000)
+    connection.receive(1000)
 
 
 @connected("TOY-DAT-002", to="discard")
