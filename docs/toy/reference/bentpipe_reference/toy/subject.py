@@ -7,29 +7,23 @@ import random
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
+from bentpipe_reference.common.users import Caller
 from bentpipe_reference.toy.connection import Connection
 from bentpipe_reference.toy.host import ToyHost
 from bentpipe_reference.toy.setup import Setup
 
 
-class User:
+class User(Caller):
     """A user of a connection."""
 
     def __init__(self, call: Call, simulation: Simulation) -> None:
-        self._call = call
+        super().__init__(call)
         self._simulation = simulation
-        self._left = call.octets
 
     def run(self, connection: Connection) -> None:
         """Read, write, and end as the call says."""
-        call, late = self._call, self._simulation.now >= self._call.ends_at
-        connection.read(call.reading)
-        if late and call.aborts:
-            connection.abort()
-            return
-        self._left -= connection.write(bytes(min(self._left, call.at_once)))
-        if late or not (self._left or call.endless):
-            connection.close()
+        connection.read(self.call.reading)
+        self.go_on(connection, self._simulation.now, connection.abort)
 
 
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
