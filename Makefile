@@ -8,11 +8,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 PACKAGES := spec/bentpipe_spec reference/bentpipe_reference reference/bentpipe_experiments \
 	conformance/bentpipe_conformance fuzz/bentpipe_fuzz
+# Of the protocol that docs/add-a-protocol.rst adds.
+TOY := docs/toy/reference docs/toy/conformance
 OUT ?= bentpipe-runs/linux-geo
 # By themselves: one TLC runs ahead per CPU, which several processes of pytest would multiply.
 MODEL_TESTS := conformance/tests/models/test_models.py
 # What needs no bed, no model checker and no process of its own.
-QUICK_TESTS := spec/tests reference/tests/common reference/tests/tcp reference/tests/stp \
+QUICK_TESTS := spec/tests \
+	$(filter-out %/experiments %/__pycache__,$(patsubst %/,%,$(wildcard reference/tests/*/))) \
 	conformance/tests/engine conformance/tests/protocols conformance/tests/evidence \
 	conformance/tests/report
 PACKETS ?= 1000000
@@ -85,7 +88,7 @@ quick-lint:
 	@$(BIN)/lint-imports > .venv/lint-imports.txt || { cat .venv/lint-imports.txt; exit 1; }
 
 quick-types:
-	@$(BIN)/mypy $(PACKAGES)
+	@$(BIN)/mypy $(PACKAGES) $(TOY)
 
 quick-tests:
 	@$(BIN)/python -m pytest -q -n auto -m "not slow and not bed and not hypothesis" $(QUICK_TESTS)
@@ -112,7 +115,7 @@ tool: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(PACKAGES)
+	$(BIN)/mypy $(PACKAGES) $(TOY)
 	$(BIN)/lint-imports
 
 docs-test: setup

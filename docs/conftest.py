@@ -79,3 +79,6 @@ def parse(
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), commands], patterns=["*.rst"], excludes=["_build/*"]
 ).pytest()
+
+collect_ignore = ["toy"]
+"""Its cases are no tests; ``test_toy.py`` runs them."""

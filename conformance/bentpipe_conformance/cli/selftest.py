@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
-from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure
+from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
 from bentpipe_conformance.engine.suite import load_suites
 
@@ -52,7 +52,8 @@ def selftest(
         if only:
             raise Failure("--only chooses mutants, and --transfers runs none; leave one out", USAGE)
         _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
-    chosen = running.subjects(suite, only)
+    with explained(ValueError):
+        chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
         raise Failure(f"no mutant matches {', '.join(only)}; see 'bentpipe show ID'", USAGE)
     with counting("mutants", len(chosen)) as advance:

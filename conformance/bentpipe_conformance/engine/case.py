@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -114,9 +114,28 @@ def identifier(script: Callable[..., object]) -> str:
 
 @cache
 def load_cases(suite: str) -> Mapping[str, Case]:
-    """Every case of a suite by identifier, in definition order."""
-    package = importlib.import_module(suite_named(suite).cases)
+    """Every case of a suite by identifier, in definition order.
+
+    Raises:
+        ValueError: one targets what is not a requirement of the suite.
+    """
+    record = suite_named(suite)
+    package = importlib.import_module(record.cases)
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
         if module.name.startswith("test_"):
             importlib.import_module(f"{package.__name__}.{module.name}")
-    return {item.id: item for item in _CASES.values() if item.id.startswith(f"{suite}/")}
+    found = {item.id: item for item in _CASES.values() if item.id.startswith(f"{suite}/")}
+    for item in found.values():
+        check_targets(item, record.requirements())
+    return found
+
+
+def check_targets(item: Case, known: Collection[str]) -> None:
+    """Refuse a case with an unknown target: nothing would be judged, and the run could pass.
+
+    Raises:
+        ValueError: it targets what is not among the known requirements.
+    """
+    for name in item.requirements:
+        if name not in known:
+            raise ValueError(f"the case {item.id} targets {name}, which is no requirement")

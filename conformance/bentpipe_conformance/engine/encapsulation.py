@@ -1,4 +1,4 @@
-"""How packets of a protocol that kernels do not know travel in IPv4 (STP/1, section 3.7)."""
+"""How packets of a protocol that kernels do not know travel in IPv4."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Kind = Literal["udp", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 DEFAULT_UDP_PORT = 7253
-"""UDP port of an implementation whose description does not name one."""
+"""UDP port of an implementation whose description does not name one, whatever its protocol."""
 
 EXPERIMENTAL = (253, 254)
-"""IP protocol numbers for experiments (RFC 3692); STP does not have its own (STP-PF-015)."""
+"""IP protocol numbers for experiments (RFC 3692), for protocols without their own."""
 
 
 @dataclass(frozen=True, slots=True)

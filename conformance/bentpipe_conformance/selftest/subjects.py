@@ -64,7 +64,11 @@ class SubjectResult:
 
 
 def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
-    """The true reference in each profile and setting, then every mutant, or those named."""
+    """The true reference in each profile and setting, then every mutant, or those named.
+
+    Raises:
+        ValueError: a mutant belongs to no profile of the suite.
+    """
     record = suite_named(suite)
     mutants = [
         Subject(item.id, item.profile, item.breaks, item.setting)
@@ -72,6 +76,12 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
         if item.breaks.startswith(record.prefix)
         and (not only or item.id in only or item.breaks in only)
     ]
+    for item in mutants:
+        if item.profile not in record.profiles:
+            raise ValueError(
+                f"the mutant {item.name} names the profile {item.profile!r}; the suite {suite} has "
+                + ", ".join(record.profiles)
+            )
     settings = ("", *subject_of(record.folder).settings)
     references = [
         Subject(_REFERENCE, profile, setting=setting)

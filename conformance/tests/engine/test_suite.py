@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.case import check_targets, load_cases
 from bentpipe_conformance.engine.suite import UnknownSuite, load_suites, suite_named, suite_of
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
@@ -132,3 +132,10 @@ def test_unknown_profile_of_an_implementation_is_a_usage_error(tmp_path: Path) -
 def test_cases_of_a_suite_have_its_profiles() -> None:
     assert load_cases("stp")[GOOD].profiles == ("stp1",)
     assert load_cases("stp")[GOOD].suite is STP
+
+
+def test_case_that_targets_an_unknown_requirement_is_refused() -> None:
+    case = load_cases("stp")[GOOD]
+    check_targets(case, STP.requirements())
+    with pytest.raises(ValueError, match=rf"{GOOD} targets STP-\S+, which is no requirement"):
+        check_targets(case, SNR.requirements())

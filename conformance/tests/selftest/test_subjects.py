@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+from bentpipe_conformance.selftest import subjects as running
 from bentpipe_conformance.selftest.subjects import Subject, SubjectResult, subjects, summary
+from bentpipe_reference.common.mutation import load_mutants
 
 MUTANT = "snr-two-duplicates-suffice"
 
@@ -25,3 +30,10 @@ def test_mutant_that_fails_elsewhere_alone_is_missed() -> None:
         [SubjectResult(Subject(MUTANT, "rfc", "SNR-FR-002"), {"SNR-FR-001": "x"}, {})], "snr"
     )
     assert outcome["missed"] == [MUTANT]
+
+
+def test_mutant_of_another_suites_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    stray = replace(load_mutants()[MUTANT], profile="stp1")
+    monkeypatch.setattr(running, "load_mutants", lambda: {MUTANT: stray})
+    with pytest.raises(ValueError, match=f"{MUTANT} names the profile 'stp1'; the suite snr has"):
+        subjects("snr")

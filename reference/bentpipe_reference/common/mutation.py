@@ -27,7 +27,7 @@ class Mutant:
         breaks: the requirement whose checker must notice.
         title: the defect in one sentence.
         configure: turns the setup of the true reference into the mutant's.
-        profile: the profile whose reference it mutates, ``hk99``, ``rfc`` or ``stp1``.
+        profile: the profile whose reference it mutates, such as ``stp1``.
         setting: of the reference that is mutated, such as ``max-rate``; empty for its usual one.
     """
 
@@ -35,7 +35,7 @@ class Mutant:
     breaks: str
     title: str
     configure: Callable[[Any], Any]
-    profile: str = "rfc"
+    profile: str
     setting: str = ""
 
 

@@ -7,6 +7,7 @@ import random
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Subject
+from bentpipe_reference.common.users import Caller
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.host import StpHost
@@ -44,27 +45,19 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
     return Drawn(Setup(config), ics, "stp1")
 
 
-class User:
+class User(Caller):
     """A user of a connection."""
 
     def __init__(self, call: Call, simulation: Simulation) -> None:
-        self._call = call
+        super().__init__(call)
         self._simulation = simulation
-        self._left = call.octets
 
     def run(self, connection: Connection) -> None:
         """Read, write, and end as the call says."""
-        call, now = self._call, self._simulation.now
-        connection.read(call.reading)
-        if connection.is_over or connection.has_closed:
-            return
-        if now >= call.ends_at and call.aborts:
-            connection.abort(now)
-            return
-        if self._left and connection.write_room:
-            self._left -= connection.write(bytes(min(self._left, call.at_once)))
-        if (not self._left and not call.endless) or now >= call.ends_at:
-            connection.close()
+        now = self._simulation.now
+        connection.read(self.call.reading)
+        if not connection.is_over and not connection.has_closed:
+            self.go_on(connection, now, lambda: connection.abort(now))
 
 
 def _call(simulation: Simulation, station: Station, host: StpHost, remote: str, call: Call) -> None:

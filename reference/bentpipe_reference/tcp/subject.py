@@ -7,6 +7,7 @@ import random
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
+from bentpipe_reference.common.users import Caller
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
@@ -64,26 +65,14 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
     return Drawn(Setup(config), ics, profile)
 
 
-class User:
+class User(Caller):
     """A user of a connection."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._left = call.octets
 
     def run(self, connection: Connection, now: float, /) -> None:
         """Read, write, and end as the call says."""
-        call = self._call
-        connection.read(call.reading)
-        if connection.state not in (State.ESTABLISHED, State.CLOSE_WAIT):
-            return
-        if now >= call.ends_at and call.aborts:
-            connection.abort("the user aborted", now)
-            return
-        if self._left and connection.write_room:
-            self._left -= connection.write(bytes(min(self._left, call.at_once)), now)
-        if (not self._left and not call.endless) or now >= call.ends_at:
-            connection.close(now)
+        connection.read(self.call.reading)
+        if connection.state in (State.ESTABLISHED, State.CLOSE_WAIT):
+            self.go_on(connection, now, lambda: connection.abort("the user aborted", now), now)
 
 
 def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, call: Call) -> None:

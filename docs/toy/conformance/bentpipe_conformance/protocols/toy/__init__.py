@@ -1,0 +1,1 @@
+"""Judging TOY/1 implementations."""

@@ -1,0 +1,1 @@
+"""Mutants of the TOY reference, a module per group of requirements."""
