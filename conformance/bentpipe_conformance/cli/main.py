@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import click
 
-from bentpipe_conformance.cli.outcome import PASSED
+from bentpipe_conformance.cli.outcome import PASSED, USAGE, Failure
 
 _COMMANDS = {
     "certify": "certify.certify",
@@ -72,6 +72,14 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("bentpipe: interrupted; finished cases are kept", err=True)
         sys.exit(130)
+    except ValueError as error:
+        from bentpipe_conformance.engine.suite import UnknownSuite  # not for --version alone
+
+        if not isinstance(error, UnknownSuite):
+            raise
+        # A protocol that is being written concerns every command.
+        Failure(f"{error}.", USAGE).show()
+        sys.exit(USAGE)
 
 
 if __name__ == "__main__":

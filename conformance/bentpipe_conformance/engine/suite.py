@@ -18,6 +18,7 @@ only and no report.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -206,11 +207,21 @@ def _requirements(prefix: str) -> Mapping[str, Requirement]:
 
 @cache
 def load_suites() -> Mapping[str, Suite]:
-    """Every suite by name: the ``SUITE`` of each folder in ``bentpipe_conformance.protocols``."""
+    """Every suite by name: the ``SUITE`` of each folder in ``bentpipe_conformance.protocols``.
+
+    Raises:
+        UnknownSuite: a folder has no such record.
+    """
     protocols = importlib.import_module("bentpipe_conformance.protocols")
     found: dict[str, Suite] = {}
     for folder in pkgutil.iter_modules(protocols.__path__):
-        suite = importlib.import_module(f"{protocols.__name__}.{folder.name}.suite").SUITE
+        name = f"{protocols.__name__}.{folder.name}.suite"
+        if importlib.util.find_spec(name) is None:
+            raise UnknownSuite(
+                f"the protocol {folder.name} has no suite; "
+                f"write SUITE in {name.replace('.', '/')}.py"
+            )
+        suite = importlib.import_module(name).SUITE
         found[suite.name] = suite
     return dict(sorted(found.items()))
 

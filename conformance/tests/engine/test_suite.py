@@ -66,6 +66,23 @@ WORKER = (
 )
 
 
+def test_protocol_without_a_record_gets_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "__init__.py").touch()
+    code = (
+        "import bentpipe_conformance.protocols as protocols\n"
+        f"protocols.__path__.append({str(tmp_path)!r})\n"
+        "from bentpipe_conformance.cli.main import main\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "list", "cases"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("bentpipe: the protocol unfinished has no suite; write SUITE in ")
+    assert done.stderr.count("\n") == 1
+
+
 RECORDS = {
     f"bentpipe_conformance.protocols.{name}" for name in ("tcp", "tcp.suite", "stp", "stp.suite")
 }
