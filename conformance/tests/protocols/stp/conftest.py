@@ -8,7 +8,8 @@ import pytest
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import SimulatedLane, simulated_lane
 from bentpipe_conformance.protocols.stp.peer import Peer
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE
 from bentpipe_reference.common.link.profile import load_profiles
 

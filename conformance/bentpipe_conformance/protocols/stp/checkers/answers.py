@@ -8,7 +8,7 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, holds
-from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 
 _REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.USTAT)
 """What a packet can evoke at once; SDs and POLLs also leave by timer."""
@@ -64,7 +64,7 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
 
     ``what`` is the packet with its article, and why it must be discarded.
     """
-    if flow.state_when(at) == CALLED and flow.pending_beside >= LEAST_PENDING:
+    if flow.state_when(at) == State.CALLED and flow.pending_beside >= LEAST_PENDING:
         # It may have made room for another call, and be forgotten (STP-SEC-002).
         return
     alone = is_alone(flow, at)

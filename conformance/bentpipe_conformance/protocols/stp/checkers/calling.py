@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.stp.checkers.identity import hints
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, C
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import At
-from bentpipe_conformance.protocols.stp.replay.flow import CALLING, OPEN, TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 MAX_CC = 5
@@ -134,7 +134,7 @@ def _opening_bgak(flow: Flow) -> At | None:
     opened = next(
         (at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None
     )
-    if not flow.iut_calls or opened is None or flow.state_when(opened) != CALLING:
+    if not flow.iut_calls or opened is None or flow.state_when(opened) != State.CALLING:
         return None
     return opened
 
@@ -199,7 +199,7 @@ def proof(flow: Flow) -> Proof | None:
     for at in flow.passed:
         if at.frame <= opened.frame:
             continue
-        if flow.state_when(at) != OPEN:
+        if flow.state_when(at) != State.OPEN:
             break
         asks = at.outgoing and bool(at.stp.flags & C) and _is_bgak(flow, at)
         if asks or (not at.outgoing and _is_of_the_peer(flow, at)):

@@ -24,15 +24,7 @@ from bentpipe_conformance.protocols.stp.numbers import (
 )
 from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO, UNUSED_PORT
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
-    CALLING,
-    IDLE,
-    LEAST_PENDING,
-    OPEN,
-    RELEASING,
-    Flow,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 
 NO_RESOURCES, NOBODY_LISTENS, OTHER_VERSION = 5, 3, 4
 """Reasons of BGREJ (section 3.5)."""
@@ -135,7 +127,7 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Findings:
     ignored = (codec.BGREJ, codec.ENDAK, codec.STAT, codec.USTAT)
     for at in flow.heard:
         stp = at.stp
-        if flow.state_when(at) != CALLED or not stp.wellformed:
+        if flow.state_when(at) != State.CALLED or not stp.wellformed:
             continue
         wrong = stp.type == codec.BGAK and (
             not flow.names(at) or (flow.sender is not None and stp.n_r != flow.sender.iss)
@@ -186,22 +178,22 @@ def _for_begin(replies: Sequence[At], begin: codec.Stp) -> list[At]:
 
 def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
     state = flow.state_when(at)
-    if state == CALLING:
+    if state == State.CALLING:
         return True
     if begin.dport not in (ECHO, DISCARD, CHARGEN):
         return False
-    if state == CALLED:
+    if state == State.CALLED:
         return True
-    if state == RELEASING:
+    if state == State.RELEASING:
         return _newer(begin.csn, flow.tester_csn)
-    if state != IDLE or flow.iut_calls:
+    if state != State.IDLE or flow.iut_calls:
         return False
     # Packets of two connections can share ports; the other one must be gone.
     return all(
         other is flow
         or other.ended is not None
         or other.iut_csn is None
-        or other.state_at(at.time) == CALLED
+        or other.state_at(at.time) == State.CALLED
         for other in flow.same_ports
         if other.passed[0].frame < at.frame
     )
@@ -222,7 +214,7 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
     if known is None or not _newest_of_all(flow, known):
         return
     if any(
-        other is not flow and other.state_at(begin.time) in (CALLED, None)
+        other is not flow and other.state_at(begin.time) in (State.CALLED, None)
         for other in flow.same_ports
     ):
         return  # beside another call every caller is asked (STP-CC-033)
@@ -276,7 +268,7 @@ def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Findings:
     first = _first_answer(flow)
     for at in flow.begins[1:]:
         state = flow.state_when(at)
-        if first is None or at.outgoing or state not in (CALLED, OPEN):
+        if first is None or at.outgoing or state not in (State.CALLED, State.OPEN):
             continue
         replies = answers(flow, at, (codec.BGAK, codec.BGREJ, codec.END))
         if not replies:
@@ -299,7 +291,7 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int |
         return "" if ends else f"with {reply.name}"
     if (stp.csn, stp.peer_csn, stp.seq) != (first.csn, first.peer_csn, first.seq):
         return "with other numbers than before"
-    if state == CALLED and not stp.flags & codec.C and flow.established is None:
+    if state == State.CALLED and not stp.flags & codec.C and flow.established is None:
         return "without C flag, though confirmation was awaited"
     before = [
         _above_iss(flow, (at.stp.n_r if at.stp.type == codec.BGAK else at.stp.seq) or 0)
@@ -318,7 +310,7 @@ def nobody_there(flow: Flow, context: Context) -> Findings:
     for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
         other_version = begin.version != 1
-        idle = flow.state_when(at) == IDLE
+        idle = flow.state_when(at) == State.IDLE
         if not other_version and not (idle and begin.dport == UNUSED_PORT):
             continue
         reason = OTHER_VERSION if other_version else NOBODY_LISTENS

@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.stp.checkers.calling import (
 from bentpipe_conformance.protocols.stp.numbers import near, newer
 from bentpipe_conformance.protocols.stp.ports import ECHO
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import OPEN, RELEASING, TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
 
 SOON_S = 2.0
@@ -234,11 +234,11 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     ]  # fmt: skip
     displaced = min(
         (other.passed[0].time for other in flow.same_ports
-         if other.incarnation.start > flow.incarnation.start), default=None
+         if other.start > flow.start), default=None
     )  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=displaced))
     enders = [
-        at for at in flow.heard_of(codec.ENDAK, codec.END) if flow.state_when(at) == RELEASING
+        at for at in flow.heard_of(codec.ENDAK, codec.END) if flow.state_when(at) == State.RELEASING
     ]
     for at in enders:
         own = at.stp.peer_csn == flow.iut_csn
@@ -281,7 +281,7 @@ def _is_premature(flow: Flow, at: At) -> bool:
     stp, sender, own = at.stp, flow.sender, flow.own_fin
     if stp.flags & (codec.A | codec.R) or sender is None or not flow.names(at):
         return False
-    if flow.state_when(at) != OPEN:
+    if flow.state_when(at) != State.OPEN:
         return False
     if own is None or own.frame > at.frame or sender.fin is None:
         return True
@@ -303,7 +303,7 @@ def silence_after_the_release(flow: Flow, context: Context) -> Findings:
     if flow.until - release.time > DUE_S:
         yield context.holds("nothing but ENDs followed an END", release)
     for at in flow.heard:
-        if flow.state_when(at) != RELEASING or not at.stp.wellformed:
+        if flow.state_when(at) != State.RELEASING or not at.stp.wellformed:
             continue
         if at.stp.type == codec.BGAK and flow.established is None:
             # It may carry the peer's CSN for the first time (section 5.5).

@@ -22,14 +22,7 @@ from bentpipe_conformance.protocols.stp.checkers.opening import many_before
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
-    CALLING,
-    IDLE,
-    OPEN,
-    RELEASING,
-    Flow,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
 SOON_S = 1.0
 """For ENDs without a connection, for which no time is specified."""
@@ -49,7 +42,7 @@ def no_connection(flow: Flow, context: Context) -> Findings:
         stp = at.stp
         if not stp.wellformed:
             continue
-        calling = flow.state_when(at) == CALLING
+        calling = flow.state_when(at) == State.CALLING
         stray = calling and stp.type == codec.BGAK and stp.peer_csn != flow.iut_csn
         if not stray and not _is_idle(flow, at):
             continue
@@ -104,7 +97,7 @@ def _endaks(flow: Flow, end: At) -> list[At]:
 
 def _is_idle(flow: Flow, at: At) -> bool:
     """Whether the IUT surely has no connection on these ports when a packet arrives."""
-    if flow.state_when(at) != IDLE:
+    if flow.state_when(at) != State.IDLE:
         return False
     if flow.ended is None:
         if any(_shows_connection(flow, item) for item in flow.passed):
@@ -133,8 +126,8 @@ def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
     yield from challenged(flow, context, hints(flow), other_begins(flow), what)
     for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        hint = state == OPEN and is_hint(flow, at)
-        if state in (IDLE, None) or _is_valid(flow, stp, state) or hint:
+        hint = state == State.OPEN and is_hint(flow, at)
+        if state in (State.IDLE, None) or _is_valid(flow, stp, state) or hint:
             continue
         flags = " with R flag" if stp.flags & R else ""
         yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
@@ -144,10 +137,10 @@ def _is_valid(flow: Flow, stp: codec.Stp, state: int | None) -> bool:
     """Section 5.6, in a given state."""
     own = flow.is_recipient(stp)
     if stp.flags & R:
-        return own and stp.csn == flow.tester_csn and state != CALLING
-    if state == CALLING or (state == RELEASING and flow.tester_csn is None):
+        return own and stp.csn == flow.tester_csn and state != State.CALLING
+    if state == State.CALLING or (state == State.RELEASING and flow.tester_csn is None):
         return own
-    return stp.csn == flow.tester_csn and (own or (state == CALLED and stp.peer_csn == 0))
+    return stp.csn == flow.tester_csn and (own or (state == State.CALLED and stp.peer_csn == 0))
 
 
 @checker("STP-CC-022")
@@ -157,7 +150,7 @@ def ends_are_acknowledged(flow: Flow, context: Context) -> Findings:
         stp, state = at.stp, flow.state_when(at)
         if stp.flags & R:
             continue
-        if state == IDLE:
+        if state == State.IDLE:
             due = _is_idle(flow, at)
         elif state is None:
             # Whatever the state is, such an END is valid, unless other calls have the ports.

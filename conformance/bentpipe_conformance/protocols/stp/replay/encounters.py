@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from bentpipe_conformance.protocols.stp.codec import BGAK, C
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import CONFIRMATION_S, Flow
-from bentpipe_conformance.protocols.stp.replay.incarnations import Incarnation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Encounter:
     asked: bool
 
 
-def encounters(item: Incarnation, every: Sequence[Incarnation]) -> list[Encounter]:
+def encounters(item: Flow, every: Sequence[Flow]) -> list[Encounter]:
     """The beginnings of later connections on the same ports, and confirmations of any."""
     found = []
     for other in every:
