@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, holds
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent
 from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 
 _REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.USTAT)
@@ -123,6 +123,6 @@ def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:
             continue
         if any(sd.number == number and sd.time <= report.time for sd in flow.sds_heard):
             return None
-        if holds(report, number):
+        if report.holds(number):
             return report
     return None

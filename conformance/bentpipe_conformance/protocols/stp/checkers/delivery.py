@@ -8,7 +8,7 @@ from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_di
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
 from bentpipe_conformance.protocols.stp.ports import ECHO
-from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent, holds
+from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -56,9 +56,9 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
             other.number for other in flow.sds_heard
             if other.frame < sd.frame and other.number < wrap and not other.early
         ]  # fmt: skip
-        if holds(said, sd.number):
+        if said.holds(sd.number):
             yield context.holds(f"{what} was accepted", sd, said)
-        elif before and all(holds(said, number) for number in before):
+        elif before and all(said.holds(number) for number in before):
             yield context.violated(f"{what} was not accepted", sd, said)
 
 

@@ -10,13 +10,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
-from bentpipe_conformance.protocols.stp.replay.events import (
-    DUE_S,
-    ReportSent,
-    SdHeard,
-    holds,
-    misses,
-)
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -208,7 +202,7 @@ def nothing_beyond_the_credit_is_accepted(flow: Flow, context: Context) -> Findi
             yield context.violated(f"{what} evoked a USTAT", sd, said)
         else:
             yield judged(
-                context, not (holds(said, sd.number) or said.bound > sd.number),
+                context, not (said.holds(sd.number) or said.bound > sd.number),
                 f"{what} was discarded", f"{what} was accepted", sd, said,
             )  # fmt: skip
 
@@ -279,7 +273,7 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     for said in context.prepared.statements:
         if below is not None and said.n_r < below.n_r:
             yield context.violated(f"the acknowledgment of SD {said.n_r} was revoked", below, said)
-        lost = next((n for n in told if misses(said, n)), None)
+        lost = next((n for n in told if said.misses(n)), None)
         if lost is not None:
             yield context.violated(
                 f"SD {lost}, reported as held before, is reported missing", told[lost], said
@@ -288,6 +282,6 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
             yield context.holds(
                 f"SD {number}, held before, is acknowledged in order", told.pop(number), said
             )
-        held = (n for n in heard if n >= said.n_r and n not in told and holds(said, n))
+        held = (n for n in heard if n >= said.n_r and n not in told and said.holds(n))
         told |= dict.fromkeys(held, said)
         below = said if below is None or said.n_r > below.n_r else below

@@ -12,13 +12,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.replay.events import (
-    DUE_S,
-    PollSent,
-    ReportHeard,
-    SdSent,
-    misses,
-)
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
 
@@ -137,7 +131,7 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
             and not report.fault
             and report.time <= neglect.since
             and report.frame >= neglect.report.frame
-            and misses(report, neglect.number)
+            and report.misses(neglect.number)
             for report in flow.reports_heard
         )
         if asked and neglect.number in found.never:
@@ -312,7 +306,7 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
 
 def _goes_on(flow: Flow, report: ReportHeard) -> SdSent | PollSent | None:
     """What the IUT sent once it must have read the report, which could have shown a change."""
-    moved = report.n_r > report.vt_a or any(misses(report, sd.number) for sd in flow.sds_sent)
+    moved = report.n_r > report.vt_a or any(report.misses(sd.number) for sd in flow.sds_sent)
     if not moved and report.n_mr <= report.vt_ms and not report.fault.startswith("N(R)"):
         return None
     later = (

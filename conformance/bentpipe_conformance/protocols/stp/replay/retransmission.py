@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN
-from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent, misses
+from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 
@@ -94,7 +94,7 @@ class _Walk:
             return
         before = self.last[sd.number].frame if sd.number in self.last else 0
         named = tuple(
-            item for item in self.reports if item.frame > before and misses(item, sd.number)
+            item for item in self.reports if item.frame > before and item.misses(sd.number)
         )
         self.found.unasked.append(Unasked(sd, named, arrived))
 

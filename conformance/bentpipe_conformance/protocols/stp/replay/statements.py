@@ -1,14 +1,15 @@
-"""What the IUT reported as a receiver: STATs assembled from their parts.
-
-A list longer than MaxSTAT comes in several STATs (STP-PF-012), which make one statement.
-"""
+"""The lists of the IUT's STATs; one longer than MaxSTAT comes in several (STP-PF-012)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
-from bentpipe_conformance.protocols.stp.replay.events import At, Knowledge, PollHeard, ReportSent
+from bentpipe_conformance.protocols.stp.replay.events import (
+    Knowledge,
+    PollHeard,
+    Report,
+    ReportSent,
+)
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 PARTS_S = 0.1
@@ -16,22 +17,17 @@ PARTS_S = 0.1
 
 
 @dataclass(slots=True, eq=False)
-class Statement(At):
+class Statement(Report):
     """A whole list of the IUT, with the packet of its first part as evidence.
 
     Attributes:
         parts: the STATs that carry it, in order.
-        n_r, n_mr: as counts.
         poll: the POLL it answers.
-        elements: the whole list as counts.
         complete: False if it can be the beginning of a list that was cut.
     """
 
     parts: tuple[ReportSent, ...]
-    n_r: int
-    n_mr: int
     poll: PollHeard | None
-    elements: tuple[int, ...]
     complete: bool
 
     @property
@@ -43,11 +39,6 @@ class Statement(At):
     def possible(self) -> tuple[Knowledge, ...]:
         """What the receiver had when it was made: one of these."""
         return self.parts[-1].possible
-
-    @property
-    def bound(self) -> int:
-        """Where its information ends: the last element, or N(R) of an empty list."""
-        return self.elements[-1] if self.elements else self.n_r
 
     @property
     def true(self) -> bool:
@@ -67,12 +58,9 @@ def statements(flow: Flow) -> list[Statement]:
             continue
         elements = sum((part.elements[1:] for part in parts[1:]), parts[0].elements)
         complete = not _may_be_cut(stat, elements, longest)
-        first = parts[0]
-        found.append(
-            Statement(
-                first.packet, tuple(parts), first.n_r, first.n_mr, first.poll, elements, complete
-            )
-        )
+        one = parts[0]
+        whole = one.packet, one.n_r, one.n_mr, elements, tuple(parts), one.poll, complete
+        found.append(Statement(*whole))
         parts = []
     return found
 
@@ -100,21 +88,3 @@ def _may_be_cut(part: ReportSent, elements: tuple[int, ...], longest: int) -> bo
         len(known.elements) > len(elements) and known.elements[: len(elements)] == elements
         for known in part.possible
     )
-
-
-def is_unsure(flow: Flow) -> bool:
-    """Whether the replay cannot tell what the receiver has.
-
-    It does not follow SDs that are impossible beside others (section 6.2): those above the peer's
-    FIN, and those larger than the IUT's MaxSD; nor a BEGIN that meets the IUT's own.
-    """
-    receiver = flow.receiver
-    if receiver is None or flow.established is None:
-        return True
-    fins = [sd.number for sd in flow.sds_heard if sd.stp.flags & FIN]
-    if fins and any(sd.number > min(fins) for sd in flow.sds_heard):
-        return True
-    most = flow.iut_max_sd
-    if most is not None and any(len(sd.stp.data) > most for sd in flow.sds_heard):
-        return True
-    return flow.iut_calls and any(sd.stp.type == BEGIN for sd in flow.sds_heard)
