@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import compress
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
@@ -83,14 +84,8 @@ def _event(event: Event) -> tuple[list[str], list[str]]:
             notes = [] if event.new else [f"transmission {event.transmission}"]
             return [f"number {thousands(event.number)}"], notes
         case events.SdHeard():
-            notes = [
-                text
-                for text, there in (
-                    ("duplicate", event.duplicate), ("beyond the credit", event.beyond),
-                    ("held back", event.early),
-                )
-                if there
-            ]  # fmt: skip
+            there = event.duplicate, event.beyond, event.early
+            notes = [*compress(("duplicate", "beyond the credit", "held back"), there)]
             return [f"number {thousands(event.number)}"], notes
         case events.PollSent() | events.PollHeard():
             n_s = [] if event.stp.type == SDP else [f"N(S) {thousands(event.n_s)}"]

@@ -6,8 +6,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
-from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
-from bentpipe_conformance.protocols.stp.ports import ECHO
+from bentpipe_conformance.protocols.stp.numbers import ECHO, MAX_CREDIT, MODULUS, near
 from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement

@@ -283,7 +283,7 @@ def challenged(
 
 def _ended_by_others(flow: Flow, at: At) -> bool:
     """Whether something else may have ended the connection at that moment."""
-    return (flow.sender is not None and flow.sender.fin is not None) or any(
+    return flow.own_fin is not None or any(
         other.frame != at.frame
         and other.stp.type in (END, ENDAK, BGAK)
         and abs(other.time - at.time) <= flow.due_s

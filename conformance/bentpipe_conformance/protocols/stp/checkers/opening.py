@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
@@ -16,13 +17,15 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     observed,
 )
 from bentpipe_conformance.protocols.stp.numbers import (
+    CHARGEN,
     CSN_MODULUS,
+    DISCARD,
     EARLY_CREDIT,
+    ECHO,
     MODULUS,
     newer,
     tag_of,
 )
-from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO, UNUSED_PORT
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 

@@ -14,8 +14,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.calling import unanswered_questions
 from bentpipe_conformance.protocols.stp.checkers.polling import SLACK_S
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.ports import CHARGEN
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import (
@@ -285,8 +284,7 @@ def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], f
     """The STAT that found everything acknowledged and no credit; POLLs until when it lasted."""
     closed: ReportHeard | None = None
     polls: list[PollSent] = []
-    sender = flow.sender
-    if sender is None or sender.fin is not None:
+    if flow.own_fin is not None:
         return  # its data may be exhausted
     for event in flow.events:
         if event.time > flow.over:

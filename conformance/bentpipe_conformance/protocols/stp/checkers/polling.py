@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
-from bentpipe_conformance.protocols.stp.ports import CHARGEN
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, RoundTrips

@@ -14,8 +14,7 @@ from bentpipe_conformance.protocols.stp.checkers.calling import (
     left_alone,
     repetitions,
 )
-from bentpipe_conformance.protocols.stp.numbers import near, newer
-from bentpipe_conformance.protocols.stp.ports import ECHO
+from bentpipe_conformance.protocols.stp.numbers import ECHO, near, newer
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
@@ -59,8 +58,8 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
             f"the service closed before SD {lacking} arrived, though SD {fin} has the FIN", own
         )
     elif flow.service == ECHO and flow.receiver is not None:
-        sent = sorted(number for number in sender.data if 0 <= number <= (sender.fin or 0))
-        if len(sent) <= (sender.fin or 0):
+        sent = sorted(number for number in sender.data if 0 <= number <= own.number)
+        if len(sent) <= own.number:
             return
         returned = b"".join(sender.data[number] for number in sent)
         stream = bytes(flow.receiver.reception.stream)
@@ -125,9 +124,9 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
 def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
     """No SD is numbered above the one with the FIN flag (section 5.4)."""
     own = flow.own_fin
-    if own is None or flow.sender is None or flow.sender.fin is None:
+    if own is None:
         return
-    fin = flow.sender.fin
+    fin = own.number
     above = [sd for sd in flow.sds_sent if sd.number > fin]
     if above:
         yield context.violated(
@@ -283,10 +282,10 @@ def _is_premature(flow: Flow, at: At) -> bool:
         return False
     if flow.state_when(at) != State.OPEN:
         return False
-    if own is None or own.frame > at.frame or sender.fin is None:
+    if own is None or own.frame > at.frame:
         return True
     # The END of a peer that had taken everything up to the FIN names the number above it.
-    return near(stp.seq, sender.iss, sender.vt_a) <= sender.fin
+    return near(stp.seq, sender.iss, sender.vt_a) <= own.number
 
 
 @checker("STP-CC-028")

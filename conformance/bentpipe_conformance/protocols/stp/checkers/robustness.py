@@ -174,5 +174,4 @@ def _has_other_cause(flow: Flow, at: At) -> bool:
         for other in flow.heard
     ):
         return True
-    completing = flow.sender is not None and flow.sender.fin is not None
-    return completing or (flow.ended is not None and flow.ended < at.time)
+    return flow.own_fin is not None or (flow.ended is not None and flow.ended < at.time)

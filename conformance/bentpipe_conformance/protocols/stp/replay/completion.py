@@ -47,10 +47,11 @@ def completion(flow: Flow) -> Completion:
 
 
 def _acknowledgment(flow: Flow) -> At | None:
-    fin = flow.sender.fin if flow.sender is not None else None
-    if fin is None:
-        return None
-    return next((item for item in flow.reports_heard if not item.fault and item.n_r > fin), None)
+    own = flow.own_fin
+    above = (
+        item for item in flow.reports_heard if own and not item.fault and item.n_r > own.number
+    )
+    return next(above, None)
 
 
 def _arrivals(flow: Flow) -> dict[int, float] | None:

@@ -9,8 +9,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from bentpipe_conformance.protocols.stp.codec import BGAK, POLL, SD, SDP, STAT, USTAT, Stp
-from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, ECHO, near
 from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
@@ -166,8 +165,8 @@ class Flow:
         return not self.iut_calls and self.service in (ECHO, DISCARD, CHARGEN)
 
     @cached_property
-    def own_fin(self) -> At | None:
-        """The first SD of the IUT with the FIN flag."""
+    def own_fin(self) -> SdSent | None:
+        """The IUT's SD with the FIN flag, as first sent."""
         fin = self.sender.fin if self.sender is not None else None
         return next((sd for sd in self.sds_sent if sd.number == fin), None)
 

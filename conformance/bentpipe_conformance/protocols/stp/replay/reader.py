@@ -221,10 +221,15 @@ class _Reader:
             flow.begins.append(at)
         carries = bool(stp.data or stp.flags & codec.FIN)
         if mine and flow.receiver is None:
-            self._starts_receiving(stp.seq)
+            receiver = self._starts_receiving(stp.seq)
             flow.tester_max_sd = stp.max_sd
             if flow.state == State.CALLING:
-                self._crossing(at, carries=carries)
+                # It crosses the IUT's own: section 5.2 leaves open whether its data counts.
+                if carries:
+                    flow.events.append(receiver.sd(at, 0, open_=True))
+                else:
+                    self._other(at)
+                receiver.announced = flow.begins[0].stp.n_mr or 0
                 return
         if (
             mine
@@ -236,21 +241,11 @@ class _Reader:
         else:
             self._other(at)
 
-    def _starts_receiving(self, iss: int, announced: int = 0) -> None:
+    def _starts_receiving(self, iss: int, announced: int = 0) -> Receiver:
         flow = self.flow
         lists = flow.sds_heard, flow.polls_heard, flow.reports_sent
         flow.receiver = Receiver(iss, *lists, announced)
-
-    def _crossing(self, at: At, *, carries: bool) -> None:
-        """A BEGIN crosses the IUT's own: section 5.2 leaves open whether its data counts."""
-        flow = self.flow
-        receiver = flow.receiver
-        assert receiver is not None
-        if carries:
-            flow.events.append(receiver.sd(at, 0, open_=True))
-        else:
-            self._other(at)
-        receiver.announced = flow.begins[0].stp.n_mr or 0
+        return flow.receiver
 
     def _bgak_arrives(self, at: At, stp: Stp) -> None:
         flow = self.flow
