@@ -69,20 +69,12 @@ def _end(theirs: int = 0, flags: int = 0) -> Stimulus:
     return _with_peer(codec.END, theirs, flags=flags, reason=1 if flags == A else 2 if flags else 0)
 
 
-def _hint(_: Peer, connection: Connection) -> None:
-    connection.hint()
-
-
 def _known_caller(peer: Peer, _: Connection) -> None:
     """A call from an address of which an older CSN has just been confirmed."""
     confirmed(peer)
     again = peer.begin("discard", data=b"of a known caller")
     again.expect(codec.BGAK)
     again.abort()
-
-
-def _nobody_listens(peer: Peer, _: Connection) -> None:
-    peer.begin(UNUSED_PORT)
 
 
 def _completing_end(_: Peer, connection: Connection) -> None:
@@ -116,7 +108,7 @@ _ALIKE: Mapping[tuple[str, str], Stimulus] = {
 
 STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
     **{(state, *row): stimulus for state in _STATES for row, stimulus in _ALIKE.items()},
-    (IDLE, "BEGIN", "nobody listens"): _nobody_listens,
+    (IDLE, "BEGIN", "nobody listens"): lambda peer, _: peer.begin(UNUSED_PORT),
     (IDLE, "BEGIN", "peer known and CSN newer"): _known_caller,
     (IDLE, "BEGIN", ""): _begin(),
     (IDLE, "BGAK", ""): _bgak(),
@@ -141,7 +133,7 @@ STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
     (READY, "BGAK", "own CSN as recipient, newer CSN of the sender"): _bgak(mine=3),
     (READY, "BGAK", ""): _bgak(theirs=1),
     (READY, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
-    (READY, "END", "R flag, only the tag known"): _hint,
+    (READY, "END", "R flag, only the tag known"): lambda _, connection: connection.hint(),
     (READY, "END", "valid, A flag"): _end(flags=A),
     (READY, "END", "valid, own FIN below N(R), peer's FIN delivered"): _completing_end,
     (READY, "END", "valid"): _end(),
@@ -220,10 +212,6 @@ def _unused(peer: Peer) -> Connection:
     return connection
 
 
-def _summoned(peer: Peer) -> Connection:
-    return _impolite(peer.summon("receive"))
-
-
 def _unconfirmed() -> Callable[[Peer], Connection]:
     """Each call is older than the one before, so that it is challenged whatever was confirmed."""
     back = count(0, -1000)
@@ -253,7 +241,7 @@ def test_idle_every_packet(peer: Peer) -> None:
 )  # fmt: skip
 def test_calling_every_packet(peer: Peer) -> None:
     """A caller that waits for its BGAK minds only what answers its BEGIN."""
-    drive(peer, CALLING, _summoned)
+    drive(peer, CALLING, lambda peer: _impolite(peer.summon("receive")))
 
 
 @case(

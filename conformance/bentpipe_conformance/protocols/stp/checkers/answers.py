@@ -81,11 +81,9 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
 
 def is_alone(flow: Flow, at: At) -> bool:
     """Whether no other packet arrived about the same time, so that an answer has one cause."""
-    return not any(
-        packet.frame != at.frame and abs(packet.time - at.time) <= flow.due_s
-        for other in flow.same_ports
-        for packet in other.heard
-    )
+    heard = (packet for other in flow.same_ports for packet in other.heard)
+    near_by = (packet for packet in heard if abs(packet.time - at.time) <= flow.due_s)
+    return all(packet.frame == at.frame for packet in near_by)
 
 
 def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
@@ -97,9 +95,8 @@ def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
             return False
         # A reopened window is announced with the numbers of the last STAT (STP-DT-024).
         asked = stp.n_ps, stp.timestamp
-        return all(
-            (item.n_ps, item.timestamp) != asked for item in before if item.type == codec.STAT
-        )
+        stats = (item for item in before if item.type == codec.STAT)
+        return all((item.n_ps, item.timestamp) != asked for item in stats)
     if stp.type != codec.END or stp.flags & codec.R:
         return True
     # A timer repeats ENDs, and sends them when a stream is complete or the peer silent.

@@ -74,11 +74,10 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     if not flow.iut_calls:
         return
     sent = [at for at in flow.begins if at.outgoing]
-    ended = [time for time in (flow.ended,) if time is not None]
+    ended = [] if flow.ended is None else [flow.ended]
     over = [at.time for at in flow.heard if at.stp.type in (BEGIN, BGAK, BGREJ, END)]
     yield from repetitions(flow, context, sent, min([*over, *ended], default=None))
-    established = [time for time in (flow.established,) if time is not None]
-    done = min([*established, *ended], default=None)
+    done = min([*ended, *([] if flow.established is None else [flow.established])], default=None)
     answer = next((at for at in flow.passed if at.time == done), None)
     if answer is not None:
         yield from left_alone(flow, context, sent, answer)
@@ -131,12 +130,10 @@ def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> 
 
 def _opening_bgak(flow: Flow) -> At | None:
     """The BGAK that opened the IUT's own call."""
-    opened = next(
-        (at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None
-    )
-    if not flow.iut_calls or opened is None or flow.state_when(opened) != State.CALLING:
-        return None
-    return opened
+    heard = (at for at in flow.bgaks if not at.outgoing and at.time == flow.established)
+    opened = next(heard, None)
+    calls = flow.iut_calls and opened is not None and flow.state_when(opened) == State.CALLING
+    return opened if calls else None
 
 
 @checker("STP-CC-030")
@@ -302,6 +299,4 @@ def unanswered_questions(flow: Flow) -> list[tuple[float, float]]:
             asked = None
         if at is found.perhaps:
             return waits
-    if asked is not None:
-        waits.append((asked, flow.over))
-    return waits
+    return waits if asked is None else [*waits, (asked, flow.over)]

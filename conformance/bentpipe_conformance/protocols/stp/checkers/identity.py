@@ -50,17 +50,13 @@ def other_incarnations_are_discarded(flow: Flow, context: Context) -> Findings:
 
 def _present(flow: Flow, at: At) -> Flow | None:
     """The connection in data transfer that has taken a flow's ports, if there is one."""
-    return next(
-        (
-            other
-            for other in flow.same_ports
-            if other.start > flow.start
-            and other.established is not None
-            and other.established < at.time - DUE_S - flow.timing_error
-            and (other.ended is None or other.ended > at.time + flow.due_s)
-        ),
-        None,
-    )
+    found = (
+        other for other in flow.same_ports
+        if other.start > flow.start and other.established is not None
+        and other.established < at.time - DUE_S - flow.timing_error
+        and (other.ended is None or other.ended > at.time + flow.due_s)
+    )  # fmt: skip
+    return next(found, None)
 
 
 @checker("STP-CC-007")
@@ -283,12 +279,7 @@ def challenged(
 
 def _ended_by_others(flow: Flow, at: At) -> bool:
     """Whether something else may have ended the connection at that moment."""
-    return flow.own_fin is not None or any(
-        other.frame != at.frame
-        and other.stp.type in (END, ENDAK, BGAK)
-        and abs(other.time - at.time) <= flow.due_s
-        for other in flow.heard
-    )
+    return flow.own_fin is not None or flow.heard_beside(at, END, ENDAK, BGAK)
 
 
 def _is_cause(flow: Flow, causes: Sequence[At], question: At) -> bool:

@@ -193,13 +193,10 @@ def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
         return False
     # Packets of two connections can share ports; the other one must be gone.
     return all(
-        other is flow
-        or other.ended is not None
-        or other.iut_csn is None
+        other is flow or other.ended is not None or other.iut_csn is None
         or other.state_at(at.time) == State.CALLED
-        for other in flow.same_ports
-        if other.passed[0].frame < at.frame
-    )
+        for other in flow.same_ports if other.passed[0].frame < at.frame
+    )  # fmt: skip
 
 
 def _newer(csn: int | None, than: int | None) -> bool:
@@ -216,10 +213,8 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
     known = _sure_newest(_confirmed_before(flow))
     if known is None or not _newest_of_all(flow, known):
         return
-    if any(
-        other is not flow and other.state_at(begin.time) in (State.CALLED, None)
-        for other in flow.same_ports
-    ):
+    beside = [other.state_at(begin.time) for other in flow.same_ports if other is not flow]
+    if State.CALLED in beside or None in beside:
         return  # beside another call every caller is asked (STP-CC-033)
     carries = int(bool(begin.stp.data) or bool(begin.stp.flags & codec.FIN))
     if bgak.stp.flags & codec.C:

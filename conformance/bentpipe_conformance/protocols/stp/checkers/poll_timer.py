@@ -66,10 +66,9 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
         # A POLL left after a silence if it is late, or if the next one is later than the interval.
         waits = [later.time - poll.time for poll, later in pairwise(polls)]
         after = [
-            poll
-            for poll, wait in zip(polls, [*waits, 0.0], strict=True)
+            poll for poll, wait in zip(polls, [*waits, 0.0], strict=True)
             if max(poll.time - first.time, wait) > longest + SLACK_S
-        ]
+        ]  # fmt: skip
         if not waits or waits[0] > longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed within {longest:.2f} s of silence", first, *polls[1:2],
@@ -266,11 +265,8 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
 
 def _silent(flow: Flow, closed: ReportHeard, until: float) -> bool:
     """Whether a POLL in flight when the window closed, or sent later, met a silence."""
-    heard = [
-        (report.n_ps, report.time)
-        for report in flow.reports_heard
-        if report.is_stat and not report.fault and report.n_ps is not None
-    ]
+    stats = (report for report in flow.reports_heard if report.is_stat and not report.fault)
+    heard = [(stat.n_ps, stat.time) for stat in stats if stat.n_ps is not None]
     for poll in flow.polls_sent:
         if poll.n_ps <= (closed.n_ps or 0) or poll.time >= until:
             continue
@@ -290,9 +286,8 @@ def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], f
         if event.time > flow.over:
             break
         if isinstance(event, ReportHeard) and not event.fault:
-            shut = (
-                event.n_r >= event.vt_s and max(event.vt_ms, event.n_mr, EARLY_CREDIT) <= event.vt_s
-            )
+            credit = max(event.vt_ms, event.n_mr, EARLY_CREDIT)
+            shut = event.n_r >= event.vt_s >= credit
             if closed is not None and not shut:
                 yield closed, polls, event.time
                 closed = None

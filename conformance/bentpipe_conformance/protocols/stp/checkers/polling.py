@@ -192,11 +192,8 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"the POLL with N(PS) {poll.n_ps} rides on an SD", poll)
             continue
         soon = RIDES_S / 2 - flow.timing_error
-        rode = next(
-            (sd for sd in flow.sds_sent
-             if sd.new and sd.frame > poll.frame and sd.time - poll.time < soon),
-            None,
-        )  # fmt: skip
+        behind = (sd for sd in flow.sds_sent if sd.new and sd.frame > poll.frame)
+        rode = next((sd for sd in behind if sd.time - poll.time < soon), None)
         # More data shows only with chargen, and what an arrival permits could not be foreseen.
         if rode is None or flow.iut_calls or flow.service != CHARGEN:
             continue

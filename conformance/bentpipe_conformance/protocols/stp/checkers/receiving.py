@@ -47,15 +47,12 @@ def _unprovoked(flow: Flow, context: Context) -> list[ReportSent]:
     """The USTATs, certain ones, whose gap no SD has shown, or that was reported before."""
     early = context.prepared.has_early_sds
     return [
-        report
-        for report in flow.reports_sent
-        if not report.is_stat
-        and report.certain
-        and len(report.elements) == 2
+        report for report in flow.reports_sent
+        if not report.is_stat and report.certain and len(report.elements) == 2
         # How a receiver treats gaps among SDs held back is unspecified.
         and not (early and report.elements[1] <= EARLY_CREDIT)
         and (report.cause is None or report.cause.answers[0] is not report)
-    ]
+    ]  # fmt: skip
 
 
 def _latest(flow: Flow, ustat: ReportSent) -> list[SdHeard]:
@@ -140,14 +137,12 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
         due = poll.time + DUE_S
         if not poll.open or (flow.ended is not None and flow.ended <= due + flow.timing_error):
             continue
-        same = next(
-            (
-                report for report in flow.reports_sent
-                if report.is_stat and report.frame > poll.frame
-                and (report.stp.n_ps, report.stp.timestamp) == (poll.n_ps, poll.timestamp)
-            ),
-            None,
+        stats = (
+            report for report in flow.reports_sent
+            if report.is_stat and report.frame > poll.frame
+            and (report.stp.n_ps, report.stp.timestamp) == (poll.n_ps, poll.timestamp)
         )  # fmt: skip
+        same = next(stats, None)
         what = f"the POLL with N(PS) {poll.n_ps}"
         wait = math.inf if same is None else same.time - poll.time
         if same is not None and wait <= DUE_S - flow.timing_error:

@@ -236,9 +236,8 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
          if other.start > flow.start), default=None
     )  # fmt: skip
     yield from repetitions(flow, context, sent, min(over, default=displaced))
-    enders = [
-        at for at in flow.heard_of(codec.ENDAK, codec.END) if flow.state_when(at) == State.RELEASING
-    ]
+    enders = flow.heard_of(codec.ENDAK, codec.END)
+    enders = [at for at in enders if flow.state_when(at) == State.RELEASING]
     for at in enders:
         own = at.stp.peer_csn == flow.iut_csn
         if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):

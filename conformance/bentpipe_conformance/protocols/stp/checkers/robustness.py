@@ -167,11 +167,5 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
 
 def _has_other_cause(flow: Flow, at: At) -> bool:
     """Whether another packet, or the IUT itself, may have ended the connection at that moment."""
-    if any(
-        other.frame != at.frame
-        and other.stp.type in (*_ENDING, BGAK)
-        and abs(other.time - at.time) <= flow.due_s
-        for other in flow.heard
-    ):
-        return True
-    return flow.own_fin is not None or (flow.ended is not None and flow.ended < at.time)
+    done = flow.own_fin is not None or (flow.ended is not None and flow.ended < at.time)
+    return done or flow.heard_beside(at, *_ENDING, BGAK)

@@ -127,13 +127,10 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     for neglect in found.neglected:
         # A USTAT may have been overlooked, a STAT that asks for the SD may not.
         asked = any(
-            report.is_stat
-            and not report.fault
-            and report.time <= neglect.since
-            and report.frame >= neglect.report.frame
-            and report.misses(neglect.number)
+            report.is_stat and not report.fault and report.misses(neglect.number)
+            and report.time <= neglect.since and report.frame >= neglect.report.frame
             for report in flow.reports_heard
-        )
+        )  # fmt: skip
         if asked and neglect.number in found.never:
             yield context.violated(
                 f"SD {neglect.number}, sent {neglect.transmissions} times and reported missing, "

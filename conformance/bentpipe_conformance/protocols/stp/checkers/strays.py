@@ -59,14 +59,11 @@ def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Findings:
     """Whether a packet of no connection drew the END of section 5.6, each its own."""
     stp = at.stp
     csn, other = (stp.peer_csn, stp.csn) if stp.type == codec.BGAK else (0, stp.tag)
-    reply = next(
-        (
-            reply for reply in _replies(flow, at, codec.END, SOON_S)
-            if reply.frame not in used
-            and (reply.stp.csn, reply.stp.peer_csn) == (csn or 0, other or 0)
-        ),
-        None,
+    replies = (
+        reply for reply in _replies(flow, at, codec.END, SOON_S)
+        if reply.frame not in used and (reply.stp.csn, reply.stp.peer_csn) == (csn or 0, other or 0)
     )  # fmt: skip
+    reply = next(replies, None)
     what = f"{at.name} without a connection"
     if reply is None:
         if observed(flow, at, SOON_S) and not many_before(flow, at, _TOLD_SO):
@@ -100,8 +97,10 @@ def _is_idle(flow: Flow, at: At) -> bool:
     if flow.state_when(at) != State.IDLE:
         return False
     if flow.ended is None:
-        if any(_shows_connection(flow, item) for item in flow.passed):
-            # It has one from before the trace, or the BGAK for a BEGIN is on its way.
+        # It may have one from before the trace, or the BGAK for a BEGIN may be on its way.
+        if any(item.stp.type not in _SENT_WITHOUT for item in flow.sent):
+            return False
+        if flow.iut_csn is not None and any(item.stp.type == codec.BEGIN for item in flow.heard):
             return False
     elif at.time < flow.ended:
         return False
@@ -110,13 +109,6 @@ def _is_idle(flow: Flow, at: At) -> bool:
         for other in flow.same_ports
         if other.passed[0].frame < at.frame
     )
-
-
-def _shows_connection(flow: Flow, at: At) -> bool:
-    """Whether a packet is one that the IUT sends on connections only, or a BEGIN to it."""
-    if at.outgoing:
-        return at.stp.type not in _SENT_WITHOUT
-    return at.stp.type == codec.BEGIN and flow.iut_csn is not None
 
 
 @checker("STP-CC-021")

@@ -134,6 +134,14 @@ class Flow:
         """Well-formed packets of these types that reached the IUT."""
         return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
 
+    def heard_beside(self, at: At, *kinds: int) -> bool:
+        """Whether another packet, of these types, reached the IUT about the same time."""
+        return any(
+            other.frame != at.frame and other.stp.type in kinds
+            and abs(other.time - at.time) <= self.due_s
+            for other in self.heard
+        )  # fmt: skip
+
     @cached_property
     def same_ports(self) -> list[Flow]:
         """The connections that had its ports one after the other, itself included."""

@@ -14,11 +14,6 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import Stp
 from bentpipe_conformance.protocols.stp.numbers import near, tag_of
 from bentpipe_conformance.protocols.stp.replay import Trace
-from bentpipe_conformance.protocols.stp.replay.encounters import (
-    Encounter,
-    count_pending,
-    encounters,
-)
 from bentpipe_conformance.protocols.stp.replay.events import At, Other
 from bentpipe_conformance.protocols.stp.replay.flow import (
     CONFIRMATION_S,
@@ -27,7 +22,12 @@ from bentpipe_conformance.protocols.stp.replay.flow import (
     Flow,
     State,
 )
-from bentpipe_conformance.protocols.stp.replay.incarnations import separate
+from bentpipe_conformance.protocols.stp.replay.incarnations import (
+    Encounter,
+    count_pending,
+    encounters,
+    separate,
+)
 from bentpipe_conformance.protocols.stp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.stp.replay.sender import Sender
 
@@ -88,17 +88,12 @@ class _Reader:
         if not waits:
             if not other.confirms:
                 self._give_way(time)
-        elif other.confirms:
-            if other.asked:
-                self._give_way(time)
-            else:
-                self._change(None, time)
-        elif other.asked:
-            self._beside += 1
-            if self._beside >= LEAST_BESIDE:
-                self._change(None, time)
-        else:
+        elif other.confirms == other.asked:
             self._give_way(time)
+        else:
+            self._beside += other.asked
+            if other.confirms or self._beside >= LEAST_BESIDE:
+                self._change(None, time)
 
     def _give_way(self, time: float) -> None:
         """Another connection has the ports: from now on nothing is claimed of this one."""

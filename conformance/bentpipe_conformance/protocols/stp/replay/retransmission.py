@@ -93,9 +93,8 @@ class _Walk:
         if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
             return
         before = self.last[sd.number].frame if sd.number in self.last else 0
-        named = tuple(
-            item for item in self.reports if item.frame > before and item.misses(sd.number)
-        )
+        later = (item for item in self.reports if item.frame > before)
+        named = tuple(item for item in later if item.misses(sd.number))
         self.found.unasked.append(Unasked(sd, named, arrived))
 
     def hears(self, report: ReportHeard, proven: bool) -> None:

@@ -132,10 +132,9 @@ class Sender:
         self.vt_ms = max(self.vt_ms, event.n_mr)
         if event.n_ps is not None:
             self.vt_pa = event.n_ps
-            for poll in reversed(self.polls):
-                if poll.n_ps == event.n_ps:
-                    poll.answers.append(event)
-                    break
+            poll = next((poll for poll in reversed(self.polls) if poll.n_ps == event.n_ps), None)
+            if poll is not None:
+                poll.answers.append(event)
         self._judge_missing(event)
 
     def _sent_in(self, *spans: Range) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from bentpipe_conformance.protocols.stp.replay.events import (
     Knowledge,
@@ -52,9 +53,9 @@ def statements(flow: Flow) -> list[Statement]:
     stats = [report for report in flow.reports_sent if report.is_stat]
     longest = max((len(report.elements) for report in stats), default=0)
     parts: list[ReportSent] = []
-    for place, stat in enumerate(stats):
+    for stat, following in zip_longest(stats, stats[1:]):
         parts.append(stat)
-        if _goes_on(stat, *stats[place + 1 : place + 2]):
+        if following is not None and _goes_on(stat, following):
             continue
         elements = sum((part.elements[1:] for part in parts[1:]), parts[0].elements)
         complete = not _may_be_cut(stat, elements, longest)
@@ -65,14 +66,9 @@ def statements(flow: Flow) -> list[Statement]:
     return found
 
 
-def _goes_on(part: ReportSent, following: ReportSent | None = None) -> bool:
-    return (
-        following is not None
-        and _fields(part) == _fields(following)
-        and len(part.elements) > 2
-        and following.elements[:1] == part.elements[-1:]
-        and following.time - part.time <= PARTS_S
-    )
+def _goes_on(part: ReportSent, following: ReportSent) -> bool:
+    same = _fields(part) == _fields(following) and following.time - part.time <= PARTS_S
+    return same and len(part.elements) > 2 and following.elements[:1] == part.elements[-1:]
 
 
 def _fields(part: ReportSent) -> tuple[object, ...]:

@@ -65,15 +65,12 @@ class Bounded:
     threshold: float
     idle: bool
 
-    def limit(self, margin: int = 0) -> float:
-        """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window."""
-        return self._limit(self.window + margin)
+    def limit(self, margin: int = 0, *, used: bool = False) -> float:
+        """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window.
 
-    def used_limit(self, margin: int = 0) -> float:
-        """The same where an unused window does not grow."""
-        return self._limit(self.used + margin)
-
-    def _limit(self, window: float) -> float:
+        With ``used`` that of a window which does not grow unused.
+        """
+        window = (self.used if used else self.window) + margin
         return window * 4 / 3 if window >= self.wide_from else window
 
 
