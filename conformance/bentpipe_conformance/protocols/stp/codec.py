@@ -52,10 +52,8 @@ class Stp:
     ``fault`` only the common header and ``octets`` are read.
 
     Attributes:
-        src: address of the sender.
-        dst: address of the receiver.
-        sport: source port of the STP header.
-        dport: destination port of the STP header.
+        src, dst: addresses of sender and receiver.
+        sport, dport: source and destination port of the STP header.
         type: 4 bits, whether used or not.
         flags: 4 bits, reserved ones included; ``reserved_flags`` are those not named for the type.
         seq: the 24-bit sequence field.
@@ -76,8 +74,7 @@ class Stp:
             or there are none. BGAK: 4 bits beside optlen, 8 before N(R). BGREJ, END: 24 bits.
             SDP, POLL, STAT, USTAT: 8 bits for each word but the timestamp.
         protocol: IP protocol number: 17 for UDP, 253 or 254.
-        udp_sport: UDP source port, 0 without UDP.
-        udp_dport: UDP destination port, 0 without UDP.
+        udp_sport, udp_dport: UDP source and destination port, 0 without UDP.
         dont_fragment: the IP header's flag.
         checksum: the raw field.
         checksum_ok: whether it is correct, with the pseudo-header where there is one.

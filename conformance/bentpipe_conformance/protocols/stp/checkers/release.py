@@ -6,14 +6,8 @@ import math
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, calling, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
-from bentpipe_conformance.protocols.stp.checkers.calling import (
-    EARLIEST,
-    latest,
-    left_alone,
-    repetitions,
-)
 from bentpipe_conformance.protocols.stp.numbers import ECHO, near, newer
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
@@ -211,8 +205,8 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
     # Without a measurement the round-trip time that an IUT assumes is unspecified.
     longest += trips.with_deviation(time) or trips.initial
     return (
-        EARLIEST * max(floor, shortest) - flow.timing_error,
-        latest(max(floor, longest)) + flow.due_s,
+        calling.EARLIEST * max(floor, shortest) - flow.timing_error,
+        calling.latest(max(floor, longest)) + flow.due_s,
     )
 
 
@@ -235,13 +229,13 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
         (other.passed[0].time for other in flow.same_ports
          if other.start > flow.start), default=None
     )  # fmt: skip
-    yield from repetitions(flow, context, sent, min(over, default=displaced))
+    yield from calling.repetitions(flow, context, sent, min(over, default=displaced))
     enders = flow.heard_of(codec.ENDAK, codec.END)
     enders = [at for at in enders if flow.state_when(at) == State.RELEASING]
     for at in enders:
         own = at.stp.peer_csn == flow.iut_csn
         if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):
-            yield from left_alone(flow, context, sent, at)
+            yield from calling.left_alone(flow, context, sent, at)
             break
     for at in enders:
         if at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, identity, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers_on_ports,
     discarded,
     observed,
-)
-from bentpipe_conformance.protocols.stp.checkers.identity import (
-    NO_CONNECTION,
-    challenged,
-    hints,
-    is_hint,
-    other_begins,
 )
 from bentpipe_conformance.protocols.stp.checkers.opening import many_before
 from bentpipe_conformance.protocols.stp.codec import A, R
@@ -70,7 +63,7 @@ def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Findings:
             yield context.violated(f"{what} was not answered with an END", at)
         return
     used.add(reply.frame)
-    right = A | R, NO_CONNECTION, tag_of(csn or 0), 0
+    right = A | R, identity.NO_CONNECTION, tag_of(csn or 0), 0
     actual = reply.stp.flags & (A | R), reply.stp.reason, reply.stp.tag, reply.stp.seq
     yield judged(
         context, actual == right,
@@ -115,10 +108,12 @@ def _is_idle(flow: Flow, at: At) -> bool:
 def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
     """An END counts only if valid; one that names the tag only is challenged (section 5.6)."""
     what = "an END that names the tag only"
-    yield from challenged(flow, context, hints(flow), other_begins(flow), what)
+    yield from identity.challenged(
+        flow, context, identity.hints(flow), identity.other_begins(flow), what
+    )
     for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        hint = state == State.OPEN and is_hint(flow, at)
+        hint = state == State.OPEN and identity.is_hint(flow, at)
         if state in (State.IDLE, None) or _is_valid(flow, stp, state) or hint:
             continue
         flags = " with R flag" if stp.flags & R else ""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import Stp
 from bentpipe_conformance.protocols.stp.numbers import near, tag_of
-from bentpipe_conformance.protocols.stp.replay import Trace
+from bentpipe_conformance.protocols.stp.replay import Trace, incarnations
 from bentpipe_conformance.protocols.stp.replay.events import At, Other
 from bentpipe_conformance.protocols.stp.replay.flow import (
     CONFIRMATION_S,
@@ -21,12 +21,6 @@ from bentpipe_conformance.protocols.stp.replay.flow import (
     TAGGED,
     Flow,
     State,
-)
-from bentpipe_conformance.protocols.stp.replay.incarnations import (
-    Encounter,
-    count_pending,
-    encounters,
-    separate,
 )
 from bentpipe_conformance.protocols.stp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.stp.replay.sender import Sender
@@ -39,19 +33,19 @@ twice that; the state is unknown from the shorter of them on."""
 def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed, in the order of their first packets."""
     until = max((packet.time for packet in trace.packets), default=0.0)
-    flows = separate(trace)
+    flows = incarnations.separate(trace)
     for flow in flows:
         flow.timing_error, flow.until = trace.timing_error, until
         flow.neighbours = [other for other in flows if other.ends[:2] == flow.ends[:2]]
-        _Reader(flow, encounters(flow, flows)).run()
-    count_pending(flows)
+        _Reader(flow, incarnations.encounters(flow, flows)).run()
+    incarnations.count_pending(flows)
     return flows
 
 
 class _Reader:
     """Walks the packets of one connection."""
 
-    def __init__(self, flow: Flow, encounters: Sequence[Encounter]) -> None:
+    def __init__(self, flow: Flow, encounters: Sequence[incarnations.Encounter]) -> None:
         self.flow = flow
         self._since = 0.0
         self._encounters = deque(encounters)
@@ -78,7 +72,7 @@ class _Reader:
             self._perhaps_confirmed = None
             self._enter(State.OPEN, confirmed.time)
 
-    def _meet(self, other: Encounter) -> None:
+    def _meet(self, other: incarnations.Encounter) -> None:
         """Another connection on the same ports begins, or is confirmed (STP-CC-033)."""
         flow, time = self.flow, other.at.time
         self._forget(time)
