@@ -127,18 +127,14 @@ def make_scene(flow: Flow) -> Scene:
         if event.stp.type == POLL
     )
     reports = [
-        _report_mark(event) for event in (flow.reports_heard if outgoing else flow.reports_sent)
-    ]
+        Mark(
+            event.packet.number, event.time, event.n_r, event.n_r,
+            blocks=tuple(events.runs(event.elements, 0)), edge=event.n_mr,
+        )
+        for event in (flow.reports_heard if outgoing else flow.reports_sent)
+    ]  # fmt: skip
     in_order = sorted(reports, key=lambda mark: mark.time)
     return Scene(outgoing, tuple(data), tuple(in_order), others, polls)
-
-
-def _report_mark(event: events.ReportHeard | events.ReportSent) -> Mark:
-    listed = event.elements
-    missing = tuple(zip(listed[::2], listed[1::2], strict=False))
-    return Mark(
-        event.packet.number, event.time, event.n_r, event.n_r, blocks=missing, edge=event.n_mr
-    )
 
 
 REPORTER = Reporter(

@@ -204,10 +204,8 @@ def proof(flow: Flow) -> Proof | None:
     asked = next((at for at in steps if at.outgoing), None)
     if asked is None:
         return Proof(opened, tuple(steps), None, None)
-    answers = [
-        at for at in steps
-        if not at.outgoing and at.stp.type == BGAK and not at.stp.flags & C
-    ]  # fmt: skip
+    heard = [at for at in steps if not at.outgoing]
+    answers = [at for at in heard if at.stp.type == BGAK and not at.stp.flags & C]
     # Each BEGIN sent may draw a BGAK that does not answer a question.
     last = sum(at.outgoing for at in flow.begins) - 1
     surely = [at for at in answers if at.frame > asked.frame]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
@@ -40,11 +41,8 @@ _LEAST_JUDGED = 3
 
 
 def _replayed(flow: Flow, context: Context) -> list[Bounded]:
-    if flow.established is None:
-        return []
-    return [
-        item for item in context.prepared.bounded(context.ics) if item.sd.time >= flow.established
-    ]
+    since = math.inf if flow.established is None else flow.established
+    return [item for item in context.prepared.bounded(context.ics) if item.sd.time >= since]
 
 
 def _rate(context: Context) -> int:

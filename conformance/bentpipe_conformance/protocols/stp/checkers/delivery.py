@@ -66,7 +66,7 @@ def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
     before: Statement | None = None
-    for said in () if context.prepared.unsure else context.prepared.known:
+    for said in context.prepared.known:
         poll = said.poll
         if before is not None and (said.n_r < before.n_r or said.bound < before.bound):
             which = "VR(R)" if said.n_r < before.n_r else "VR(H)"

@@ -173,10 +173,8 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
 
 def _for_begin(replies: Sequence[At], begin: codec.Stp) -> list[At]:
     """The BGAKs and BGREJs for a BEGIN."""
-    return [
-        reply for reply in replies
-        if reply.stp.type in (codec.BGAK, codec.BGREJ) and reply.stp.peer_csn == begin.csn
-    ]  # fmt: skip
+    found = [reply for reply in replies if reply.stp.type in (codec.BGAK, codec.BGREJ)]
+    return [reply for reply in found if reply.stp.peer_csn == begin.csn]
 
 
 def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:

@@ -100,8 +100,6 @@ def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
 def bound_is_vr_h(flow: Flow, context: Context) -> Findings:
     """A STAT's bound is VR(H), and only what it names has arrived (sections 6.3 and 6.4)."""
     yield from only_what_is_named_has_arrived(flow, context)
-    if context.prepared.unsure:
-        return
     for said in context.prepared.known:
         bounds = sorted({known.vr_h for known in said.possible})
         if said.elements and said.bound in bounds:
@@ -160,7 +158,7 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
 @checker("STP-DT-018")
 def stat_tells_the_truth(_flow: Flow, context: Context) -> Findings:
     """A STAT reports VR(R) and every run of missing SDs below VR(H) (section 6.3)."""
-    for said in () if context.prepared.unsure else context.prepared.known:
+    for said in context.prepared.known:
         if said.true:
             yield context.holds(f"a STAT reports VR(R) {said.n_r} and what is missing", said)
         elif not context.prepared.has_early_sds:

@@ -58,20 +58,16 @@ def _by_report(
                 f"sent again in {neglect.until - neglect.since:.1f} s with nothing in flight",
                 neglect.report,
             )
+    named = {report for item in found.unasked for report in item.named}
     for report in filter(mine, flow.reports_heard):
         if report.responses:
             first = report.responses[0]
             yield context.holds(
                 f"SD {first.number} was sent again for {report.name}", report, first
             )
-        elif (
-            report.spared
-            and flow.until > report.time + DUE_S
-            and not any(report in item.named for item in found.unasked)
-        ):
-            yield context.holds(
-                f"SD {report.spared[0]} was not sent again for {report.name}", report
-            )
+        elif report.spared and flow.until > report.time + DUE_S and report not in named:
+            number = report.spared[0]
+            yield context.holds(f"SD {number} was not sent again for {report.name}", report)
 
 
 def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:

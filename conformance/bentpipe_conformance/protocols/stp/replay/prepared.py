@@ -56,7 +56,8 @@ class Prepared:
     @cached_property
     def known(self) -> Sequence[Statement]:
         """The complete ones for which it is certain what the receiver had."""
-        return [said for said in self.statements if said.certain and said.complete]
+        stated = () if self.unsure else self.statements
+        return [said for said in stated if said.certain and said.complete]
 
     def answer_after(self, sd: SdHeard) -> Statement | None:
         """The first list that answers a POLL received with an SD or after it."""

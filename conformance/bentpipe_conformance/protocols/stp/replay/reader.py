@@ -1,8 +1,7 @@
-"""Connections read from a trace, as far as the packets show them.
+"""Connections read from a trace: for each packet, what the implementation (IUT) could know then.
 
-:func:`read_flows` walks the packets captured at the ``iut`` point once and tells for each what the
-implementation (IUT) could know then. It follows the state table (section 9) as far as the packets
-show it; where they do not, the state is None and nothing is claimed.
+The state table (section 9) is followed as far as the packets show it; where they do not, the state
+is None and nothing is claimed.
 """
 
 from __future__ import annotations
