@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,10 +52,8 @@ class Stp:
     ``fault`` only the common header and ``octets`` are read.
 
     Attributes:
-        src: address of the sender.
-        dst: address of the receiver.
-        sport: source port of the STP header.
-        dport: destination port of the STP header.
+        src, dst: addresses of sender and receiver.
+        sport, dport: source and destination port of the STP header.
         type: 4 bits, whether used or not.
         flags: 4 bits, reserved ones included; ``reserved_flags`` are those not named for the type.
         seq: the 24-bit sequence field.
@@ -77,8 +74,7 @@ class Stp:
             or there are none. BGAK: 4 bits beside optlen, 8 before N(R). BGREJ, END: 24 bits.
             SDP, POLL, STAT, USTAT: 8 bits for each word but the timestamp.
         protocol: IP protocol number: 17 for UDP, 253 or 254.
-        udp_sport: UDP source port, 0 without UDP.
-        udp_dport: UDP destination port, 0 without UDP.
+        udp_sport, udp_dport: UDP source and destination port, 0 without UDP.
         dont_fragment: the IP header's flag.
         checksum: the raw field.
         checksum_ok: whether it is correct, with the pseudo-header where there is one.
@@ -190,86 +186,50 @@ def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
     elif kind not in (BEGIN, BGAK, SDP) and size > least:
         return {"fault": f"{size} octets are too many for {NAMES[kind]}, which has {least}"}
     words = struct.unpack_from(f"!{(least - 12) // 4}I", octets, 12)
-    return _BODIES[kind](octets, *words)
-
-
-def _poll_body(octets: bytes, word: int, timestamp: int) -> dict[str, Any]:
-    n_ps, reserved = word & 0xFFFFFF, _high_octets((word,))
-    return {"n_ps": n_ps, "timestamp": timestamp, "data": octets[20:], "reserved": reserved}
-
-
-def _stat_body(octets: bytes, n_mr: int, n_ps: int, timestamp: int) -> dict[str, Any]:
-    listed = struct.unpack(f"!{(len(octets) - 24) // 4}I", octets[24:])
+    if kind in (BEGIN, BGAK):
+        return _dissect_opening(octets, least, *words)
+    if kind == ENDAK:
+        return {"peer_csn": words[0]}
+    low = [word & 0xFFFFFF for word in words]
+    if kind in (END, BGREJ):
+        own = {"csn": words[1]} if kind == END else {}
+        reserved = (low[0],) if low[0] else ()
+        return {"reason": words[0] >> 24, "peer_csn": words[-1], "reserved": reserved, **own}
+    if kind == USTAT:
+        return {"n_mr": low[0], "elements": (low[1], low[2]), "reserved": _high_octets(words)}
+    if kind in (SDP, POLL):
+        polls = {"n_ps": low[0], "timestamp": words[1], "reserved": _high_octets(words[:1])}
+        return {**polls, "data": octets[20:]}
+    listed = struct.unpack(f"!{(size - 24) // 4}I", octets[24:])
     return {
-        "n_mr": n_mr & 0xFFFFFF,
-        "n_ps": n_ps & 0xFFFFFF,
-        "timestamp": timestamp,
+        "n_mr": low[0],
+        "n_ps": low[1],
+        "timestamp": words[2],
         "elements": tuple([element & 0xFFFFFF for element in listed]),
-        "reserved": _high_octets((n_mr, n_ps, *listed)),
+        "reserved": _high_octets((*words[:2], *listed)),
     }
-
-
-def _ustat_body(_: bytes, n_mr: int, first: int, second: int) -> dict[str, Any]:
-    return {
-        "n_mr": n_mr & 0xFFFFFF,
-        "elements": (first & 0xFFFFFF, second & 0xFFFFFF),
-        "reserved": _high_octets((n_mr, first, second)),
-    }
-
-
-def _end_body(_: bytes, reason: int, csn: int, peer_csn: int) -> dict[str, Any]:
-    return {**_bgrej_body(_, reason, peer_csn), "csn": csn}
-
-
-def _bgrej_body(_: bytes, reason: int, peer_csn: int) -> dict[str, Any]:
-    low = reason & 0xFFFFFF
-    return {"reason": reason >> 24, "peer_csn": peer_csn, "reserved": (low,) if low else ()}
-
-
-def _endak_body(_: bytes, peer_csn: int) -> dict[str, Any]:
-    return {"peer_csn": peer_csn}
-
-
-def _begin_body(octets: bytes, first: int, csn: int) -> dict[str, Any]:
-    opening = _opening(octets, 20, first)
-    if "fault" in opening:
-        return opening
-    data = octets[20 + len(opening["options"]) :]
-    return {**opening, "version": first >> 28, "csn": csn, "data": data}
-
-
-def _bgak_body(octets: bytes, first: int, csn: int, peer_csn: int, n_r: int) -> dict[str, Any]:
-    opening = _opening(octets, 28, first)
-    if "fault" in opening:
-        return opening
-    beyond = len(octets) - 28 - len(opening["options"])
-    if beyond:
-        return {"fault": f"{beyond} octets behind the options of BGAK"}
-    reserved = (first >> 28, n_r >> 24) if first >> 28 or n_r >> 24 else ()
-    own = {"csn": csn, "peer_csn": peer_csn, "n_r": n_r & 0xFFFFFF, "reserved": reserved}
-    return {**opening, **own}
-
-
-_BODIES: dict[int, Callable[..., dict[str, Any]]] = {
-    BEGIN: _begin_body, BGAK: _bgak_body, END: _end_body, ENDAK: _endak_body, BGREJ: _bgrej_body,
-    SDP: _poll_body, POLL: _poll_body, STAT: _stat_body, USTAT: _ustat_body,
-}  # fmt: skip
 
 
 def _high_octets(words: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([word >> 24 for word in words]) if max(words) >> 24 else ()
 
 
-def _opening(octets: bytes, at: int, first: int) -> dict[str, Any]:
-    """The credit and the option field, which BEGIN and BGAK have, or a fault."""
-    end = at + (first >> 24 & 15) * 4
+def _dissect_opening(octets: bytes, least: int, first: int, csn: int, *own: int) -> dict[str, Any]:
+    """The fields of BEGIN, or of BGAK with its two words of its own, or a fault."""
+    end = least + (first >> 24 & 15) * 4
     if end > len(octets):
         return {"fault": f"optlen says {end} octets, the packet has {len(octets)}"}
-    options = octets[at:end]
-    fits, max_sd = _walk_options(options)
+    fits, max_sd = _walk_options(options := octets[least:end])
     if not fits:
         return {"fault": "an option does not fit into the option field"}
-    return {"n_mr": first & 0xFFFFFF, "options": options, "max_sd": max_sd}
+    opening = {"n_mr": first & 0xFFFFFF, "options": options, "max_sd": max_sd, "csn": csn}
+    if not own:
+        return {**opening, "version": first >> 28, "data": octets[end:]}
+    if end < len(octets):
+        return {"fault": f"{len(octets) - end} octets behind the options of BGAK"}
+    peer_csn, n_r = own
+    reserved = (first >> 28, n_r >> 24) if first >> 28 or n_r >> 24 else ()
+    return {**opening, "peer_csn": peer_csn, "n_r": n_r & 0xFFFFFF, "reserved": reserved}
 
 
 def _walk_options(octets: bytes) -> tuple[bool, int | None]:

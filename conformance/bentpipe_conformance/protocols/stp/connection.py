@@ -69,8 +69,10 @@ class Connection(Speaker):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
                     self.send(codec.ENDAK)
-        elif self.polite and self.confirmed and _asks(packet, self.csn):
-            self.confirm()
+        else:
+            asks = packet.type == codec.BGAK and packet.flags & C and packet.peer_csn == self.csn
+            if asks and self.polite and self.confirmed:
+                self.confirm()
 
     def _learn(self, time: float, packet: Stp) -> Arrival:
         """What a well-formed packet says about the IUT."""
@@ -118,10 +120,9 @@ class Connection(Speaker):
     ) -> Arrival:
         """The next packet of these types that matches; see :meth:`await_arrival`."""
         wanted = (kinds,) if isinstance(kinds, int) else tuple(kinds)
+        what = what or " or ".join(NAMES[kind] for kind in wanted)
         return self.await_arrival(
-            lambda arrival: arrival.kind in wanted and match(arrival),
-            what or _names(wanted),
-            within,
+            lambda arrival: arrival.kind in wanted and match(arrival), what, within
         )
 
     def hold(self, sd: Arrival) -> tuple[int, int] | None:
@@ -191,12 +192,9 @@ class Connection(Speaker):
         Raises:
             NotReached: it did not come in time.
         """
-        n_ps = self.poll(**fields).n_ps
+        n_ps, what = self.poll(**fields).n_ps, "a STAT in answer"
         return self.expect(
-            codec.STAT,
-            lambda stat: stat.packet.n_ps == n_ps,
-            within=within,
-            what="a STAT in answer",
+            codec.STAT, lambda stat: stat.packet.n_ps == n_ps, within=within, what=what
         )
 
     def deliver(self, within: float | None = None) -> None:
@@ -230,12 +228,3 @@ class Connection(Speaker):
             self.end()
             self.expect((codec.ENDAK, codec.END), within=within, what="an ENDAK")
             self.closed = self.closed or "it was released"
-
-
-def _asks(packet: Stp, csn: int) -> bool:
-    """Whether it asks the tester's connection with a CSN for a BGAK."""
-    return packet.type == codec.BGAK and bool(packet.flags & C) and packet.peer_csn == csn
-
-
-def _names(kinds: Iterable[int]) -> str:
-    return " or ".join(NAMES.get(kind, f"type {kind}") for kind in kinds)

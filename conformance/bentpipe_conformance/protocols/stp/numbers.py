@@ -1,10 +1,15 @@
-"""Packet numbers and connection sequence numbers, modular on the wire (STP/1 section 2).
+"""Packet numbers and connection sequence numbers, modular on the wire (STP/1 section 2), and ports.
 
 Everything else of this package counts a direction's SDs from 0, the one numbered ISS, and never
 wraps; these functions translate.
 """
 
 from __future__ import annotations
+
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+
+ECHO, DISCARD, CHARGEN = (STANDARD_SERVICES[name] for name in ("echo", "discard", "chargen"))
+"""Ports of the services that listen (section 11)."""
 
 MODULUS = 1 << 24
 """Packet numbers."""

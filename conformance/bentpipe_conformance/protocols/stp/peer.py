@@ -11,7 +11,7 @@ from bentpipe_conformance.engine.lane import OpenRequest, Port
 from bentpipe_conformance.engine.peer import UNUSED_PORT, BasePeer, NotReached
 from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, C, Stp, dissect
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD
 
 Opener = Callable[[OpenRequest], None]
 """Has the implementation open a connection."""

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import compress
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
-from bentpipe_conformance.protocols.stp.replay import Packet, Trace
-from bentpipe_conformance.protocols.stp.replay.events import (
-    Event,
-    Other,
-    PollHeard,
-    PollSent,
-    ReportHeard,
-    ReportSent,
-    SdHeard,
-    SdSent,
-)
+from bentpipe_conformance.protocols.stp.replay import Packet, Trace, events
+from bentpipe_conformance.protocols.stp.replay.events import Event
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.report.ladder import thousands
@@ -88,31 +80,25 @@ def _describe(trace: Trace) -> dict[int, tuple[str, tuple[str, ...]]]:
 
 def _event(event: Event) -> tuple[list[str], list[str]]:
     match event:
-        case SdSent():
+        case events.SdSent():
             notes = [] if event.new else [f"transmission {event.transmission}"]
             return [f"number {thousands(event.number)}"], notes
-        case SdHeard():
-            notes = [
-                text
-                for text, there in (
-                    ("duplicate", event.duplicate), ("beyond the credit", event.beyond),
-                    ("held back", event.early),
-                )
-                if there
-            ]  # fmt: skip
+        case events.SdHeard():
+            there = event.duplicate, event.beyond, event.early
+            notes = [*compress(("duplicate", "beyond the credit", "held back"), there)]
             return [f"number {thousands(event.number)}"], notes
-        case PollSent() | PollHeard():
+        case events.PollSent() | events.PollHeard():
             n_s = [] if event.stp.type == SDP else [f"N(S) {thousands(event.n_s)}"]
             return [*n_s, f"N(PS) {event.stp.n_ps}"], []
-        case ReportHeard():
+        case events.ReportHeard():
             return _report(event), [event.fault] if event.fault else []
-        case ReportSent():
+        case events.ReportSent():
             return _report(event), []
-        case Other():
+        case events.Other():
             return [], [event.ignored] if event.ignored else []
 
 
-def _report(event: ReportHeard | ReportSent) -> list[str]:
+def _report(event: events.ReportHeard | events.ReportSent) -> list[str]:
     n_ps = event.stp.n_ps
     texts = [f"N(R) {thousands(event.n_r)}", f"N(MR) {thousands(event.n_mr)}"]
     texts += [f"N(PS) {n_ps}"] if n_ps is not None else []
@@ -132,7 +118,7 @@ def make_scene(flow: Flow) -> Scene:
     data = []
     for event in flow.sds_sent if outgoing else flow.sds_heard:
         number = event.number
-        again = not event.new if isinstance(event, SdSent) else number in seen
+        again = not event.new if isinstance(event, events.SdSent) else number in seen
         data.append(Mark(event.packet.number, event.time, number, number + 1, again))
         seen.add(number)
     polls = tuple(
@@ -141,18 +127,14 @@ def make_scene(flow: Flow) -> Scene:
         if event.stp.type == POLL
     )
     reports = [
-        _report_mark(event) for event in (flow.reports_heard if outgoing else flow.reports_sent)
-    ]
+        Mark(
+            event.packet.number, event.time, event.n_r, event.n_r,
+            blocks=tuple(events.runs(event.elements, 0)), edge=event.n_mr,
+        )
+        for event in (flow.reports_heard if outgoing else flow.reports_sent)
+    ]  # fmt: skip
     in_order = sorted(reports, key=lambda mark: mark.time)
     return Scene(outgoing, tuple(data), tuple(in_order), others, polls)
-
-
-def _report_mark(event: ReportHeard | ReportSent) -> Mark:
-    listed = event.elements
-    missing = tuple(zip(listed[::2], listed[1::2], strict=False))
-    return Mark(
-        event.packet.number, event.time, event.n_r, event.n_r, blocks=missing, edge=event.n_mr
-    )
 
 
 REPORTER = Reporter(

@@ -101,17 +101,12 @@ class Speaker(BaseConnection[Stp, Arrival]):
         reception = self.reception
         vr_r, vr_mr = self.theirs(reception.vr_r), self.theirs(reception.vr_mr)
         peer_csn = self.peer_csn or 0
+        opening = {"seq": self.iss, "csn": self.csn, "max_sd": self.max_sd, "options": self.options}
         match kind:
             case codec.BEGIN:
-                return {
-                    "seq": self.iss, "csn": self.csn, "n_mr": reception.vr_mr, "version": 1,
-                    "max_sd": self.max_sd, "options": self.options,
-                }  # fmt: skip
+                return {**opening, "n_mr": reception.vr_mr, "version": 1}
             case codec.BGAK:
-                return {
-                    "seq": self.iss, "csn": self.csn, "peer_csn": peer_csn, "n_mr": vr_mr,
-                    "n_r": vr_r, "max_sd": self.max_sd, "options": self.options,
-                }  # fmt: skip
+                return {**opening, "peer_csn": peer_csn, "n_mr": vr_mr, "n_r": vr_r}
             case codec.BGREJ:
                 return {"tag": 0, "peer_csn": peer_csn, "reason": 3}
             case codec.END:
@@ -125,11 +120,9 @@ class Speaker(BaseConnection[Stp, Arrival]):
                 return {"seq": own, "n_ps": self.vt_ps, "timestamp": self.timestamp()}
             case codec.STAT:
                 n_ps, timestamp = self.last_poll
+                polled = {"n_ps": n_ps, "timestamp": timestamp}
                 elements = self.their_list(reception.elements())
-                return {
-                    "seq": vr_r, "n_mr": vr_mr, "n_ps": n_ps, "timestamp": timestamp,
-                    "elements": elements,
-                }  # fmt: skip
+                return {"seq": vr_r, "n_mr": vr_mr, "elements": elements, **polled}
             case codec.USTAT:
                 return {"seq": vr_r, "n_mr": vr_mr}
         raise KeyError(kind)

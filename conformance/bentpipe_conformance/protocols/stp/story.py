@@ -17,23 +17,8 @@ from typing import Any
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.story import BaseStory, ends
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
-    BGAK,
-    BGREJ,
-    END,
-    ENDAK,
-    POLL,
-    SD,
-    SDP,
-    STAT,
-    USTAT,
-    C,
-    Stp,
-    build,
-    build_datagram,
-    dissect,
-)
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.codec import C, Stp, build, build_datagram, dissect
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
@@ -79,14 +64,15 @@ class StpStory(BaseStory):
 
         ``wait`` is the round-trip time, seconds.
         """
-        self.tester(BEGIN, data=data).iut(BGAK, int(known and bool(data)), flags=0 if known else C)
+        n_r = int(known and bool(data))
+        self.tester(codec.BEGIN, data=data).iut(codec.BGAK, n_r, flags=0 if known else C)
         if not known:
-            self.tester(BGAK, after=wait)
+            self.tester(codec.BGAK, after=wait)
         return self
 
     def called(self) -> StpStory:
         """The implementation calls: BEGIN and BGAK."""
-        return self.iut(BEGIN).tester(BGAK, after=0.6)
+        return self.iut(codec.BEGIN).tester(codec.BGAK, after=0.6)
 
     def iut(self, kind: int, number: int = 0, *, after: float = 0.0, **fields: Any) -> StpStory:
         """The implementation sends a packet.
@@ -105,7 +91,7 @@ class StpStory(BaseStory):
 
     def raw(self, outgoing: bool, octets: bytes, *, after: float = 0.0) -> StpStory:
         """A malformed STP packet, with the correct checksum where there is room for one."""
-        datagram = build_datagram(self._compose(outgoing, SD, 0, {}), octets, rechecked=True)
+        datagram = build_datagram(self._compose(outgoing, codec.SD, 0, {}), octets, rechecked=True)
         return self.tell(outgoing, datagram, after)
 
     def _tell(
@@ -127,19 +113,19 @@ class StpStory(BaseStory):
         both = {"csn": csn, "peer_csn": peer}
         opening = {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd}
         right: dict[str, Any] = {
-            BEGIN: {**opening, "version": 1},
-            BGAK: {**opening, **both, "n_mr": on_wire(self.credit, other),
+            codec.BEGIN: {**opening, "version": 1},
+            codec.BGAK: {**opening, **both, "n_mr": on_wire(self.credit, other),
                    "n_r": on_wire(number, other)},
-            BGREJ: {"tag": 0, "peer_csn": peer, "reason": 3},
-            END: {**acknowledging, **both, "reason": 0},
-            ENDAK: {"peer_csn": peer},
-            SD: numbered,
-            SDP: {**numbered, **polling},
-            POLL: {**numbered, **polling},
-            STAT: {**acknowledging, **polling},
-            USTAT: acknowledging,
+            codec.BGREJ: {"tag": 0, "peer_csn": peer, "reason": 3},
+            codec.END: {**acknowledging, **both, "reason": 0},
+            codec.ENDAK: {"peer_csn": peer},
+            codec.SD: numbered,
+            codec.SDP: {**numbered, **polling},
+            codec.POLL: {**numbered, **polling},
+            codec.STAT: {**acknowledging, **polling},
+            codec.USTAT: acknowledging,
         }[kind]  # fmt: skip
-        if kind in (STAT, USTAT):
+        if kind in (codec.STAT, codec.USTAT):
             fields = {"n_mr": self.credit, "elements": (), **fields}
             fields["n_mr"] = on_wire(fields["n_mr"], other)
             fields["elements"] = tuple(on_wire(count, other) for count in fields["elements"])
@@ -164,12 +150,13 @@ def opened() -> StpStory:
 
 def polled(story: StpStory, n_ps: int = 1) -> StpStory:
     """A POLL and its STAT."""
-    return story.tester(POLL, 0, n_ps=n_ps, after=1.0).iut(STAT, 0, n_ps=n_ps, after=0.01)
+    story.tester(codec.POLL, 0, n_ps=n_ps, after=1.0)
+    return story.iut(codec.STAT, 0, n_ps=n_ps, after=0.01)
 
 
 def later(story: StpStory) -> StpStory:
     """A long silence, shown by a packet between other ports."""
-    quiet = StpStory(at=story.at).tester(ENDAK, after=9.0)
+    quiet = StpStory(at=story.at).tester(codec.ENDAK, after=9.0)
     story.packets += [between(quiet.packets[0], port=50000)]
     return story
 

@@ -16,13 +16,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     C,
     R,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
-    CALLING,
-    IDLE,
-    OPEN,
-    RELEASING,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import State
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.story import TESTER_CSN, StpStory
 
@@ -133,18 +127,18 @@ def test_early_data_of_an_unknown_caller_is_held_until_confirmed() -> None:
     story = StpStory().tester(BEGIN, data=b"first").tester(SD, 1, after=0.01)
     story.iut(BGAK, 0, flags=C, after=0.01).tester(POLL, 2, n_ps=1)
     flow = story.flow()
-    assert flow.state == CALLED
+    assert flow.state == State.CALLED
     assert [sd.early for sd in flow.sds_heard] == [True, True]
     assert not flow.polls_heard[0].open
     story.tester(BGAK, after=0.6)
     flow = story.flow()
-    assert flow.state == OPEN
+    assert flow.state == State.OPEN
     assert flow.receiver is not None and flow.receiver.reception.vr_r == 2
 
 
 def test_known_caller_is_open_at_once() -> None:
     flow = StpStory().opened(known=True, data=b"first").flow()
-    assert (flow.state, flow.known) == (OPEN, True)
+    assert (flow.state, flow.known) == (State.OPEN, True)
     assert flow.receiver is not None and bytes(flow.receiver.reception.stream) == b"first"
 
 
@@ -152,7 +146,7 @@ def test_iut_calls_credit_and_numbers_come_from_the_bgak() -> None:
     story = StpStory(credit=10).called().iut(SD, 0).tester(SD, 0)
     flow = story.flow()
     assert flow.iut_calls
-    assert flow.state == OPEN
+    assert flow.state == State.OPEN
     assert flow.sds_sent[0].vt_ms == 10
     assert flow.sds_heard[0].vr_mr == 10
 
@@ -160,14 +154,14 @@ def test_iut_calls_credit_and_numbers_come_from_the_bgak() -> None:
 def test_release_and_abort_end_the_connection() -> None:
     story = StpStory().opened().tester(SD, 0, flags=FIN).iut(SD, 0, flags=FIN)
     story.iut(END, 1)
-    assert story.flow().state == RELEASING
+    assert story.flow().state == State.RELEASING
     story.tester(ENDAK)
-    assert story.flow().state == IDLE
+    assert story.flow().state == State.IDLE
     aborted = StpStory().opened().tester(END, flags=A, reason=1).flow()
-    assert aborted.state == IDLE
+    assert aborted.state == State.IDLE
     assert aborted.ended is not None
     forged = StpStory().opened().tester(END, flags=A, reason=1, csn=5).flow()
-    assert forged.state == OPEN
+    assert forged.state == State.OPEN
 
 
 def test_packets_without_any_connection_make_a_flow_of_their_own() -> None:
@@ -175,13 +169,13 @@ def test_packets_without_any_connection_make_a_flow_of_their_own() -> None:
     (flow,) = read_flows(story.trace())
     assert flow.iut_csn is None
     assert flow.established is None
-    assert [event.state for event in flow.others] == [IDLE, IDLE]
+    assert [event.state for event in flow.others] == [State.IDLE, State.IDLE]
 
 
 def test_refused_call_is_a_flow_that_never_opened() -> None:
     flow = StpStory().tester(BEGIN).iut(BGREJ).flow()
     assert flow.established is None
-    assert flow.state == IDLE
+    assert flow.state == State.IDLE
 
 
 def test_wrong_checksum_and_wrong_tag_are_ignored() -> None:
@@ -210,7 +204,7 @@ def test_second_connection_on_the_same_ports_is_another_flow() -> None:
 def test_end_to_a_new_csn_leaves_nothing_to_release() -> None:
     story = StpStory().opened().tester(BGAK, csn=0x12345700, tag=0x5700)
     flow = story.iut(END, flags=A, reason=2, peer_csn=0x12345700).flow()
-    assert flow.state == IDLE
+    assert flow.state == State.IDLE
 
 
 def test_calls_that_cross_leave_the_data_of_the_begin_in_doubt() -> None:
@@ -218,7 +212,7 @@ def test_calls_that_cross_leave_the_data_of_the_begin_in_doubt() -> None:
     story.tester(BGAK, after=0.6)
     flow = story.flow()
     assert flow.iut_calls
-    assert flow.state == OPEN
+    assert flow.state == State.OPEN
     assert flow.receiver is not None and not flow.receiver.certain
     told = story.tester(POLL, 1, n_ps=1, timestamp=3).iut(STAT, 1, n_ps=1, timestamp=3).flow()
     assert told.receiver is not None and told.receiver.certain
@@ -235,8 +229,8 @@ def test_begin_challenged_and_then_accepted_belongs_to_both_connections() -> Non
         TESTER_CSN,
         TESTER_CSN + 9,
     ]
-    assert [old.state_before[packet.number] for packet in old.packets[3:6]] == [OPEN] * 3
-    assert (old.displaced_in, old.state) == (IDLE, None)
+    assert [old.state_before[packet.number] for packet in old.packets[3:6]] == [State.OPEN] * 3
+    assert (old.displaced_in, old.state) == (State.IDLE, None)
     assert [packet.content.type for packet in new.packets if packet.content] == [BEGIN, BGAK]
     assert old.neighbours == new.neighbours == [old, new]
 
@@ -245,10 +239,10 @@ def test_begin_accepted_over_an_open_connection_displaces_it() -> None:
     story = StpStory().opened().tester(BEGIN, csn=TESTER_CSN + 9, after=1.0)
     story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9, flags=C)
     old, _ = read_flows(story.trace())
-    assert (old.displaced_in, old.state, old.ended) == (OPEN, None, story.at)
+    assert (old.displaced_in, old.state, old.ended) == (State.OPEN, None, story.at)
 
 
 def test_bgak_that_acknowledges_what_was_not_sent_opens_no_call() -> None:
     story = StpStory().iut(BEGIN).tester(BGAK, 1, after=0.6).iut(BEGIN, after=0.4)
-    assert story.flow().state == CALLING
-    assert story.tester(BGAK, 0, after=0.6).flow().state == OPEN
+    assert story.flow().state == State.CALLING
+    assert story.tester(BGAK, 0, after=0.6).flow().state == State.OPEN

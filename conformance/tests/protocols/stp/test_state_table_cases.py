@@ -8,7 +8,7 @@ import pytest
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.protocols.stp.cases.test_states import OUT_OF_REACH, STIMULI
-from bentpipe_conformance.protocols.stp.replay import flow as states
+from bentpipe_conformance.protocols.stp.replay.flow import State
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_spec.document import state_table
@@ -16,11 +16,11 @@ from bentpipe_spec.document import state_table
 ROWS = {(row.state, row.packet, row.when) for row in state_table("stp")}
 
 CASES = {
-    "idle-every-packet": states.IDLE,
-    "calling-every-packet": states.CALLING,
-    "pending-every-packet": states.CALLED,
-    "ready-every-packet": states.OPEN,
-    "releasing-every-packet": states.RELEASING,
+    "idle-every-packet": State.IDLE,
+    "calling-every-packet": State.CALLING,
+    "pending-every-packet": State.CALLED,
+    "ready-every-packet": State.OPEN,
+    "releasing-every-packet": State.RELEASING,
 }
 
 

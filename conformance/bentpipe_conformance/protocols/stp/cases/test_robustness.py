@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, types
-from bentpipe_conformance.protocols.stp.codec import (
-    BGAK,
-    BGREJ,
-    END,
-    ENDAK,
-    SD,
-    STAT,
-    A,
-    build_datagram,
-)
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
@@ -71,9 +62,9 @@ def test_ready_random_octets_arrive(connection: Connection) -> None:
     connection.ask()
     for length in (0, 1, 4, 5, 11, 12, 13, 19, 24, 60, 400, 1400):
         octets = connection.peer.random.randbytes(length)
-        like = connection.compose(SD)
-        connection.peer.send(build_datagram(like, octets))
-        connection.peer.send(build_datagram(like, octets, rechecked=True))
+        like = connection.compose(codec.SD)
+        connection.peer.send(codec.build_datagram(like, octets))
+        connection.peer.send(codec.build_datagram(like, octets, rechecked=True))
         connection.wait(0.05)
     _random_fields(connection)
     for _ in range(2):
@@ -93,7 +84,7 @@ def _random_fields(connection: Connection) -> None:
                 "tag": tag_of(connection.csn) ^ 1 + draw.getrandbits(8),
                 "seq": draw.getrandbits(24),
             }
-            if kind in (BGAK, END):
+            if kind in (codec.BGAK, codec.END):
                 raw |= {"csn": draw.getrandbits(32), "peer_csn": draw.getrandbits(32)}
             connection.send(kind, **raw)
             connection.peer.wait(0.02)
@@ -120,17 +111,18 @@ def test_ready_forged_packets_arrive(connection: Connection) -> None:
     connection.sd(b"x" * 100)
     connection.ask()
     wrong = (connection.csn + 1) % CSN_MODULUS
-    other = ((connection.peer_csn or 0) + 1) % CSN_MODULUS
+    own = connection.peer_csn or 0
+    aborts = {"flags": codec.A, "reason": 1}
     connection.polite = False
     for kind, raw in (
-        (END, {"flags": A, "reason": 1, "peer_csn": other}),
-        (END, {"flags": A, "reason": 1, "csn": wrong}),
-        (END, {"flags": A, "reason": 1, "peer_csn": 0}),
-        (END, {"flags": A, "reason": 1, "peer_csn": (connection.peer_csn or 0) & 0xFFFF}),
-        (ENDAK, {}),
-        (BGREJ, {"reason": 3}),
-        (SD, {"tag": wrong & 0xFFFF}),
-        (STAT, {"tag": wrong & 0xFFFF}),
+        (codec.END, {**aborts, "peer_csn": (own + 1) % CSN_MODULUS}),
+        (codec.END, {**aborts, "csn": wrong}),
+        (codec.END, {**aborts, "peer_csn": 0}),
+        (codec.END, {**aborts, "peer_csn": own & 0xFFFF}),
+        (codec.ENDAK, {}),
+        (codec.BGREJ, {"reason": 3}),
+        (codec.SD, {"tag": wrong & 0xFFFF}),
+        (codec.STAT, {"tag": wrong & 0xFFFF}),
     ):
         connection.send(kind, **raw)
         connection.wait(PAUSE_S)

@@ -69,20 +69,12 @@ def _end(theirs: int = 0, flags: int = 0) -> Stimulus:
     return _with_peer(codec.END, theirs, flags=flags, reason=1 if flags == A else 2 if flags else 0)
 
 
-def _hint(_: Peer, connection: Connection) -> None:
-    connection.hint()
-
-
 def _known_caller(peer: Peer, _: Connection) -> None:
     """A call from an address of which an older CSN has just been confirmed."""
     confirmed(peer)
     again = peer.begin("discard", data=b"of a known caller")
     again.expect(codec.BGAK)
     again.abort()
-
-
-def _nobody_listens(peer: Peer, _: Connection) -> None:
-    peer.begin(UNUSED_PORT)
 
 
 def _completing_end(_: Peer, connection: Connection) -> None:
@@ -99,32 +91,29 @@ def _later_call(peer: Peer, connection: Connection) -> None:
     again.abort()
 
 
-_DATA: Mapping[str, Stimulus] = {
-    "SD": _sends(codec.SD, data=b"data"),
-    "SDP": _sends(codec.SDP, data=b"data", n_ps=1),
-    "POLL": _sends(codec.POLL, n_ps=1),
-    "STAT": _sends(codec.STAT),
-    "USTAT": _sends(codec.USTAT, elements=(1, 2)),
+_STATES = (IDLE, CALLING, CALLED, READY, RELEASING)
+
+_ALIKE: Mapping[tuple[str, str], Stimulus] = {
+    ("SD", ""): _sends(codec.SD, data=b"data"),
+    ("SDP", ""): _sends(codec.SDP, data=b"data", n_ps=1),
+    ("POLL", ""): _sends(codec.POLL, n_ps=1),
+    ("STAT", ""): _sends(codec.STAT),
+    ("USTAT", ""): _sends(codec.USTAT, elements=(1, 2)),
+    ("BEGIN", "version other than 1"): _begin(11, version=2),
+    ("BGREJ", ""): _with_peer(codec.BGREJ, 0),
+    ("END", ""): _end(1),
+    ("ENDAK", ""): _with_peer(codec.ENDAK, 0),
 }
+"""By packet and condition, for the states that do not say otherwise below."""
 
 STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
-    **{
-        (state, packet, ""): stimulus
-        for state in (IDLE, CALLING, CALLED, READY, RELEASING)
-        for packet, stimulus in _DATA.items()
-    },
-    **{
-        (state, "BEGIN", "version other than 1"): _begin(11, version=2)
-        for state in (IDLE, CALLING, CALLED, READY, RELEASING)
-    },
-    (IDLE, "BEGIN", "nobody listens"): _nobody_listens,
+    **{(state, *row): stimulus for state in _STATES for row, stimulus in _ALIKE.items()},
+    (IDLE, "BEGIN", "nobody listens"): lambda peer, _: peer.begin(UNUSED_PORT),
     (IDLE, "BEGIN", "peer known and CSN newer"): _known_caller,
     (IDLE, "BEGIN", ""): _begin(),
     (IDLE, "BGAK", ""): _bgak(),
-    (IDLE, "BGREJ", ""): _with_peer(codec.BGREJ, 0),
     (IDLE, "END", "R flag"): _end(flags=A | R),
     (IDLE, "END", ""): _end(),
-    (IDLE, "ENDAK", ""): _with_peer(codec.ENDAK, 0),
     (CALLING, "BEGIN", ""): _begin(),
     (CALLING, "BGAK", "own CSN as recipient, C flag"): _bgak(flags=C),
     (CALLING, "BGAK", "own CSN as recipient"): _bgak(),
@@ -132,37 +121,27 @@ STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
     (CALLING, "BGREJ", "own CSN as recipient"): _with_peer(codec.BGREJ, 0),
     (CALLING, "BGREJ", ""): _with_peer(codec.BGREJ, 1),
     (CALLING, "END", "valid (section 5.6), no R flag"): _end(flags=A),
-    (CALLING, "END", ""): _end(1),
-    (CALLING, "ENDAK", ""): _with_peer(codec.ENDAK, 0),
     (CALLED, "BEGIN", "peer's CSN"): _begin(),
     (CALLED, "BEGIN", ""): _begin(-5),
     (CALLED, "BGAK", "both CSNs right"): _bgak(flags=C),
     (CALLED, "BGAK", ""): _bgak(theirs=1),
-    (CALLED, "BGREJ", ""): _with_peer(codec.BGREJ, 0),
     (CALLED, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
     (CALLED, "END", "valid (section 5.6)"): _end(flags=A),
-    (CALLED, "END", ""): _end(1),
-    (CALLED, "ENDAK", ""): _with_peer(codec.ENDAK, 0),
     (READY, "BEGIN", "peer's CSN"): _begin(),
     (READY, "BEGIN", ""): _begin(-9),
     (READY, "BGAK", "both CSNs right, C flag"): _bgak(flags=C),
     (READY, "BGAK", "own CSN as recipient, newer CSN of the sender"): _bgak(mine=3),
     (READY, "BGAK", ""): _bgak(theirs=1),
-    (READY, "BGREJ", ""): _with_peer(codec.BGREJ, 0),
     (READY, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
-    (READY, "END", "R flag, only the tag known"): _hint,
+    (READY, "END", "R flag, only the tag known"): lambda _, connection: connection.hint(),
     (READY, "END", "valid, A flag"): _end(flags=A),
     (READY, "END", "valid, own FIN below N(R), peer's FIN delivered"): _completing_end,
     (READY, "END", "valid"): _end(),
-    (READY, "END", ""): _end(1),
-    (READY, "ENDAK", ""): _with_peer(codec.ENDAK, 0),
     (RELEASING, "BEGIN", "newer CSN than the peer's"): _later_call,
     (RELEASING, "BEGIN", ""): _begin(-5),
     (RELEASING, "BGAK", ""): _bgak(flags=C),
-    (RELEASING, "BGREJ", ""): _with_peer(codec.BGREJ, 0),
     (RELEASING, "END", "valid (section 5.6), R flag"): _end(flags=A | R),
     (RELEASING, "END", "valid (section 5.6)"): _end(),
-    (RELEASING, "END", ""): _end(1),
     (RELEASING, "ENDAK", "own CSN as recipient"): _with_peer(codec.ENDAK, 0),
     (RELEASING, "ENDAK", ""): _with_peer(codec.ENDAK, 1),
 }  # fmt: skip
@@ -177,10 +156,6 @@ OUT_OF_REACH: Mapping[tuple[str, str, str], str] = {
 """Rows that no script can reach, and why."""
 
 
-def _is_driven(row: Row) -> bool:
-    return (row.state, row.packet, row.when) not in OUT_OF_REACH
-
-
 def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
     """Send the stimulus of each row of a state, bringing the IUT into the state as often as needed.
 
@@ -191,7 +166,7 @@ def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
     """
     connection: Connection | None = None
     for row in state_table("stp"):
-        if row.state != state or not _is_driven(row):
+        if row.state != state or (state, row.packet, row.when) in OUT_OF_REACH:
             continue
         if connection is None:
             connection = bring(peer)
@@ -237,10 +212,6 @@ def _unused(peer: Peer) -> Connection:
     return connection
 
 
-def _summoned(peer: Peer) -> Connection:
-    return _impolite(peer.summon("receive"))
-
-
 def _unconfirmed() -> Callable[[Peer], Connection]:
     """Each call is older than the one before, so that it is challenged whatever was confirmed."""
     back = count(0, -1000)
@@ -270,7 +241,7 @@ def test_idle_every_packet(peer: Peer) -> None:
 )  # fmt: skip
 def test_calling_every_packet(peer: Peer) -> None:
     """A caller that waits for its BGAK minds only what answers its BEGIN."""
-    drive(peer, CALLING, _summoned)
+    drive(peer, CALLING, lambda peer: _impolite(peer.summon("receive")))
 
 
 @case(

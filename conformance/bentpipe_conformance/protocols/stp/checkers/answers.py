@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, holds
-from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING, Flow
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent
+from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 
 _REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.USTAT)
 """What a packet can evoke at once; SDs and POLLs also leave by timer."""
@@ -64,7 +64,7 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
 
     ``what`` is the packet with its article, and why it must be discarded.
     """
-    if flow.state_when(at) == CALLED and flow.pending_beside >= LEAST_PENDING:
+    if flow.state_when(at) == State.CALLED and flow.pending_beside >= LEAST_PENDING:
         # It may have made room for another call, and be forgotten (STP-SEC-002).
         return
     alone = is_alone(flow, at)
@@ -81,11 +81,9 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
 
 def is_alone(flow: Flow, at: At) -> bool:
     """Whether no other packet arrived about the same time, so that an answer has one cause."""
-    return not any(
-        packet.frame != at.frame and abs(packet.time - at.time) <= flow.due_s
-        for other in flow.same_ports
-        for packet in other.heard
-    )
+    heard = (packet for other in flow.same_ports for packet in other.heard)
+    near_by = (packet for packet in heard if abs(packet.time - at.time) <= flow.due_s)
+    return all(packet.frame == at.frame for packet in near_by)
 
 
 def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
@@ -97,9 +95,8 @@ def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
             return False
         # A reopened window is announced with the numbers of the last STAT (STP-DT-024).
         asked = stp.n_ps, stp.timestamp
-        return all(
-            (item.n_ps, item.timestamp) != asked for item in before if item.type == codec.STAT
-        )
+        stats = (item for item in before if item.type == codec.STAT)
+        return all((item.n_ps, item.timestamp) != asked for item in stats)
     if stp.type != codec.END or stp.flags & codec.R:
         return True
     # A timer repeats ENDs, and sends them when a stream is complete or the peer silent.
@@ -123,6 +120,6 @@ def _report_that_knows(flow: Flow, at: At) -> ReportSent | None:
             continue
         if any(sd.number == number and sd.time <= report.time for sd in flow.sds_heard):
             return None
-        if holds(report, number):
+        if report.holds(number):
             return report
     return None

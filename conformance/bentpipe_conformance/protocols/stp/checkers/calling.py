@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.stp.checkers.identity import hints
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, C
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import At
-from bentpipe_conformance.protocols.stp.replay.flow import CALLING, OPEN, TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 MAX_CC = 5
@@ -74,11 +74,10 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     if not flow.iut_calls:
         return
     sent = [at for at in flow.begins if at.outgoing]
-    ended = [time for time in (flow.ended,) if time is not None]
+    ended = [] if flow.ended is None else [flow.ended]
     over = [at.time for at in flow.heard if at.stp.type in (BEGIN, BGAK, BGREJ, END)]
     yield from repetitions(flow, context, sent, min([*over, *ended], default=None))
-    established = [time for time in (flow.established,) if time is not None]
-    done = min([*established, *ended], default=None)
+    done = min([*ended, *([] if flow.established is None else [flow.established])], default=None)
     answer = next((at for at in flow.passed if at.time == done), None)
     if answer is not None:
         yield from left_alone(flow, context, sent, answer)
@@ -131,12 +130,10 @@ def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> 
 
 def _opening_bgak(flow: Flow) -> At | None:
     """The BGAK that opened the IUT's own call."""
-    opened = next(
-        (at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None
-    )
-    if not flow.iut_calls or opened is None or flow.state_when(opened) != CALLING:
-        return None
-    return opened
+    heard = (at for at in flow.bgaks if not at.outgoing and at.time == flow.established)
+    opened = next(heard, None)
+    calls = flow.iut_calls and opened is not None and flow.state_when(opened) == State.CALLING
+    return opened if calls else None
 
 
 @checker("STP-CC-030")
@@ -199,7 +196,7 @@ def proof(flow: Flow) -> Proof | None:
     for at in flow.passed:
         if at.frame <= opened.frame:
             continue
-        if flow.state_when(at) != OPEN:
+        if flow.state_when(at) != State.OPEN:
             break
         asks = at.outgoing and bool(at.stp.flags & C) and _is_bgak(flow, at)
         if asks or (not at.outgoing and _is_of_the_peer(flow, at)):
@@ -207,10 +204,8 @@ def proof(flow: Flow) -> Proof | None:
     asked = next((at for at in steps if at.outgoing), None)
     if asked is None:
         return Proof(opened, tuple(steps), None, None)
-    answers = [
-        at for at in steps
-        if not at.outgoing and at.stp.type == BGAK and not at.stp.flags & C
-    ]  # fmt: skip
+    heard = [at for at in steps if not at.outgoing]
+    answers = [at for at in heard if at.stp.type == BGAK and not at.stp.flags & C]
     # Each BEGIN sent may draw a BGAK that does not answer a question.
     last = sum(at.outgoing for at in flow.begins) - 1
     surely = [at for at in answers if at.frame > asked.frame]
@@ -302,6 +297,4 @@ def unanswered_questions(flow: Flow) -> list[tuple[float, float]]:
             asked = None
         if at is found.perhaps:
             return waits
-    if asked is not None:
-        waits.append((asked, flow.over))
-    return waits
+    return waits if asked is None else [*waits, (asked, flow.over)]

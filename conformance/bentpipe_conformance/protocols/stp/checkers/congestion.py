@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
@@ -39,11 +41,8 @@ _LEAST_JUDGED = 3
 
 
 def _replayed(flow: Flow, context: Context) -> list[Bounded]:
-    if flow.established is None:
-        return []
-    return [
-        item for item in context.prepared.bounded(context.ics) if item.sd.time >= flow.established
-    ]
+    since = math.inf if flow.established is None else flow.established
+    return [item for item in context.prepared.bounded(context.ics) if item.sd.time >= since]
 
 
 def _rate(context: Context) -> int:
@@ -96,13 +95,8 @@ def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     over = _first_above(items, lambda item: BEYOND_DOUBT * item.limit())
     fitting = [item for item in items if item.sd.flight_with <= item.limit()]
     if over is not None:
-        yield context.violated(
-            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}, the flight "
-            f"limit cannot have been larger than {over.limit():.0f}",
-            over.sd,
-            expected=f"at most {over.limit():.0f} octets",
-            actual=f"{over.sd.flight_with} octets",
-        )
+        why = f", the flight limit cannot have been larger than {over.limit():.0f}"
+        yield _excess(context, over, why, f"{over.limit():.0f} octets")
     elif fitting:
         kept = fitting[-1]
         yield context.holds(
@@ -110,6 +104,14 @@ def window_bounds_flight(flow: Flow, context: Context) -> Findings:
             f"{kept.limit():.0f}",
             kept.sd,
         )
+
+
+def _excess(context: Context, item: Bounded, why: str, most: str, *where: ReportHeard) -> Finding:
+    flight = f"{item.sd.flight_with} octets"
+    return context.violated(
+        f"{flight} are in flight with SD {item.sd.number}{why}", *where, item.sd,
+        expected=f"at most {most}", actual=flight,
+    )  # fmt: skip
 
 
 def _first_above(items: Sequence[Bounded], limit: Callable[[Bounded], float]) -> Bounded | None:
@@ -178,18 +180,13 @@ def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     margin = largest_smss(flow)
     items = [
         item for item in _replayed(flow, context)
-        if not item.exempt and item.limit() > item.used_limit(margin)
+        if not item.exempt and item.limit() > item.limit(margin, used=True)
     ]  # fmt: skip
-    over = _first_above(items, lambda item: item.used_limit(margin))
+    over = _first_above(items, lambda item: item.limit(margin, used=True))
     if over is not None:
-        yield context.violated(
-            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}, after SDs that "
-            "did not use half of the window",
-            over.sd,
-            expected=f"at most {over.used_limit(margin):.0f} octets: ten SMSS, and what arrived of "
-            "used windows",
-            actual=f"{over.sd.flight_with} octets",
-        )
+        why = ", after SDs that did not use half of the window"
+        most = f"{over.limit(margin, used=True):.0f} octets"
+        yield _excess(context, over, why, f"{most}: ten SMSS, and what arrived of used windows")
     elif len(items) >= _LEAST_JUDGED and not items[-1].idle:
         yield context.holds(
             f"{items[-1].sd.flight_with} octets in flight; had unused windows grown, "
@@ -216,12 +213,8 @@ def _within(
     ]  # fmt: skip
     over = _first_above(items, lambda item: item.limit(margin))
     if over is not None:
-        where = (over.sd,) if over.reduction is None else (over.reduction, over.sd)
-        yield context.violated(
-            f"{over.sd.flight_with} octets are in flight with SD {over.sd.number}", *where,
-            expected=f"at most {over.limit(margin):.0f} octets: {permitted}",
-            actual=f"{over.sd.flight_with} octets",
-        )  # fmt: skip
+        where = () if over.reduction is None else (over.reduction,)
+        yield _excess(context, over, "", f"{over.limit(margin):.0f} octets: {permitted}", *where)
     elif len(items) >= least:
         kept = items[-1]
         yield context.holds(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
-from bentpipe_conformance.protocols.stp.numbers import MAX_CREDIT, MODULUS, near
-from bentpipe_conformance.protocols.stp.ports import ECHO
-from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent, holds
+from bentpipe_conformance.protocols.stp.numbers import ECHO, MAX_CREDIT, MODULUS, near
+from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -52,13 +53,11 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
         if said is None or not said.certain or not said.complete:
             continue
         what = f"SD {sd.number}, {sd.number - wrap + 1} after the highest number,"
-        before = [
-            other.number for other in flow.sds_heard
-            if other.frame < sd.frame and other.number < wrap and not other.early
-        ]  # fmt: skip
-        if holds(said, sd.number):
+        earlier = (other for other in flow.sds_heard if other.frame < sd.frame and not other.early)
+        before = [other.number for other in earlier if other.number < wrap]
+        if said.holds(sd.number):
             yield context.holds(f"{what} was accepted", sd, said)
-        elif before and all(holds(said, number) for number in before):
+        elif before and all(map(said.holds, before)):
             yield context.violated(f"{what} was not accepted", sd, said)
 
 
@@ -67,7 +66,7 @@ def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
     before: Statement | None = None
-    for said in () if context.prepared.unsure else context.prepared.known:
+    for said in context.prepared.known:
         poll = said.poll
         if before is not None and (said.n_r < before.n_r or said.bound < before.bound):
             which = "VR(R)" if said.n_r < before.n_r else "VR(H)"
@@ -94,18 +93,16 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Findings:
     if not receiver.certain or not flow.sds_sent:
         return
     given = bytes(receiver.reception.stream)
-    returned = bytearray()
-    for number in range(flow.sender.vt_s):
-        if number not in flow.sender.data:
-            break
-        returned += flow.sender.data[number]
+    data = flow.sender.data
+    sent = takewhile(data.__contains__, range(flow.sender.vt_s))
+    returned = b"".join(data[number] for number in sent)
     last = max(flow.sds_sent, key=lambda sd: sd.number)
     if len(returned) > len(given):
         yield context.violated(
             "the user was given more than was sent", last,
             expected=f"at most {len(given)} octets", actual=f"{len(returned)} octets",
         )  # fmt: skip
-    elif bytes(returned) != given[: len(returned)]:
+    elif returned != given[: len(returned)]:
         at = next(i for i, octet in enumerate(returned) if octet != given[i])
         yield context.violated(
             f"the user was given other octets than were sent, from offset {at} on",

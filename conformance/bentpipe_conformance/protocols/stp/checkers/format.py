@@ -12,13 +12,7 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
 )
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, NAMES, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
-from bentpipe_conformance.protocols.stp.replay.events import (
-    At,
-    ReportSent,
-    SdHeard,
-    list_fault,
-    misses,
-)
+from bentpipe_conformance.protocols.stp.replay.events import At, ReportSent, SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 LARGEST_PACKET = 1500 - 20
@@ -114,11 +108,10 @@ def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
         # An earlier STAT may have left before the SD was read.
         if not report.is_stat or report.poll is None or report.poll.time <= sd.time:
             continue
-        bound = report.elements[-1] if report.elements else report.n_r
         what = f"SD {sd.number} with reserved bits set"
-        if misses(report, sd.number) or (sd.number >= bound and report.certain):
+        if report.misses(sd.number) or (sd.number >= report.bound and report.certain):
             yield context.violated(f"{what} is reported missing", sd, report)
-        elif sd.number < bound:
+        elif sd.number < report.bound:
             yield context.holds(f"{what} was accepted", sd, report)
         return
 
@@ -244,7 +237,7 @@ def well_formed_list(flow: Flow, context: Context) -> Findings:
     """A STAT's list is empty, or rises strictly from N(R) to at most N(MR) (section 3.6)."""
     for report in flow.reports_sent:
         if report.is_stat and report.elements:
-            problem = list_fault(report, report.n_mr)
+            problem = report.list_fault()
             what = f"the list {_shown(report.elements)} of a STAT"
             yield judged(
                 context, not problem, f"{what} is well-formed", f"{what} {problem}", report

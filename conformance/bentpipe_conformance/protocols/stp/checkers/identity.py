@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, ENDAK, A, C, R
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, newer, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import CALLED, CALLING, OPEN, TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 
 CHALLENGE_S = 1.0
 """Seconds within which there is at most one challenge (STP-CC-018, STP-CC-021)."""
@@ -44,23 +44,19 @@ def other_incarnations_are_discarded(flow: Flow, context: Context) -> Findings:
             present = _present(flow, at)
             if present is not None and tag_of(present.tester_csn or 0) != at.stp.tag:
                 yield from discarded(present, context, at, f"{at.name} of the connection before")
-        elif at.stp.type in (*TAGGED, ENDAK) and state == CALLING:
+        elif at.stp.type in (*TAGGED, ENDAK) and state == State.CALLING:
             yield from discarded(flow, context, at, f"{at.name} before the call was answered")
 
 
 def _present(flow: Flow, at: At) -> Flow | None:
     """The connection in data transfer that has taken a flow's ports, if there is one."""
-    return next(
-        (
-            other
-            for other in flow.same_ports
-            if other.incarnation.start > flow.incarnation.start
-            and other.established is not None
-            and other.established < at.time - DUE_S - flow.timing_error
-            and (other.ended is None or other.ended > at.time + flow.due_s)
-        ),
-        None,
-    )
+    found = (
+        other for other in flow.same_ports
+        if other.start > flow.start and other.established is not None
+        and other.established < at.time - DUE_S - flow.timing_error
+        and (other.ended is None or other.ended > at.time + flow.due_s)
+    )  # fmt: skip
+    return next(found, None)
 
 
 @checker("STP-CC-007")
@@ -69,7 +65,7 @@ def newer_number_ends_the_connection(flow: Flow, context: Context) -> Findings:
     lost = A, NO_CONNECTION, flow.iut_csn
     for at in flow.bgaks:
         stp = at.stp
-        if at.outgoing or flow.state_when(at) != OPEN or stp.peer_csn != flow.iut_csn:
+        if at.outgoing or flow.state_when(at) != State.OPEN or stp.peer_csn != flow.iut_csn:
             continue
         if stp.csn is None or flow.tester_csn is None or not newer(stp.csn, flow.tester_csn):
             continue
@@ -183,8 +179,8 @@ def questions_are_answered(flow: Flow, context: Context) -> Findings:
         if at.outgoing or not at.stp.flags & C or not flow.is_possible(at.stp):
             continue
         state = flow.state_when(at)
-        opened = state == CALLING and at.time == flow.established
-        if not flow.names(at) or (not opened and state not in (CALLED, OPEN)):
+        opened = state == State.CALLING and at.time == flow.established
+        if not flow.names(at) or (not opened and state not in (State.CALLED, State.OPEN)):
             continue
         replies = [reply for reply in answers(flow, at, (BGAK,)) if not reply.stp.flags & C]
         right = [reply for reply in replies if flow.names(reply)]
@@ -203,10 +199,10 @@ def _ended_by(flow: Flow, at: At) -> bool:
 @checker("STP-CC-018")
 def other_calls_are_challenged(flow: Flow, context: Context) -> Findings:
     """A BEGIN with another CSN is challenged, and the connection is kept (section 5.3)."""
-    if flow.displaced_in == OPEN:
+    if flow.displaced_in == State.OPEN:
         later = [
             other.begins[0] for other in flow.same_ports
-            if other.incarnation.start > flow.incarnation.start and other.begins
+            if other.start > flow.start and other.begins
             and not other.iut_calls and other.iut_csn is not None
         ]  # fmt: skip
         if later:
@@ -222,15 +218,15 @@ def other_calls_are_challenged(flow: Flow, context: Context) -> Findings:
 
 def other_begins(flow: Flow) -> list[At]:
     """BEGINs with another CSN than the peer's, in data transfer."""
-    return [
-        at for at in flow.heard
-        if at.stp.type == BEGIN and at.stp.csn != flow.tester_csn and flow.state_when(at) == OPEN
-    ]  # fmt: skip
+    begins = [at for at in flow.heard if at.stp.type == BEGIN and at.stp.csn != flow.tester_csn]
+    return [at for at in begins if flow.state_when(at) == State.OPEN]
 
 
 def hints(flow: Flow) -> list[At]:
     """ENDs with R flag that name only the tag, in data transfer."""
-    return [at for at in flow.heard_of(END) if is_hint(flow, at) and flow.state_when(at) == OPEN]
+    return [
+        at for at in flow.heard_of(END) if is_hint(flow, at) and flow.state_when(at) == State.OPEN
+    ]
 
 
 def is_hint(flow: Flow, at: At) -> bool:
@@ -252,7 +248,7 @@ def challenged(
     questions = [
         at for at in flow.sent
         if at.stp.type == BGAK and at.stp.flags & C and not at.stp.fault
-        and flow.state_when(at) == OPEN
+        and flow.state_when(at) == State.OPEN
     ]  # fmt: skip
     # Until then a question may be one that the confirmation has crossed.
     start = (flow.established or 0.0) + flow.due_s
@@ -283,12 +279,7 @@ def challenged(
 
 def _ended_by_others(flow: Flow, at: At) -> bool:
     """Whether something else may have ended the connection at that moment."""
-    return (flow.sender is not None and flow.sender.fin is not None) or any(
-        other.frame != at.frame
-        and other.stp.type in (END, ENDAK, BGAK)
-        and abs(other.time - at.time) <= flow.due_s
-        for other in flow.heard
-    )
+    return flow.own_fin is not None or flow.heard_beside(at, END, ENDAK, BGAK)
 
 
 def _is_cause(flow: Flow, causes: Sequence[At], question: At) -> bool:

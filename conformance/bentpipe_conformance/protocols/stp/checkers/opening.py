@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
@@ -16,23 +17,17 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     observed,
 )
 from bentpipe_conformance.protocols.stp.numbers import (
+    CHARGEN,
     CSN_MODULUS,
+    DISCARD,
     EARLY_CREDIT,
+    ECHO,
     MODULUS,
     newer,
     tag_of,
 )
-from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO, UNUSED_PORT
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
-    CALLING,
-    IDLE,
-    LEAST_PENDING,
-    OPEN,
-    RELEASING,
-    Flow,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 
 NO_RESOURCES, NOBODY_LISTENS, OTHER_VERSION = 5, 3, 4
 """Reasons of BGREJ (section 3.5)."""
@@ -135,7 +130,7 @@ def _ignored_while_pending(flow: Flow, context: Context) -> Findings:
     ignored = (codec.BGREJ, codec.ENDAK, codec.STAT, codec.USTAT)
     for at in flow.heard:
         stp = at.stp
-        if flow.state_when(at) != CALLED or not stp.wellformed:
+        if flow.state_when(at) != State.CALLED or not stp.wellformed:
             continue
         wrong = stp.type == codec.BGAK and (
             not flow.names(at) or (flow.sender is not None and stp.n_r != flow.sender.iss)
@@ -178,33 +173,28 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
 
 def _for_begin(replies: Sequence[At], begin: codec.Stp) -> list[At]:
     """The BGAKs and BGREJs for a BEGIN."""
-    return [
-        reply for reply in replies
-        if reply.stp.type in (codec.BGAK, codec.BGREJ) and reply.stp.peer_csn == begin.csn
-    ]  # fmt: skip
+    found = [reply for reply in replies if reply.stp.type in (codec.BGAK, codec.BGREJ)]
+    return [reply for reply in found if reply.stp.peer_csn == begin.csn]
 
 
 def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
     state = flow.state_when(at)
-    if state == CALLING:
+    if state == State.CALLING:
         return True
     if begin.dport not in (ECHO, DISCARD, CHARGEN):
         return False
-    if state == CALLED:
+    if state == State.CALLED:
         return True
-    if state == RELEASING:
+    if state == State.RELEASING:
         return _newer(begin.csn, flow.tester_csn)
-    if state != IDLE or flow.iut_calls:
+    if state != State.IDLE or flow.iut_calls:
         return False
     # Packets of two connections can share ports; the other one must be gone.
     return all(
-        other is flow
-        or other.ended is not None
-        or other.iut_csn is None
-        or other.state_at(at.time) == CALLED
-        for other in flow.same_ports
-        if other.passed[0].frame < at.frame
-    )
+        other is flow or other.ended is not None or other.iut_csn is None
+        or other.state_at(at.time) == State.CALLED
+        for other in flow.same_ports if other.passed[0].frame < at.frame
+    )  # fmt: skip
 
 
 def _newer(csn: int | None, than: int | None) -> bool:
@@ -221,10 +211,8 @@ def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
     known = _sure_newest(_confirmed_before(flow))
     if known is None or not _newest_of_all(flow, known):
         return
-    if any(
-        other is not flow and other.state_at(begin.time) in (CALLED, None)
-        for other in flow.same_ports
-    ):
+    beside = [other.state_at(begin.time) for other in flow.same_ports if other is not flow]
+    if State.CALLED in beside or None in beside:
         return  # beside another call every caller is asked (STP-CC-033)
     carries = int(bool(begin.stp.data) or bool(begin.stp.flags & codec.FIN))
     if bgak.stp.flags & codec.C:
@@ -276,7 +264,7 @@ def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Findings:
     first = _first_answer(flow)
     for at in flow.begins[1:]:
         state = flow.state_when(at)
-        if first is None or at.outgoing or state not in (CALLED, OPEN):
+        if first is None or at.outgoing or state not in (State.CALLED, State.OPEN):
             continue
         replies = answers(flow, at, (codec.BGAK, codec.BGREJ, codec.END))
         if not replies:
@@ -299,7 +287,7 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int |
         return "" if ends else f"with {reply.name}"
     if (stp.csn, stp.peer_csn, stp.seq) != (first.csn, first.peer_csn, first.seq):
         return "with other numbers than before"
-    if state == CALLED and not stp.flags & codec.C and flow.established is None:
+    if state == State.CALLED and not stp.flags & codec.C and flow.established is None:
         return "without C flag, though confirmation was awaited"
     before = [
         _above_iss(flow, (at.stp.n_r if at.stp.type == codec.BGAK else at.stp.seq) or 0)
@@ -318,7 +306,7 @@ def nobody_there(flow: Flow, context: Context) -> Findings:
     for at in flow.heard_of(codec.BEGIN):
         begin = at.stp
         other_version = begin.version != 1
-        idle = flow.state_when(at) == IDLE
+        idle = flow.state_when(at) == State.IDLE
         if not other_version and not (idle and begin.dport == UNUSED_PORT):
             continue
         reason = OTHER_VERSION if other_version else NOBODY_LISTENS

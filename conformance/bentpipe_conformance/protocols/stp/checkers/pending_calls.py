@@ -9,7 +9,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, POLL, SDP, STAT, C
 from bentpipe_conformance.protocols.stp.replay.events import At
-from bentpipe_conformance.protocols.stp.replay.flow import CALLED, LEAST_PENDING, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
 
 
 @checker("STP-CC-033")
@@ -22,7 +22,7 @@ def calls_wait_side_by_side(flow: Flow, context: Context) -> Findings:
         for other in flow.same_ports
         for at in other.heard_of(BEGIN)
         if at.stp.version == 1 and at.stp.csn != flow.tester_csn
-        and flow.state_at(at.time) == CALLED
+        and flow.state_at(at.time) == State.CALLED
     ]  # fmt: skip
     # With too many calls beside it the pending one may have made room.
     for begin in others if flow.pending_beside < LEAST_PENDING else ():
@@ -47,13 +47,13 @@ def _asked(flow: Flow, context: Context, begin: At) -> Findings:
 
 def _opens(flow: Flow, context: Context) -> Findings:
     """Whether the call opens when it is confirmed, by the answers to its POLLs."""
-    waiting = (at for at in flow.bgaks if flow.state_when(at) == CALLED)
-    confirmed = next((at for at in waiting if flow.incarnation.is_confirmed_by(at)), None)
+    waiting = (at for at in flow.bgaks if flow.state_when(at) == State.CALLED)
+    confirmed = next((at for at in waiting if flow.is_confirmed_by(at)), None)
     if confirmed is None or flow.established != confirmed.time:
         return
     beside = [
         other.begins[0] for other in flow.same_ports
-        if other is not flow and other.begins and other.state_at(confirmed.time) == CALLED
+        if other is not flow and other.begins and other.state_at(confirmed.time) == State.CALLED
     ]  # fmt: skip
     if not beside or flow.pending_beside >= LEAST_PENDING:
         return
@@ -74,7 +74,7 @@ def _opens(flow: Flow, context: Context) -> Findings:
 def _alone(flow: Flow, context: Context, opened: float) -> Findings:
     """Whether none of the calls that waited beside an open one continues or opens."""
     for other in flow.same_ports:
-        if other is flow or other.state_at(opened) != CALLED:
+        if other is flow or other.state_at(opened) != State.CALLED:
             continue
         # Another BEGIN makes a new call of it.
         end = min((at.time for at in other.begins if at.time > opened), default=math.inf)

@@ -14,8 +14,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.calling import unanswered_questions
 from bentpipe_conformance.protocols.stp.checkers.polling import SLACK_S
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.ports import CHARGEN
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import (
@@ -67,10 +66,9 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
         # A POLL left after a silence if it is late, or if the next one is later than the interval.
         waits = [later.time - poll.time for poll, later in pairwise(polls)]
         after = [
-            poll
-            for poll, wait in zip(polls, [*waits, 0.0], strict=True)
+            poll for poll, wait in zip(polls, [*waits, 0.0], strict=True)
             if max(poll.time - first.time, wait) > longest + SLACK_S
-        ]
+        ]  # fmt: skip
         if not waits or waits[0] > longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed within {longest:.2f} s of silence", first, *polls[1:2],
@@ -267,11 +265,8 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
 
 def _silent(flow: Flow, closed: ReportHeard, until: float) -> bool:
     """Whether a POLL in flight when the window closed, or sent later, met a silence."""
-    heard = [
-        (report.n_ps, report.time)
-        for report in flow.reports_heard
-        if report.is_stat and not report.fault and report.n_ps is not None
-    ]
+    stats = (report for report in flow.reports_heard if report.is_stat and not report.fault)
+    heard = [(stat.n_ps, stat.time) for stat in stats if stat.n_ps is not None]
     for poll in flow.polls_sent:
         if poll.n_ps <= (closed.n_ps or 0) or poll.time >= until:
             continue
@@ -285,16 +280,14 @@ def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], f
     """The STAT that found everything acknowledged and no credit; POLLs until when it lasted."""
     closed: ReportHeard | None = None
     polls: list[PollSent] = []
-    sender = flow.sender
-    if sender is None or sender.fin is not None:
+    if flow.own_fin is not None:
         return  # its data may be exhausted
     for event in flow.events:
         if event.time > flow.over:
             break
         if isinstance(event, ReportHeard) and not event.fault:
-            shut = (
-                event.n_r >= event.vt_s and max(event.vt_ms, event.n_mr, EARLY_CREDIT) <= event.vt_s
-            )
+            credit = max(event.vt_ms, event.n_mr, EARLY_CREDIT)
+            shut = event.n_r >= event.vt_s >= credit
             if closed is not None and not shut:
                 yield closed, polls, event.time
                 closed = None

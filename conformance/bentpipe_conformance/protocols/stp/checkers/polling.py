@@ -10,18 +10,11 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
-from bentpipe_conformance.protocols.stp.ports import CHARGEN
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN
+from bentpipe_conformance.protocols.stp.replay import window
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, RoundTrips
-from bentpipe_conformance.protocols.stp.replay.window import (
-    LOW_WINDOW,
-    Span,
-    high_spans,
-    largest_smss,
-    smss,
-    surely_low_until,
-)
 
 FOLLOWS_S = 0.02
 """Seconds within which a POLL follows the last SD (STP-PL-003, STP-PL-004)."""
@@ -43,7 +36,7 @@ KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
 def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Findings:
     """In a large window POLLs leave every third of a round trip at least (section 7.1)."""
     trips = context.prepared.round_trips(context.ics)
-    for span in high_spans(flow, LEAST_SILENCE_S):
+    for span in window.high_spans(flow, LEAST_SILENCE_S):
         polls = [poll for poll in flow.polls_sent if poll.time <= span.end]
         for poll, following in pairwise(polls):
             longest = max(trips.interval(at)[1] for at in (poll.time, following.time))
@@ -78,7 +71,7 @@ def no_more_polls_than_that(flow: Flow, context: Context) -> Findings:
     if _has_end(flow):
         return
     trips = context.prepared.round_trips(context.ics)
-    for span in high_spans(flow, LEAST_SILENCE_S):
+    for span in window.high_spans(flow, LEAST_SILENCE_S):
         bounds, first = trips.bounds(span.start), trips.interval(span.start)[0]
         if bounds is None:
             continue
@@ -103,7 +96,7 @@ def _has_end(flow: Flow) -> bool:
     return flow.service != CHARGEN or any(event.stp.flags & FIN for event in flow.sds_sent)
 
 
-def _busiest(polls: list[PollSent], span: Span, length: float) -> list[PollSent]:
+def _busiest(polls: list[PollSent], span: window.Span, length: float) -> list[PollSent]:
     inside = [poll for poll in polls if span.start <= poll.time <= span.end]
     best: list[PollSent] = []
     first = 0
@@ -124,11 +117,11 @@ def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Findings:
     if flow.established is None:
         return
     initial = int(context.ics.get("initial_window_sds", 4))
-    until = surely_low_until(flow, initial)
+    until = window.surely_low_until(flow, initial)
     unproven = context.prepared.unproven_until
     trips = context.prepared.round_trips(context.ics)
     # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
-    small = LOW_WINDOW * smss(flow) - largest_smss(flow)
+    small = window.LOW_WINDOW * window.smss(flow) - window.largest_smss(flow)
     again = {item.sd.frame for item in context.prepared.bounded(context.ics) if item.window < small}
     for sd, next_time in _burst_ends(flow, trips, rate_gap(flow, context)):
         at_first = flow.established < sd.time < until and next_time <= until + LEAST_SILENCE_S
@@ -192,11 +185,8 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"the POLL with N(PS) {poll.n_ps} rides on an SD", poll)
             continue
         soon = RIDES_S / 2 - flow.timing_error
-        rode = next(
-            (sd for sd in flow.sds_sent
-             if sd.new and sd.frame > poll.frame and sd.time - poll.time < soon),
-            None,
-        )  # fmt: skip
+        behind = (sd for sd in flow.sds_sent if sd.new and sd.frame > poll.frame)
+        rode = next((sd for sd in behind if sd.time - poll.time < soon), None)
         # More data shows only with chargen, and what an arrival permits could not be foreseen.
         if rode is None or flow.iut_calls or flow.service != CHARGEN:
             continue

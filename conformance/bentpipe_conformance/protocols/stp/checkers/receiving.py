@@ -10,13 +10,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
-from bentpipe_conformance.protocols.stp.replay.events import (
-    DUE_S,
-    ReportSent,
-    SdHeard,
-    holds,
-    misses,
-)
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -53,15 +47,12 @@ def _unprovoked(flow: Flow, context: Context) -> list[ReportSent]:
     """The USTATs, certain ones, whose gap no SD has shown, or that was reported before."""
     early = context.prepared.has_early_sds
     return [
-        report
-        for report in flow.reports_sent
-        if not report.is_stat
-        and report.certain
-        and len(report.elements) == 2
+        report for report in flow.reports_sent
+        if not report.is_stat and report.certain and len(report.elements) == 2
         # How a receiver treats gaps among SDs held back is unspecified.
         and not (early and report.elements[1] <= EARLY_CREDIT)
         and (report.cause is None or report.cause.answers[0] is not report)
-    ]
+    ]  # fmt: skip
 
 
 def _latest(flow: Flow, ustat: ReportSent) -> list[SdHeard]:
@@ -109,8 +100,6 @@ def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
 def bound_is_vr_h(flow: Flow, context: Context) -> Findings:
     """A STAT's bound is VR(H), and only what it names has arrived (sections 6.3 and 6.4)."""
     yield from only_what_is_named_has_arrived(flow, context)
-    if context.prepared.unsure:
-        return
     for said in context.prepared.known:
         bounds = sorted({known.vr_h for known in said.possible})
         if said.elements and said.bound in bounds:
@@ -146,14 +135,12 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
         due = poll.time + DUE_S
         if not poll.open or (flow.ended is not None and flow.ended <= due + flow.timing_error):
             continue
-        same = next(
-            (
-                report for report in flow.reports_sent
-                if report.is_stat and report.frame > poll.frame
-                and (report.stp.n_ps, report.stp.timestamp) == (poll.n_ps, poll.timestamp)
-            ),
-            None,
+        stats = (
+            report for report in flow.reports_sent
+            if report.is_stat and report.frame > poll.frame
+            and (report.stp.n_ps, report.stp.timestamp) == (poll.n_ps, poll.timestamp)
         )  # fmt: skip
+        same = next(stats, None)
         what = f"the POLL with N(PS) {poll.n_ps}"
         wait = math.inf if same is None else same.time - poll.time
         if same is not None and wait <= DUE_S - flow.timing_error:
@@ -171,7 +158,7 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
 @checker("STP-DT-018")
 def stat_tells_the_truth(_flow: Flow, context: Context) -> Findings:
     """A STAT reports VR(R) and every run of missing SDs below VR(H) (section 6.3)."""
-    for said in () if context.prepared.unsure else context.prepared.known:
+    for said in context.prepared.known:
         if said.true:
             yield context.holds(f"a STAT reports VR(R) {said.n_r} and what is missing", said)
         elif not context.prepared.has_early_sds:
@@ -208,7 +195,7 @@ def nothing_beyond_the_credit_is_accepted(flow: Flow, context: Context) -> Findi
             yield context.violated(f"{what} evoked a USTAT", sd, said)
         else:
             yield judged(
-                context, not (holds(said, sd.number) or said.bound > sd.number),
+                context, not (said.holds(sd.number) or said.bound > sd.number),
                 f"{what} was discarded", f"{what} was accepted", sd, said,
             )  # fmt: skip
 
@@ -279,7 +266,7 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     for said in context.prepared.statements:
         if below is not None and said.n_r < below.n_r:
             yield context.violated(f"the acknowledgment of SD {said.n_r} was revoked", below, said)
-        lost = next((n for n in told if misses(said, n)), None)
+        lost = next((n for n in told if said.misses(n)), None)
         if lost is not None:
             yield context.violated(
                 f"SD {lost}, reported as held before, is reported missing", told[lost], said
@@ -288,6 +275,6 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
             yield context.holds(
                 f"SD {number}, held before, is acknowledged in order", told.pop(number), said
             )
-        held = (n for n in heard if n >= said.n_r and n not in told and holds(said, n))
+        held = (n for n in heard if n >= said.n_r and n not in told and said.holds(n))
         told |= dict.fromkeys(held, said)
         below = said if below is None or said.n_r > below.n_r else below

@@ -6,18 +6,11 @@ import math
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, calling, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
-from bentpipe_conformance.protocols.stp.checkers.calling import (
-    EARLIEST,
-    latest,
-    left_alone,
-    repetitions,
-)
-from bentpipe_conformance.protocols.stp.numbers import near, newer
-from bentpipe_conformance.protocols.stp.ports import ECHO
+from bentpipe_conformance.protocols.stp.numbers import ECHO, near, newer
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import OPEN, RELEASING, TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
 
 SOON_S = 2.0
@@ -59,8 +52,8 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
             f"the service closed before SD {lacking} arrived, though SD {fin} has the FIN", own
         )
     elif flow.service == ECHO and flow.receiver is not None:
-        sent = sorted(number for number in sender.data if 0 <= number <= (sender.fin or 0))
-        if len(sent) <= (sender.fin or 0):
+        sent = sorted(number for number in sender.data if 0 <= number <= own.number)
+        if len(sent) <= own.number:
             return
         returned = b"".join(sender.data[number] for number in sent)
         stream = bytes(flow.receiver.reception.stream)
@@ -125,9 +118,9 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
 def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
     """No SD is numbered above the one with the FIN flag (section 5.4)."""
     own = flow.own_fin
-    if own is None or flow.sender is None or flow.sender.fin is None:
+    if own is None:
         return
-    fin = flow.sender.fin
+    fin = own.number
     above = [sd for sd in flow.sds_sent if sd.number > fin]
     if above:
         yield context.violated(
@@ -212,8 +205,8 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
     # Without a measurement the round-trip time that an IUT assumes is unspecified.
     longest += trips.with_deviation(time) or trips.initial
     return (
-        EARLIEST * max(floor, shortest) - flow.timing_error,
-        latest(max(floor, longest)) + flow.due_s,
+        calling.EARLIEST * max(floor, shortest) - flow.timing_error,
+        calling.latest(max(floor, longest)) + flow.due_s,
     )
 
 
@@ -234,16 +227,15 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     ]  # fmt: skip
     displaced = min(
         (other.passed[0].time for other in flow.same_ports
-         if other.incarnation.start > flow.incarnation.start), default=None
+         if other.start > flow.start), default=None
     )  # fmt: skip
-    yield from repetitions(flow, context, sent, min(over, default=displaced))
-    enders = [
-        at for at in flow.heard_of(codec.ENDAK, codec.END) if flow.state_when(at) == RELEASING
-    ]
+    yield from calling.repetitions(flow, context, sent, min(over, default=displaced))
+    enders = flow.heard_of(codec.ENDAK, codec.END)
+    enders = [at for at in enders if flow.state_when(at) == State.RELEASING]
     for at in enders:
         own = at.stp.peer_csn == flow.iut_csn
         if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):
-            yield from left_alone(flow, context, sent, at)
+            yield from calling.left_alone(flow, context, sent, at)
             break
     for at in enders:
         if at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn:
@@ -281,12 +273,12 @@ def _is_premature(flow: Flow, at: At) -> bool:
     stp, sender, own = at.stp, flow.sender, flow.own_fin
     if stp.flags & (codec.A | codec.R) or sender is None or not flow.names(at):
         return False
-    if flow.state_when(at) != OPEN:
+    if flow.state_when(at) != State.OPEN:
         return False
-    if own is None or own.frame > at.frame or sender.fin is None:
+    if own is None or own.frame > at.frame:
         return True
     # The END of a peer that had taken everything up to the FIN names the number above it.
-    return near(stp.seq, sender.iss, sender.vt_a) <= sender.fin
+    return near(stp.seq, sender.iss, sender.vt_a) <= own.number
 
 
 @checker("STP-CC-028")
@@ -303,7 +295,7 @@ def silence_after_the_release(flow: Flow, context: Context) -> Findings:
     if flow.until - release.time > DUE_S:
         yield context.holds("nothing but ENDs followed an END", release)
     for at in flow.heard:
-        if flow.state_when(at) != RELEASING or not at.stp.wellformed:
+        if flow.state_when(at) != State.RELEASING or not at.stp.wellformed:
             continue
         if at.stp.type == codec.BGAK and flow.established is None:
             # It may carry the peer's CSN for the first time (section 5.5).

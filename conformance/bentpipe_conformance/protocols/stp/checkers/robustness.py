@@ -19,11 +19,10 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     ReportHeard,
 )
 from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
     CONFIRMATION_S,
     LEAST_PENDING,
-    OPEN,
     Flow,
+    State,
 )
 
 PROOF_FACTOR = 3
@@ -61,7 +60,7 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
 def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
     """A pending connection is held for 32 s beside fifteen others, and no longer (section 9)."""
     pending = next((at for at in flow.bgaks if at.outgoing), None)
-    confirming = (at for at in flow.bgaks if flow.incarnation.is_confirmed_by(at))
+    confirming = (at for at in flow.bgaks if flow.is_confirmed_by(at))
     confirmation = next(confirming, None)
     if flow.iut_calls or pending is None or not pending.stp.flags & C or confirmation is None:
         return
@@ -82,7 +81,7 @@ def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
     elif (
         waited < CONFIRMATION_S - DUE_S - flow.timing_error
         and flow.pending_beside < LEAST_PENDING
-        and flow.state_when(confirmation) == CALLED
+        and flow.state_when(confirmation) == State.CALLED
     ):
         what = f"pending for {waited:.1f} s beside {flow.pending_beside} others"
         if ends:
@@ -156,7 +155,7 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
             continue
         if isinstance(event, ReportHeard) and event.fault and event.stp.type != BGAK:
             yield event, f"{event.name} that must be discarded ({event.fault})"
-        if not isinstance(event, Other) or event.state != OPEN:
+        if not isinstance(event, Other) or event.state != State.OPEN:
             continue
         if event.ignored:
             yield event, f"{event.name} that must be discarded ({event.ignored})"
@@ -168,12 +167,5 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
 
 def _has_other_cause(flow: Flow, at: At) -> bool:
     """Whether another packet, or the IUT itself, may have ended the connection at that moment."""
-    if any(
-        other.frame != at.frame
-        and other.stp.type in (*_ENDING, BGAK)
-        and abs(other.time - at.time) <= flow.due_s
-        for other in flow.heard
-    ):
-        return True
-    completing = flow.sender is not None and flow.sender.fin is not None
-    return completing or (flow.ended is not None and flow.ended < at.time)
+    done = flow.own_fin is not None or (flow.ended is not None and flow.ended < at.time)
+    return done or flow.heard_beside(at, *_ENDING, BGAK)

@@ -12,13 +12,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.replay.events import (
-    DUE_S,
-    PollSent,
-    ReportHeard,
-    SdSent,
-    misses,
-)
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
 
@@ -64,20 +58,16 @@ def _by_report(
                 f"sent again in {neglect.until - neglect.since:.1f} s with nothing in flight",
                 neglect.report,
             )
+    named = {report for item in found.unasked for report in item.named}
     for report in filter(mine, flow.reports_heard):
         if report.responses:
             first = report.responses[0]
             yield context.holds(
                 f"SD {first.number} was sent again for {report.name}", report, first
             )
-        elif (
-            report.spared
-            and flow.until > report.time + DUE_S
-            and not any(report in item.named for item in found.unasked)
-        ):
-            yield context.holds(
-                f"SD {report.spared[0]} was not sent again for {report.name}", report
-            )
+        elif report.spared and flow.until > report.time + DUE_S and report not in named:
+            number = report.spared[0]
+            yield context.holds(f"SD {number} was not sent again for {report.name}", report)
 
 
 def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
@@ -133,13 +123,10 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     for neglect in found.neglected:
         # A USTAT may have been overlooked, a STAT that asks for the SD may not.
         asked = any(
-            report.is_stat
-            and not report.fault
-            and report.time <= neglect.since
-            and report.frame >= neglect.report.frame
-            and misses(report, neglect.number)
+            report.is_stat and not report.fault and report.misses(neglect.number)
+            and report.time <= neglect.since and report.frame >= neglect.report.frame
             for report in flow.reports_heard
-        )
+        )  # fmt: skip
         if asked and neglect.number in found.never:
             yield context.violated(
                 f"SD {neglect.number}, sent {neglect.transmissions} times and reported missing, "
@@ -312,7 +299,7 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
 
 def _goes_on(flow: Flow, report: ReportHeard) -> SdSent | PollSent | None:
     """What the IUT sent once it must have read the report, which could have shown a change."""
-    moved = report.n_r > report.vt_a or any(misses(report, sd.number) for sd in flow.sds_sent)
+    moved = report.n_r > report.vt_a or any(report.misses(sd.number) for sd in flow.sds_sent)
     if not moved and report.n_mr <= report.vt_ms and not report.fault.startswith("N(R)"):
         return None
     later = (

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, identity, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers_on_ports,
     discarded,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.identity import (
-    NO_CONNECTION,
-    challenged,
-    hints,
-    is_hint,
-    other_begins,
-)
 from bentpipe_conformance.protocols.stp.checkers.opening import many_before
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CALLED,
-    CALLING,
-    IDLE,
-    OPEN,
-    RELEASING,
-    Flow,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
 SOON_S = 1.0
 """For ENDs without a connection, for which no time is specified."""
@@ -49,7 +35,7 @@ def no_connection(flow: Flow, context: Context) -> Findings:
         stp = at.stp
         if not stp.wellformed:
             continue
-        calling = flow.state_when(at) == CALLING
+        calling = flow.state_when(at) == State.CALLING
         stray = calling and stp.type == codec.BGAK and stp.peer_csn != flow.iut_csn
         if not stray and not _is_idle(flow, at):
             continue
@@ -66,21 +52,18 @@ def _told_so(flow: Flow, context: Context, at: At, used: set[int]) -> Findings:
     """Whether a packet of no connection drew the END of section 5.6, each its own."""
     stp = at.stp
     csn, other = (stp.peer_csn, stp.csn) if stp.type == codec.BGAK else (0, stp.tag)
-    reply = next(
-        (
-            reply for reply in _replies(flow, at, codec.END, SOON_S)
-            if reply.frame not in used
-            and (reply.stp.csn, reply.stp.peer_csn) == (csn or 0, other or 0)
-        ),
-        None,
+    replies = (
+        reply for reply in _replies(flow, at, codec.END, SOON_S)
+        if reply.frame not in used and (reply.stp.csn, reply.stp.peer_csn) == (csn or 0, other or 0)
     )  # fmt: skip
+    reply = next(replies, None)
     what = f"{at.name} without a connection"
     if reply is None:
         if observed(flow, at, SOON_S) and not many_before(flow, at, _TOLD_SO):
             yield context.violated(f"{what} was not answered with an END", at)
         return
     used.add(reply.frame)
-    right = A | R, NO_CONNECTION, tag_of(csn or 0), 0
+    right = A | R, identity.NO_CONNECTION, tag_of(csn or 0), 0
     actual = reply.stp.flags & (A | R), reply.stp.reason, reply.stp.tag, reply.stp.seq
     yield judged(
         context, actual == right,
@@ -104,11 +87,13 @@ def _endaks(flow: Flow, end: At) -> list[At]:
 
 def _is_idle(flow: Flow, at: At) -> bool:
     """Whether the IUT surely has no connection on these ports when a packet arrives."""
-    if flow.state_when(at) != IDLE:
+    if flow.state_when(at) != State.IDLE:
         return False
     if flow.ended is None:
-        if any(_shows_connection(flow, item) for item in flow.passed):
-            # It has one from before the trace, or the BGAK for a BEGIN is on its way.
+        # It may have one from before the trace, or the BGAK for a BEGIN may be on its way.
+        if any(item.stp.type not in _SENT_WITHOUT for item in flow.sent):
+            return False
+        if flow.iut_csn is not None and any(item.stp.type == codec.BEGIN for item in flow.heard):
             return False
     elif at.time < flow.ended:
         return False
@@ -119,22 +104,17 @@ def _is_idle(flow: Flow, at: At) -> bool:
     )
 
 
-def _shows_connection(flow: Flow, at: At) -> bool:
-    """Whether a packet is one that the IUT sends on connections only, or a BEGIN to it."""
-    if at.outgoing:
-        return at.stp.type not in _SENT_WITHOUT
-    return at.stp.type == codec.BEGIN and flow.iut_csn is not None
-
-
 @checker("STP-CC-021")
 def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
     """An END counts only if valid; one that names the tag only is challenged (section 5.6)."""
     what = "an END that names the tag only"
-    yield from challenged(flow, context, hints(flow), other_begins(flow), what)
+    yield from identity.challenged(
+        flow, context, identity.hints(flow), identity.other_begins(flow), what
+    )
     for at in flow.heard_of(codec.END):
         stp, state = at.stp, flow.state_when(at)
-        hint = state == OPEN and is_hint(flow, at)
-        if state in (IDLE, None) or _is_valid(flow, stp, state) or hint:
+        hint = state == State.OPEN and identity.is_hint(flow, at)
+        if state in (State.IDLE, None) or _is_valid(flow, stp, state) or hint:
             continue
         flags = " with R flag" if stp.flags & R else ""
         yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
@@ -144,10 +124,10 @@ def _is_valid(flow: Flow, stp: codec.Stp, state: int | None) -> bool:
     """Section 5.6, in a given state."""
     own = flow.is_recipient(stp)
     if stp.flags & R:
-        return own and stp.csn == flow.tester_csn and state != CALLING
-    if state == CALLING or (state == RELEASING and flow.tester_csn is None):
+        return own and stp.csn == flow.tester_csn and state != State.CALLING
+    if state == State.CALLING or (state == State.RELEASING and flow.tester_csn is None):
         return own
-    return stp.csn == flow.tester_csn and (own or (state == CALLED and stp.peer_csn == 0))
+    return stp.csn == flow.tester_csn and (own or (state == State.CALLED and stp.peer_csn == 0))
 
 
 @checker("STP-CC-022")
@@ -157,7 +137,7 @@ def ends_are_acknowledged(flow: Flow, context: Context) -> Findings:
         stp, state = at.stp, flow.state_when(at)
         if stp.flags & R:
             continue
-        if state == IDLE:
+        if state == State.IDLE:
             due = _is_idle(flow, at)
         elif state is None:
             # Whatever the state is, such an END is valid, unless other calls have the ports.

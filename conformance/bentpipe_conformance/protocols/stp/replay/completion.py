@@ -43,14 +43,9 @@ def completion(flow: Flow) -> Completion:
     if fin is not None and arrivals is not None and all(n in arrivals for n in range(fin + 1)):
         finished = max(arrivals[number] for number in range(fin + 1))
     certain = arrivals is not None and flow.sender is not None and flow.receiver is not None
-    return Completion(fin, finished, _acknowledgment(flow), certain and _is_plain(flow, fin))
-
-
-def _acknowledgment(flow: Flow) -> At | None:
-    fin = flow.sender.fin if flow.sender is not None else None
-    if fin is None:
-        return None
-    return next((item for item in flow.reports_heard if not item.fault and item.n_r > fin), None)
+    own, valid = flow.own_fin, (item for item in flow.reports_heard if not item.fault)
+    acknowledged = next((item for item in valid if own and item.n_r > own.number), None)
+    return Completion(fin, finished, acknowledged, certain and _is_plain(flow, fin))
 
 
 def _arrivals(flow: Flow) -> dict[int, float] | None:

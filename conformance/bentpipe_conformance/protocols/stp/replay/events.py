@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
 
 from bentpipe_reference.common.ranges import Range
 
@@ -67,47 +66,49 @@ class At:
         return f"{'an' if self.stp.name in _WITH_AN else 'a'} {self.stp.name}"
 
 
-class Listing(Protocol):
-    """Anything that tells what has arrived by N(R) and a list, as counts."""
-
-    @property
-    def n_r(self) -> int:
-        """Everything below has arrived."""
-        ...
-
-    @property
-    def elements(self) -> tuple[int, ...]:
-        """First missing, first held, ... and last the bound."""
-        ...
-
-
 def runs(elements: tuple[int, ...], first: int) -> list[Range]:
     """The runs that a list reports missing (``first`` is 0) or held (``first`` is 1)."""
     return list(zip(elements[first::2], elements[first + 1 :: 2], strict=False))
 
 
-def misses(report: Listing, number: int) -> bool:
-    """Whether a list, valid or not, reports an SD missing."""
-    return any(a <= number < b for a, b in runs(report.elements, 0))
+@dataclass(slots=True, eq=False)
+class Report(At):
+    """A packet that tells what has arrived, its numbers as counts.
 
+    Attributes:
+        n_r, n_mr: N(R) and N(MR).
+        elements: the list: first missing, first held, ... and last the bound.
+    """
 
-def holds(report: Listing, number: int) -> bool:
-    """Whether a report says that an SD has arrived."""
-    return number < report.n_r or any(a <= number < b for a, b in runs(report.elements, 1))
+    n_r: int
+    n_mr: int
+    elements: tuple[int, ...]
 
+    @property
+    def bound(self) -> int:
+        """Where its information ends: the last element, or N(R) of an empty list."""
+        return self.elements[-1] if self.elements else self.n_r
 
-def list_fault(report: Listing, n_mr: int) -> str:
-    """What makes a list malformed (STP-PF-011), to follow "the list"; empty when nothing does."""
-    listed = report.elements
-    if len(listed) == 1:
-        return "has a single element"
-    if listed and listed[0] < report.n_r:
-        return f"begins at {listed[0]}, below N(R) {report.n_r}"
-    if any(second <= first for first, second in pairwise(listed)):
-        return "does not rise strictly"
-    if listed and listed[-1] > n_mr:
-        return f"has the bound {listed[-1]}, above N(MR) {n_mr}"
-    return ""
+    def misses(self, number: int) -> bool:
+        """Whether the list, valid or not, reports an SD missing."""
+        return any(a <= number < b for a, b in runs(self.elements, 0))
+
+    def holds(self, number: int) -> bool:
+        """Whether it says that an SD has arrived."""
+        return number < self.n_r or any(a <= number < b for a, b in runs(self.elements, 1))
+
+    def list_fault(self) -> str:
+        """What makes the list malformed (STP-PF-011), to follow "the list"; empty when nothing."""
+        listed = self.elements
+        if len(listed) == 1:
+            return "has a single element"
+        if listed and listed[0] < self.n_r:
+            return f"begins at {listed[0]}, below N(R) {self.n_r}"
+        if any(second <= first for first, second in pairwise(listed)):
+            return "does not rise strictly"
+        if listed and listed[-1] > self.n_mr:
+            return f"has the bound {listed[-1]}, above N(MR) {self.n_mr}"
+        return ""
 
 
 @dataclass(slots=True, eq=False)
@@ -170,14 +171,11 @@ class PollSent(At):
 
 
 @dataclass(slots=True, eq=False)
-class ReportHeard(At):
+class ReportHeard(Report):
     """A STAT or USTAT, or a BGAK's acknowledgment, reaching the IUT.
 
     Attributes:
-        n_r: N(R) as a count.
-        n_mr: N(MR) as a count.
         n_ps: N(PS), unwrapped; None in USTAT and BGAK.
-        elements: the list as counts.
         fault: why the IUT has to discard it (STP-DT-007, STP-DT-023), empty when it is valid.
         vt_a, vt_s, vt_pa, vt_ms: the sender's variables before it.
         arrived: counts that it reports as arrived for the first time.
@@ -187,10 +185,7 @@ class ReportHeard(At):
         responses: retransmissions of what it wanted, in order.
     """
 
-    n_r: int
-    n_mr: int
     n_ps: int | None
-    elements: tuple[int, ...]
     fault: str
     vt_a: int
     vt_s: int
@@ -269,12 +264,10 @@ class PollHeard(At):
 
 
 @dataclass(slots=True, eq=False)
-class ReportSent(At):
+class ReportSent(Report):
     """A STAT or USTAT leaving the IUT.
 
     Attributes:
-        n_r, n_mr: as counts.
-        elements: the list as counts.
         poll: the POLL that a STAT answers: the latest with its N(PS) and timestamp; None when there
             is none, or for a USTAT.
         cause: for a USTAT, the latest SD whose gap it reports; None when there is none.
@@ -283,9 +276,6 @@ class ReportSent(At):
         certain: whether these are known for sure.
     """
 
-    n_r: int
-    n_mr: int
-    elements: tuple[int, ...]
     poll: PollHeard | None
     cause: SdHeard | None
     possible: tuple[Knowledge, ...]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 
-from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT, USTAT, Stp
-from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.ports import CHARGEN, DISCARD, ECHO
+from bentpipe_conformance.protocols.stp.codec import BGAK, POLL, SD, SDP, STAT, USTAT, Stp
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, ECHO, near
 from bentpipe_conformance.protocols.stp.replay import Packet
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
@@ -23,12 +23,18 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     SdHeard,
     SdSent,
 )
-from bentpipe_conformance.protocols.stp.replay.incarnations import Incarnation
 from bentpipe_conformance.protocols.stp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.stp.replay.sender import Sender
 
-IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4
-"""The states of section 4, with SSCOP's numbers."""
+
+class State(IntEnum):
+    """The states of section 4, with SSCOP's numbers."""
+
+    IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4
+
+
+Ends = tuple[str, int, int, int, int]
+"""Tester's address, UDP port and port, and the IUT's UDP port and port."""
 
 CONFIRMATION_S = 32.0
 """Life of a connection in state 3 (section 8)."""
@@ -41,12 +47,17 @@ TAGGED = (SD, SDP, POLL, STAT, USTAT)
 """Types whose tag is checked (section 4)."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Flow:
     """One connection, or packets on ports that never had one.
 
     Attributes:
-        incarnation: its addresses, ports and CSNs.
+        ends: its addresses and ports.
+        tester_csn, iut_csn: None when no packet shows them.
+        iut_calls: whether the IUT sent the first BEGIN.
+        start: frame number of the first packet that is sure to be its own.
+        passed: its packets at the IUT's side, as evidence.
+        confirmed: frame number of the first packet that returned both CSNs to the IUT.
         timing_error: seconds by which recorded times may be wrong.
         events: everything in order; an SDP gives two events.
         sds_sent, polls_sent: every SD, and every POLL and SDP, that the IUT sent.
@@ -72,8 +83,14 @@ class Flow:
             them, in the order of their first packets.
     """
 
-    incarnation: Incarnation
-    timing_error: float
+    ends: Ends
+    tester_csn: int | None
+    iut_csn: int | None
+    iut_calls: bool = False
+    start: int = 0
+    passed: list[At] = field(default_factory=list)
+    confirmed: int | None = None
+    timing_error: float = 0.0
     events: list[Event] = field(default_factory=list)
     sds_sent: list[SdSent] = field(default_factory=list)
     polls_sent: list[PollSent] = field(default_factory=list)
@@ -90,23 +107,18 @@ class Flow:
     ended: float | None = None
     iut_max_sd: int | None = None
     tester_max_sd: int | None = None
-    state: int | None = IDLE
+    state: State | None = State.IDLE
     until: float = 0.0
     pending_beside: int = 0
-    state_before: dict[int, int | None] = field(default_factory=dict)
-    displaced_in: int | None = None
-    changes: list[tuple[float, int | None]] = field(default_factory=list)
+    state_before: dict[int, State | None] = field(default_factory=dict)
+    displaced_in: State | None = None
+    changes: list[tuple[float, State | None]] = field(default_factory=list)
     neighbours: Sequence[Flow] = ()
 
     @cached_property
     def packets(self) -> list[Packet]:
         """Its packets at the IUT's side, all of them dissected."""
         return [at.packet for at in self.passed]
-
-    @property
-    def passed(self) -> list[At]:
-        """The same as evidence."""
-        return self.incarnation.passed
 
     @cached_property
     def sent(self) -> list[At]:
@@ -122,31 +134,23 @@ class Flow:
         """Well-formed packets of these types that reached the IUT."""
         return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
 
+    def heard_beside(self, at: At, *kinds: int) -> bool:
+        """Whether another packet, of these types, reached the IUT about the same time."""
+        return any(
+            other.frame != at.frame and other.stp.type in kinds
+            and abs(other.time - at.time) <= self.due_s
+            for other in self.heard
+        )  # fmt: skip
+
     @cached_property
     def same_ports(self) -> list[Flow]:
         """The connections that had its ports one after the other, itself included."""
-        ends = self.incarnation.ends
-        return [other for other in self.neighbours if other.incarnation.ends == ends]
-
-    @property
-    def iut_csn(self) -> int | None:
-        """The IUT's CSN, None when no packet shows it."""
-        return self.incarnation.iut_csn
-
-    @property
-    def tester_csn(self) -> int | None:
-        """The tester's CSN, None when no packet shows it."""
-        return self.incarnation.tester_csn
+        return [other for other in self.neighbours if other.ends == self.ends]
 
     @property
     def service(self) -> int:
         """The IUT's port."""
-        return self.incarnation.ends[4]
-
-    @property
-    def iut_calls(self) -> bool:
-        """Whether the IUT sent the first BEGIN."""
-        return self.incarnation.iut_calls
+        return self.ends[4]
 
     @property
     def others(self) -> list[Other]:
@@ -169,23 +173,30 @@ class Flow:
         return not self.iut_calls and self.service in (ECHO, DISCARD, CHARGEN)
 
     @cached_property
-    def own_fin(self) -> At | None:
-        """The first SD of the IUT with the FIN flag."""
+    def own_fin(self) -> SdSent | None:
+        """The IUT's SD with the FIN flag, as first sent."""
         fin = self.sender.fin if self.sender is not None else None
         return next((sd for sd in self.sds_sent if sd.number == fin), None)
 
-    def state_when(self, at: At) -> int | None:
+    def state_when(self, at: At) -> State | None:
         """The IUT's state before one of its packets; None when unknown."""
         return self.state_before.get(at.frame)
 
-    def state_at(self, time: float) -> int | None:
+    def state_at(self, time: float) -> State | None:
         """The IUT's state just before a moment; None when unknown."""
         place = bisect_left(self.changes, time, key=lambda change: change[0])
-        return self.changes[place - 1][1] if place else IDLE
+        return self.changes[place - 1][1] if place else State.IDLE
 
     def names(self, at: At) -> bool:
         """Whether a BGAK or END carries both CSNs of the connection, each in its place."""
-        return self.incarnation.names(at)
+        ours, theirs = self.iut_csn, self.tester_csn
+        pair = (ours, theirs) if at.outgoing else (theirs, ours)
+        return (at.stp.csn, at.stp.peer_csn) == pair
+
+    def is_confirmed_by(self, at: At) -> bool:
+        """Whether a packet is a BGAK of the tester with both CSNs."""
+        bgak = at.stp.type == BGAK and at.stp.wellformed
+        return bgak and not at.outgoing and self.names(at)
 
     def is_recipient(self, stp: Stp) -> bool:
         """Whether a packet of the tester names the IUT's CSN as that of its recipient."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN
+from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
 from bentpipe_conformance.protocols.stp.replay.events import At, SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -15,16 +15,8 @@ from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
     retransmissions,
 )
-from bentpipe_conformance.protocols.stp.replay.round_trip import (
-    RoundTrips,
-    first_wait,
-    round_trips,
-)
-from bentpipe_conformance.protocols.stp.replay.statements import (
-    Statement,
-    is_unsure,
-    statements,
-)
+from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips, first_wait, round_trips
+from bentpipe_conformance.protocols.stp.replay.statements import Statement, statements
 from bentpipe_conformance.protocols.stp.replay.window_bound import Bounded, bounded
 
 Ics = Mapping[str, Any]
@@ -35,14 +27,9 @@ class Prepared:
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        trips: Callable[[float], RoundTrips] = cache(lambda wait: round_trips(flow, wait))
-        self._trips = trips
-        self._again: Callable[[float], Retransmissions] = cache(
-            lambda wait: retransmissions(flow, trips(wait))
-        )
-        self._bounded: Callable[[float], Sequence[Bounded]] = cache(
-            lambda wait: tuple(bounded(flow, trips(wait)))
-        )
+        self._trips = trips = cache(lambda wait: round_trips(flow, wait))
+        self._again = cache(lambda wait: retransmissions(flow, trips(wait)))
+        self._bounded = cache(lambda wait: tuple(bounded(flow, trips(wait))))
 
     def round_trips(self, ics: Ics) -> RoundTrips:
         """What the IUT can have measured."""
@@ -69,19 +56,31 @@ class Prepared:
     @cached_property
     def known(self) -> Sequence[Statement]:
         """The complete ones for which it is certain what the receiver had."""
-        return [said for said in self.statements if said.certain and said.complete]
+        stated = () if self.unsure else self.statements
+        return [said for said in stated if said.certain and said.complete]
 
     def answer_after(self, sd: SdHeard) -> Statement | None:
         """The first list that answers a POLL received with an SD or after it."""
-        for said in self.statements:
-            if said.poll is not None and said.poll.frame >= sd.frame:
-                return said
-        return None
+        asked = (said for said in self.statements if said.poll and said.poll.frame >= sd.frame)
+        return next(asked, None)
 
     @cached_property
     def unsure(self) -> bool:
-        """Whether the replay cannot tell what the receiver has."""
-        return is_unsure(self._flow)
+        """Whether the replay cannot tell what the receiver has.
+
+        It does not follow SDs that are impossible beside others (section 6.2): those above the
+        peer's FIN, and those larger than the IUT's MaxSD; nor a BEGIN that meets the IUT's own.
+        """
+        flow = self._flow
+        if flow.receiver is None or flow.established is None:
+            return True
+        sds = flow.sds_heard
+        fin = min((sd.number for sd in sds if sd.stp.flags & FIN), default=math.inf)
+        most = math.inf if flow.iut_max_sd is None else flow.iut_max_sd
+        return any(
+            sd.number > fin or len(sd.stp.data) > most or (flow.iut_calls and sd.stp.type == BEGIN)
+            for sd in sds
+        )
 
     @cached_property
     def has_early_sds(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN
-from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent, misses
+from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 
@@ -93,9 +93,8 @@ class _Walk:
         if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
             return
         before = self.last[sd.number].frame if sd.number in self.last else 0
-        named = tuple(
-            item for item in self.reports if item.frame > before and misses(item, sd.number)
-        )
+        later = (item for item in self.reports if item.frame > before)
+        named = tuple(item for item in later if item.misses(sd.number))
         self.found.unasked.append(Unasked(sd, named, arrived))
 
     def hears(self, report: ReportHeard, proven: bool) -> None:

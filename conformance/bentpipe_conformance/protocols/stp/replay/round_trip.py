@@ -81,18 +81,14 @@ class RoundTrips:
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
     """What the IUT can have measured on a connection, its first wait being ``initial``."""
-    measured = sorted(_measurements(flow))
+    measured = sorted(
+        (answered.time, max(answered.time - asked.time + error, 0.0))
+        for asked, answered in _pairs(flow)
+        for error in (-flow.timing_error, flow.timing_error)
+    )
     rtts = [rtt for _, rtt in measured]
     times = tuple(time for time, _ in measured)
     return RoundTrips(times, tuple(accumulate(rtts, min)), tuple(accumulate(rtts, max)), initial)
-
-
-def _measurements(flow: Flow) -> Iterator[tuple[float, float]]:
-    """When each was made, and how long it was, give or take the timing error."""
-    for asked, answered in _pairs(flow):
-        rtt = answered.time - asked.time
-        yield answered.time, max(rtt - flow.timing_error, 0.0)
-        yield answered.time, rtt + flow.timing_error
 
 
 def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:

@@ -10,14 +10,7 @@ from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.protocols.stp.codec import BGAK, FIN, STAT
 from bentpipe_conformance.protocols.stp.numbers import near
-from bentpipe_conformance.protocols.stp.replay.events import (
-    At,
-    PollSent,
-    ReportHeard,
-    SdSent,
-    list_fault,
-    runs,
-)
+from bentpipe_conformance.protocols.stp.replay.events import At, PollSent, ReportHeard, SdSent, runs
 
 
 @dataclass(slots=True)
@@ -104,8 +97,8 @@ class Sender:
         n_r = near((stp.n_r if stp.type == BGAK else stp.seq) or 0, self.iss, self.vt_a)
         n_ps = near(stp.n_ps or 0, 0, self.vt_ps) if stp.type == STAT else None
         event = ReportHeard(
-            at.packet, n_r, near(stp.n_mr or 0, self.iss, self.vt_ms), n_ps,
-            tuple(near(element, self.iss, n_r) for element in stp.elements), "",
+            at.packet, n_r, near(stp.n_mr or 0, self.iss, self.vt_ms),
+            tuple(near(element, self.iss, n_r) for element in stp.elements), n_ps, "",
             self.vt_a, self.vt_s, self.vt_pa, self.vt_ms,
         )  # fmt: skip
         event.fault = self._fault(event)
@@ -120,7 +113,7 @@ class Sender:
             return f"N(R) {event.n_r} is below VT(A) {self.vt_a}"
         if event.n_r > self.vt_s:
             return f"N(R) {event.n_r} is above VT(S) {self.vt_s}"
-        if problem := list_fault(event, event.n_mr):
+        if problem := event.list_fault():
             return f"the list {problem}"
         if event.elements and event.elements[-1] > self.vt_s:
             return f"the bound {event.elements[-1]} is above VT(S) {self.vt_s}"
@@ -139,10 +132,9 @@ class Sender:
         self.vt_ms = max(self.vt_ms, event.n_mr)
         if event.n_ps is not None:
             self.vt_pa = event.n_ps
-            for poll in reversed(self.polls):
-                if poll.n_ps == event.n_ps:
-                    poll.answers.append(event)
-                    break
+            poll = next((poll for poll in reversed(self.polls) if poll.n_ps == event.n_ps), None)
+            if poll is not None:
+                poll.answers.append(event)
         self._judge_missing(event)
 
     def _sent_in(self, *spans: Range) -> Iterator[int]:

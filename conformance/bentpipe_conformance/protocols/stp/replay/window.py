@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
-from bentpipe_conformance.protocols.stp.ports import ECHO
+from bentpipe_conformance.protocols.stp.numbers import ECHO, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
@@ -22,8 +21,7 @@ MOST_INITIAL_WINDOW = 10
 """SMSS (STP-CG-001)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A time in which something is known for sure, seconds."""
 
     start: float
@@ -67,7 +65,7 @@ def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
         elif start is None and not silent and event.new and event.flight_with >= enough:
             start = event.time
     if start is not None:
-        spans.append(Span(start, min(_last_time(flow), heard + quiet)))
+        spans.append(Span(start, min(flow.passed[-1].time, heard + quiet)))
     return [span for span in spans if span.end > span.start]
 
 
@@ -87,11 +85,7 @@ def surely_low_until(flow: Flow, initial_window: int) -> float:
         most += sum(max(len(flow.sender.data[number]), 1) for number in report.arrived)
         if most >= LOW_WINDOW * size:
             return report.time
-    return _last_time(flow)
-
-
-def _last_time(flow: Flow) -> float:
-    return flow.passed[-1].time if flow.passed else 0.0
+    return flow.passed[-1].time
 
 
 def idle_flights(flow: Flow) -> Mapping[int, int]:
@@ -102,31 +96,19 @@ def idle_flights(flow: Flow) -> Mapping[int, int]:
     lack, there is none.
     """
     found: dict[int, int] = {}
-    heard = _InOrder()
-    echoed = 0
+    sizes: dict[int, int] = {}
+    heard = echoed = following = 0
     for event in flow.events:
         if isinstance(event, SdHeard):
-            heard.take(event.number, len(event.stp.data))
+            sizes.setdefault(event.number, len(event.stp.data))
+            while following in sizes:  # octets count once they are in sequence
+                heard += sizes[following]
+                following += 1
         elif isinstance(event, SdSent) and event.new:
             echoed += len(event.stp.data)
-            no_data = flow.service == ECHO and not flow.iut_calls and echoed >= heard.octets
+            no_data = flow.service == ECHO and not flow.iut_calls and echoed >= heard
             if no_data or event.number + 1 >= event.vt_ms:
                 found[event.number] = event.flight_with
         elif isinstance(event, SdSent):
             found.pop(event.number, None)
     return found
-
-
-class _InOrder:
-    """Octets received in sequence."""
-
-    def __init__(self) -> None:
-        self.octets = 0
-        self._next = 0
-        self._held: dict[int, int] = {}
-
-    def take(self, number: int, octets: int) -> None:
-        self._held.setdefault(number, octets)
-        while self._next in self._held:
-            self.octets += self._held[self._next]
-            self._next += 1

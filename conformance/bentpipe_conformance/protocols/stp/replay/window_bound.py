@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
@@ -65,15 +65,12 @@ class Bounded:
     threshold: float
     idle: bool
 
-    def limit(self, margin: int = 0) -> float:
-        """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window."""
-        return self._limit(self.window + margin)
+    def limit(self, margin: int = 0, *, used: bool = False) -> float:
+        """STP-CG-002: the flight limit in octets, with ``margin`` octets more of window.
 
-    def used_limit(self, margin: int = 0) -> float:
-        """The same where an unused window does not grow."""
-        return self._limit(self.used + margin)
-
-    def _limit(self, window: float) -> float:
+        With ``used`` that of a window which does not grow unused.
+        """
+        window = (self.used if used else self.window) + margin
         return window * 4 / 3 if window >= self.wide_from else window
 
 
@@ -135,8 +132,7 @@ class _Bound:
         self.phase, self.arrived, self.reduced_at = "silence", 0.0, time
 
 
-@dataclass(slots=True)
-class _Course:
+class _Course(NamedTuple):
     """One possible course of the window.
 
     Attributes:
@@ -147,12 +143,8 @@ class _Course:
     bound: _Bound
     used: _Bound
 
-    @property
-    def both(self) -> tuple[_Bound, _Bound]:
-        return self.bound, self.used
-
     def reduce(self, report: ReportHeard, flight: int) -> None:
-        for window in self.both:
+        for window in self:
             window.reduce(report, flight)
 
     def hears(self, octets: int, idle: Sequence[tuple[int, int, int]]) -> None:
@@ -161,7 +153,7 @@ class _Course:
         ``idle`` has for each SD sent for lack of data or credit (STP-CG-010) its octets, those in
         flight with it, and those reported as arrived since it left.
         """
-        for window in self.both:
+        for window in self:
             window.before = window.window  # a reduction counts with the window before
         self.bound.grow(octets)
         self.used.grow(octets - sum(size for size, _, _ in idle))
@@ -181,7 +173,7 @@ class _Courses:
 
     @property
     def windows(self) -> list[_Bound]:
-        return [window for course in self.all for window in course.both]
+        return [window for course in self.all for window in course]
 
     def lose(self, report: ReportHeard, lost_at: float, error: float, flight: int) -> None:
         """A report shows SDs as lost whose latest transmission was made at ``lost_at``."""

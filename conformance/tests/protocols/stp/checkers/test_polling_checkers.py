@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     USTAT,
     A,
 )
-from bentpipe_conformance.protocols.stp.ports import CHARGEN
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory
 
 RTT = 0.6
