@@ -6,7 +6,7 @@ Offsets count octets of a direction, 0 being the first octet of data.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_reference.common.ranges import Range
@@ -19,7 +19,6 @@ from bentpipe_conformance.engine.peer import (
     pattern,
     rule_to_lose,
 )
-from bentpipe_conformance.protocols.tcp.arrival import Segment
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
@@ -27,6 +26,22 @@ QUIET_S = 0.05
 """Seconds without an arrival after which a window's worth of segments has arrived: five times what
 the slowest link of the profiles takes for one, and short enough that no retransmission timer of
 200 ms expires meanwhile on a path of 80 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of the IUT as it reached the tester: time, payload as offsets, dissection."""
+
+    time: float
+    start: int
+    end: int
+    ack: int
+    tcp: Tcp
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it carries data or FIN."""
+        return self.end > self.start
 
 
 class Connection(BaseConnection[Tcp, Segment]):

@@ -25,8 +25,8 @@ class _Interview:
 
     def observed(self, connection: Connection) -> dict[str, Any]:
         return {
-            item: getattr(connection.syn_ack, known.attribute) not in (None, False)
-            for item, known in HANDSHAKE_ITEMS.items()
+            item: getattr(connection.syn_ack, attribute) not in (None, False)
+            for item, (attribute, _) in HANDSHAKE_ITEMS.items()
         }
 
     def echo(self, connection: Connection) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
@@ -103,10 +103,6 @@ def _ack(ack: int, window: int, blocks: Sequence[tuple[int, int]]) -> list[str]:
     return [*texts, f"window {thousands(window)}"]
 
 
-def _scene(trace: Trace, wanted: Collection[int]) -> Scene | None:
-    return choose_scene(read_flows(trace), wanted, make_scene)
-
-
 def make_scene(flow: Flow) -> Scene:
     """Draw the direction of ``flow`` that carries more data."""
     others = tuple(
@@ -153,7 +149,7 @@ def make_scene(flow: Flow) -> Scene:
 REPORTER = Reporter(
     describe=_describe,
     plain=_plain,
-    scene=_scene,
+    scene=lambda trace, wanted: choose_scene(read_flows(trace), wanted, make_scene),
     legend=LEGEND,
     unit="octet offset",
     counting="offsets count octets of data in one direction from 0",

@@ -14,8 +14,7 @@ from bentpipe_spec.scenario import Scenario
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scenario import Path
-from bentpipe_conformance.protocols.tcp.arrival import Segment
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SEGMENT = 1460

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.tcp.arrival import Segment
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SEGMENT = 1460

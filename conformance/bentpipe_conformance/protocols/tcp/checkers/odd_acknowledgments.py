@@ -1,7 +1,7 @@
-"""Checkers for acknowledgments that a sender has to survive (SNR-SAK-012 to -014 and -016).
+"""Checkers for acknowledgments that a sender has to survive (SNR-SAK-011 to -014 and -016).
 
-They share one question: while nothing is known to be missing, did an odd acknowledgment make the
-sender retransmit, reset or fall silent?
+Those from SNR-SAK-012 on share one question: while nothing is known to be missing, did an odd
+acknowledgment make the sender retransmit, reset or fall silent?
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 SILENCE_S = 15.0
@@ -29,17 +30,13 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
     That is outside recovery, with no hole known and few duplicates.
     """
-    described = list(odd)
-    if not described:
-        return
-    report_of = context.prepared.scoreboard.report_of
     recoveries = [
         (e.first.time, e.end.time if e.end else float("inf")) for e in context.prepared.episodes
     ]
-    for ack, what in described:
+    for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
-        report = report_of[ack]
+        report = context.prepared.scoreboard.report_of[ack]
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         yield ack, what
@@ -159,3 +156,66 @@ def blocks_not_negotiated_are_ignored(flow: Flow, context: Context) -> Findings:
         odd = (ack for ack in flow.acks if ack.tcp.sack and ack.acceptable)
         named = ((ack, "a SACK block that was not negotiated") for ack in odd)
         yield from _all_harmless(flow, context, named)
+
+
+@checker("SNR-SAK-011")
+def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Data reported held is kept until acknowledged (RFC 2018 sections 5 and 8)."""
+    # Exercised when the cumulative acknowledgment stops at data that had been reported held.
+    if not flow.handshake.sack:
+        return
+    patience = max(
+        context.permitted("patience_s"), context.permitted("patience_rtts") * minimum_rtt(flow)
+    )
+    original: dict[int, bytes] = {}
+    timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
+    last = flow.last_time
+    for index, event in enumerate(flow.events):
+        if isinstance(event, Sent) and not event.retransmission:
+            original[event.start] = event.tcp.payload
+        if not isinstance(event, Ack) or not event.acceptable:
+            continue
+        if event.advance:
+            original = {k: v for k, v in original.items() if k + len(v) > event.ack}
+        reneged = event.sacked and event.sacked[0][0] <= event.ack < event.max
+        if not reneged or (not event.advance and not event.newly_sacked):
+            continue
+        answer = _next_of_una(flow, index)
+        backed_off = any(event.time - 60 < time <= event.time for time in timeouts)
+        if isinstance(answer, Sent):
+            yield _same_octets(context, answer, original, event)
+        elif answer is None and last - event.time > patience and not backed_off:
+            yield context.violated(
+                f"data that was reported held and then not acknowledged was not retransmitted "
+                f"within {patience:.0f} s",
+                event,
+                expected=f"a retransmission of offset {event.ack}",
+                actual="none",
+            )
+
+
+def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
+    """What comes first after event ``index``: a repetition of its ACK's offset, or its advance."""
+    ack = flow.events[index]
+    assert isinstance(ack, Ack)
+    for event in flow.events[index + 1 :]:
+        if isinstance(event, Sent) and event.retransmission and event.start <= ack.ack < event.end:
+            return event
+        if isinstance(event, Ack) and event.advance:
+            return event
+    return None
+
+
+def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
+    payload, before = sent.tcp.payload, original.get(sent.start, b"")
+    same = payload[: len(before)] == before[: len(payload)]
+    return judged(
+        context,
+        same,
+        f"{sent.span}, once reported held, was retransmitted with {'the same' if same else 'other'}"
+        " octets",
+        sent,
+        sign,
+        expected="the same octets",
+        actual="different octets",
+    )

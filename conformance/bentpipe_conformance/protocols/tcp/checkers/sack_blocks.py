@@ -70,11 +70,6 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
             unanswered = []
 
 
-def _carries_text(reply: Reply) -> bool:
-    """Whether it has data or FIN, so that something else than an arrival may have released it."""
-    return reply.tcp.length > 0
-
-
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     """Whether a later reply, before anything else arrived, at once holds the segment.
 
@@ -111,7 +106,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
         cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
-        elif _carries_text(reply) and _answered_after(flow, reply, cause):
+        elif reply.tcp.length and _answered_after(flow, reply, cause):
             # The acknowledgment in the segment released data before its text was looked at (RFC
             # 9293 section 3.10.7.4): what it triggered followed.
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -230,40 +229,23 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
             )
 
 
-class _WindowUpdates:
-    """SND.WL1 and SND.WL2: an older segment moves no window (RFC 9293 section 3.10.7.4)."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, int] | None = None
-
-    def is_news(self, ack: Ack) -> bool:
-        """Whether the window of an acknowledgment counts; then it is the last that did."""
-        sequence, number = ack.tcp.seq, ack.ack
-        if self._last is not None:
-            known, highest = self._last
-            if older(sequence, known) or (sequence == known and number < highest):
-                return False
-        self._last = sequence, number
-        return True
-
-
-def _shrinkings(flow: Flow) -> Iterator[Ack]:
-    """Acknowledgments that moved the right edge left."""
-    edge = 0
-    updates = _WindowUpdates()
+def _window_updates(flow: Flow) -> list[Ack]:
+    """Acknowledgments whose window counts: an older segment's does not (RFC 9293 3.10.7.4)."""
+    found: list[Ack] = []
     for ack in flow.acks:
-        if ack.acceptable and updates.is_news(ack):
-            if ack.window_edge < edge:
-                yield ack
-            edge = ack.window_edge
+        last = found[-1] if found else ack
+        stale = ack.tcp.seq == last.tcp.seq and ack.ack < last.ack
+        if ack.acceptable and not stale and not older(ack.tcp.seq, last.tcp.seq):
+            found.append(ack)
+    return found
 
 
 @checker("SNR-WIN-008")
 def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
     """A right edge that moves left does no harm (RFC 9293 section 3.8.6, MUST-34)."""
     # Exercised by a right edge that moved below what had been sent.
-    for ack in _shrinkings(flow):
-        if ack.window_edge >= ack.max:
+    for before, ack in pairwise(_window_updates(flow)):
+        if ack.window_edge >= min(ack.max, before.window_edge):
             continue
         reset = _reset_by_sender(flow, ack.time, flow.horizon)
         if reset is not None and not is_own_reset(flow, reset.packet):
@@ -294,9 +276,9 @@ def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Findin
     before = edge = 0
     since = 0.0
     violated = False
-    updates = _WindowUpdates()
+    updates = set(_window_updates(flow))
     for event in flow.events:
-        if isinstance(event, Ack) and event.acceptable and updates.is_news(event):
+        if isinstance(event, Ack) and event in updates:
             if event.window_edge < edge and shrunk is None:
                 shrunk, before, violated = event, edge, False
             elif shrunk is not None and event.window_edge >= before:
