@@ -36,6 +36,16 @@ def judged(
     return context.violated(sentence, *where, expected=expected, actual=actual)
 
 
+def at_most(
+    context: Context, octets: int, limit: float, sentence: str, *where: HasPacket
+) -> Finding:
+    """The finding about a number of octets that has a limit."""
+    return judged(
+        context, octets <= limit, sentence, *where,
+        expected=f"at most {limit:.0f} octets", actual=f"{octets} octets",
+    )  # fmt: skip
+
+
 def until_violated(findings: Iterable[Finding]) -> Findings:
     """Findings up to the first violation, where the rest would only repeat it."""
     for finding in findings:

@@ -8,7 +8,7 @@ from itertools import groupby, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
 from bentpipe_conformance.protocols.tcp.codec import MODULUS
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
@@ -119,14 +119,8 @@ def _judge_growth(
         allowed = segments * largest_segment(flow) + sent.una
         if sent.time >= exercising[0].time and too_many and sent.outstanding > allowed:
             if context.ics.get("congestion_control") not in context.permitted("exempt"):
-                yield context.violated(
-                    f"{sent.outstanding} octets were outstanding after {sent.una} had been "
-                    f"acknowledged by {what}",
-                    sent,
-                    exercising[0],
-                    expected=f"at most {allowed} octets",
-                    actual=f"{sent.outstanding} octets",
-                )
+                sentence = f"too much was outstanding after {what} of {sent.una} octets"
+                yield at_most(context, sent.outstanding, allowed, sentence, sent, exercising[0])
             return
     yield context.holds(f"{what} opened the window by what they covered at most", exercising[-1])
 

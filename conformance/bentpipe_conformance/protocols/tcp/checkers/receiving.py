@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -154,6 +155,18 @@ def duplicate_is_acknowledged(flow: Flow, context: Context) -> Findings:
             yield from _timely(context, answer, "duplicate data")
 
 
+def never_accepted(
+    flow: Flow, context: Context, refused: Callable[[Arrival], bool], kind: str, expected: str
+) -> Findings:
+    """What became of the segments of a kind that must not be accepted, once they are answered."""
+    for arrival, reply, accepted in refusals(flow, refused):
+        outcome = "accepted" if accepted else "not accepted"
+        sentence = f"data from offset {arrival.start}, {kind}, was {outcome}"
+        actual = f"an acknowledgment up to offset {reply.ack}"
+        where = reply, arrival
+        yield judged(context, not accepted, sentence, *where, expected=expected, actual=actual)
+
+
 def _beyond(arrival: Arrival) -> bool:
     """Whether a segment lies beyond any window the IUT can have had."""
     furthest = arrival.expected + _LONGEST_WINDOWS * arrival.widest_window
@@ -175,18 +188,8 @@ def beyond_window_is_answered(flow: Flow, context: Context) -> Findings:
 def beyond_window_is_refused(flow: Flow, context: Context) -> Findings:
     """Data beyond the window is not accepted (RFC 9293 section 3.10.7.4)."""
     # Exercised by every segment far beyond the offered window that is answered.
-    for refusal in refusals(flow, _beyond):
-        arrival = refusal.arrival
-        outcome = "accepted" if refusal.accepted else "refused"
-        yield judged(
-            context,
-            not refusal.accepted,
-            f"data from offset {arrival.start}, beyond the window, was {outcome}",
-            refusal.reply,
-            arrival,
-            expected=f"nothing accepted beyond offset {arrival.window_edge}",
-            actual=f"an acknowledgment that covers data from offset {arrival.start}",
-        )
+    expected = "nothing accepted beyond the offered window"
+    yield from never_accepted(flow, context, _beyond, "beyond the window", expected)
 
 
 @checker("SNR-RCV-017")

@@ -25,6 +25,34 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 
+def _no_sooner(
+    context: Context, waited: float, rtt: float, sentence: str, *where: HasPacket
+) -> Finding:
+    """The finding about a timer that must not expire within a round trip."""
+    return too_coarse(context, rtt, *where[:1]) or judged(
+        context,
+        lasted(context, waited, rtt),
+        sentence,
+        *where,
+        expected=f"no sooner than the smallest round trip of {rtt:.3f} s",
+        actual=f"after {waited:.3f} s",
+    )
+
+
+def _at_least(
+    context: Context, waited: float, least: float, what: str, where: HasPacket
+) -> Finding:
+    """The finding about a timer that has a shortest duration."""
+    return too_coarse(context, waited, where) or judged(
+        context,
+        lasted(context, waited, least),
+        f"{what} {waited:.3f} s",
+        where,
+        expected=f"at least {least:.0f} s",
+        actual=f"{waited:.3f} s",
+    )
+
+
 @checker("SNR-RTO-001")
 def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
     """The timer retransmits nothing within a round trip (RFC 6298 section 2)."""
@@ -41,14 +69,10 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
         took = expiry.since_transmission
-        yield too_coarse(context, expiry.rtt, sent) or judged(
-            context,
-            lasted(context, took, expiry.rtt),
-            f"offset {sent.start} was retransmitted by a timer {took:.3f} s after it was sent",
-            sent,
-            expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
-            actual=f"after {took:.3f} s",
+        sentence = (
+            f"offset {sent.start} was retransmitted by a timer {took:.3f} s after it was sent"
         )
+        yield _no_sooner(context, took, expiry.rtt, sentence, sent)
 
 
 def _started_earlier(expiry: Expiry, context: Context) -> bool:
@@ -87,16 +111,9 @@ def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
         if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
             continue
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / 2
-        yield too_coarse(context, bound, expiry.sent) or judged(
-            context,
-            lasted(context, bound, minimum),
-            f"the retransmission timeout is {bound:.3f} s at most",
-            expiry.sent,
-            expected=f"at least {minimum:.0f} s",
-            actual=f"{bound:.3f} s since the last progress"
-            if first
-            else f"twice {bound:.3f} s between two timeouts in a row",
-        )
+        reason = "by the last progress" if first else "by half the interval between timeouts"
+        what = f"the retransmission timeout, {reason}, is at most"
+        yield _at_least(context, bound, minimum, what, expiry.sent)
 
 
 @checker("SNR-RTO-003")
@@ -108,14 +125,7 @@ def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Finding
     if len(syn_acks) < 2:
         return
     waited, again = syn_acks[1].time - syn_acks[0].time, syn_acks[1]
-    yield too_coarse(context, waited, again) or judged(
-        context,
-        lasted(context, waited, minimum),
-        f"the SYN-ACK was repeated after {waited:.3f} s",
-        again,
-        expected=f"at least {minimum:.0f} s",
-        actual=f"{waited:.3f} s",
-    )
+    yield _at_least(context, waited, minimum, "the SYN-ACK was repeated after", again)
 
 
 def _judge_ratio(
@@ -166,15 +176,8 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
     for expiry in timer_expiries(context)[:1]:
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
-        waited = expiry.since_progress
-        yield too_coarse(context, waited, expiry.sent) or judged(
-            context,
-            lasted(context, waited, minimum),
-            f"the first data after a lost SYN-ACK timed out after {waited:.2f} s",
-            expiry.sent,
-            expected=f"at least {minimum:.0f} s",
-            actual=f"{waited:.2f} s",
-        )
+        what = "the first data after a lost SYN-ACK timed out after"
+        yield _at_least(context, expiry.since_progress, minimum, what, expiry.sent)
 
 
 @checker("SNR-RTO-006")
@@ -206,15 +209,9 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings
         # Within recovery a partial acknowledgment need not restart it (RFC 6582 section 3.2).
         if sent.transmission > 2 or sent.sacked or sent.duplicates or progress.max <= sent.start:
             continue
-        yield too_coarse(context, expiry.rtt, sent) or judged(
-            context,
-            lasted(context, expiry.since_progress, expiry.rtt),
-            f"the timer expired {expiry.since_progress:.3f} s after an acknowledgment of new data",
-            sent,
-            progress,
-            expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
-            actual=f"after {expiry.since_progress:.3f} s",
-        )
+        waited = expiry.since_progress
+        sentence = f"the timer expired {waited:.3f} s after an acknowledgment of new data"
+        yield _no_sooner(context, waited, expiry.rtt, sentence, sent, progress)
 
 
 @checker("SNR-RTO-011")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -44,13 +44,16 @@ class _Opening:
 
     Attributes:
         steps: new data with the acknowledgments of new data received before it.
-        first_flight: octets sent before the first of those.
         acks: those acknowledgments.
     """
 
     steps: list[tuple[Sent, int]] = field(default_factory=list)
-    first_flight: int = 0
     acks: list[Ack] = field(default_factory=list)
+
+    @property
+    def first_flight(self) -> int:
+        """Octets sent before the first of those."""
+        return max((sent.end for sent, acks in self.steps if not acks), default=0)
 
 
 def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool:
@@ -79,8 +82,6 @@ def _opening(flow: Flow) -> _Opening:
             if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
                 break
             opening.steps.append((event, len(opening.acks)))
-            if not opening.acks:
-                opening.first_flight = event.end
     return opening
 
 
@@ -118,14 +119,8 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
         # One segment of tolerance: some implementations count windows in whole segments.
         limit = base + growths[acks - 1] + segment
         if sent.outstanding > limit:
-            yield context.violated(
-                f"{sent.outstanding} octets are outstanding after {acks} acknowledgments of "
-                f"{sent.una} octets",
-                sent,
-                opening.acks[acks - 1],
-                expected=f"at most {limit} octets outstanding",
-                actual=f"{sent.outstanding} octets outstanding",
-            )
+            sentence = f"too much is outstanding after {acks} acknowledgments of {sent.una} octets"
+            yield at_most(context, sent.outstanding, limit, sentence, sent, opening.acks[acks - 1])
             return
     if grown:
         yield context.holds("the window opened by what was acknowledged at most", grown[-1][0])
@@ -181,26 +176,18 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
             idle = context.permitted("idle_timeouts", 4) * trips.longest_timeout
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False
+                idle_for = f"{event.since_sent:.1f} s"
             if _may_be_probe(flow, event, progressed, trips.smallest):
                 continue
             if restart is not None and not answered and event.end - restart.start > allowed:
                 octets = event.end - restart.start
-                yield context.violated(
-                    f"{octets} octets were sent at once after a silence of "
-                    f"{restart.since_sent:.1f} s",
-                    event,
-                    restart,
-                    expected=f"at most {allowed} octets before the first acknowledgment",
-                    actual=f"{octets} octets",
-                )
+                sentence = f"{octets} octets left at once after a silence of {idle_for}"
+                yield at_most(context, octets, allowed, sentence, event, restart)
                 return
             largest = max(largest, event.outstanding)
             if restart is not None and event.una > restart.start:
-                yield context.holds(
-                    f"a silence of {restart.since_sent:.1f} s was followed by no more than "
-                    f"{allowed} octets",
-                    restart,
-                )
+                sentence = f"a silence of {idle_for} was followed by no more than {allowed} octets"
+                yield context.holds(sentence, restart)
                 restart = None
 
 
@@ -263,13 +250,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
-                yield context.violated(
-                    f"{item.peak} octets are outstanding {number} round trips after recovery",
-                    item.largest,
-                    episode.end,
-                    expected=f"at most {limit:.0f} octets, from {base:.0f}",
-                    actual=f"{item.peak} octets",
-                )
+                sentence = f"the flight grew from {base:.0f} octets in {number} round trips"
+                yield at_most(context, item.peak, limit, sentence, item.largest, episode.end)
                 break
         else:
             if len(rounds) >= 4:
@@ -301,15 +283,11 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
             rounds = int((step.sent.time - crossed) / rtt) + 1
             limit = threshold * factor**rounds + (rounds + 2) * segment
             if step.pipe > limit:
-                yield context.violated(
-                    f"{step.pipe} octets are in the network although a timeout found "
-                    f"{aftermath.expiry.flight} octets too many",
-                    step.sent,
-                    aftermath.expiry.sent,
-                    expected=f"at most {limit:.0f} octets: slow start up to {threshold:.0f}, then "
-                    "congestion avoidance",
-                    actual=f"{step.pipe} octets",
+                sentence = (
+                    f"a timeout found {aftermath.expiry.flight} octets too many, so that slow "
+                    f"start has to end at {threshold:.0f}: too much is in the network"
                 )
+                yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)
                 break
             # Two round trips later endless slow start would be far above the limit.
             exercised = exercised or rounds > 2

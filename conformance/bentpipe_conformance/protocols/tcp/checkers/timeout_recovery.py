@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, timer_expiries
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -73,21 +73,13 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
             if step.pipe > limit:
-                yield context.violated(
-                    f"{step.pipe} octets are in the network after {step.acks} acknowledgments "
-                    "since the timeout",
-                    step.sent,
-                    aftermath.expiry.sent,
-                    expected=f"at most {limit} octets",
-                    actual=f"{step.pipe} octets",
-                )
+                sentence = f"too much is in the network {step.acks} acknowledgments after a timeout"
+                yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)
                 break
         else:
             if any(step.acks for step in aftermath.steps):
-                yield context.holds(
-                    "slow start began with one segment", aftermath.steps[0].sent,
-                    aftermath.expiry.sent,
-                )  # fmt: skip
+                where = aftermath.steps[0].sent, aftermath.expiry.sent
+                yield context.holds("slow start began with one segment", *where)
 
 
 @checker("SNR-RTO-012")

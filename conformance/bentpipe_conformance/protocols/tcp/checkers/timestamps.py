@@ -6,13 +6,13 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     Answer,
     acknowledging,
     answer_within,
-    refusals,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -98,41 +98,23 @@ def clock_rate(flow: Flow, context: Context) -> Findings:
     )
 
 
-def _unacceptable(
-    flow: Flow, context: Context, *, stamped: bool, described: str, expected: str
-) -> Findings:
-    """What became of new data that only its timestamp, or the lack of one, makes unacceptable."""
-
-    def refused(arrival: Arrival) -> bool:
-        wrong = arrival.paws_rejected if stamped else arrival.lacks_timestamp
-        fits = arrival.start < arrival.window_edge and arrival.end > arrival.expected
-        new = all(right <= arrival.start or arrival.end <= left for left, right in arrival.held)
-        return wrong and fits and (new or not stamped) and arrival.payload > 0
-
-    for refusal in refusals(flow, refused):
-        yield judged(
-            context,
-            not refusal.accepted,
-            f"data from offset {refusal.arrival.start} was "
-            f"{'accepted' if refusal.accepted else 'dropped'} {described}",
-            refusal.reply,
-            refusal.arrival,
-            expected=expected,
-            actual=f"an acknowledgment up to offset {refusal.reply.ack}",
-        )
+def _fits(arrival: Arrival) -> bool:
+    """Whether it has data that the window admits."""
+    inside = arrival.start < arrival.window_edge and arrival.end > arrival.expected
+    return inside and arrival.payload > 0
 
 
 @checker("SNR-TS-004")
 def old_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
     """A segment with an old timestamp is dropped (RFC 7323 section 5.3 rule R1)."""
     # Exercised by new data with an old timestamp that is answered.
-    yield from _unacceptable(
-        flow,
-        context,
-        stamped=True,
-        described="with an old timestamp",
-        expected="the segment dropped",
-    )
+
+    def refused(arrival: Arrival) -> bool:
+        new = (right <= arrival.start or arrival.end <= left for left, right in arrival.held)
+        return arrival.paws_rejected and _fits(arrival) and all(new)
+
+    what = "with an old timestamp"
+    yield from never_accepted(flow, context, refused, what, "the segment dropped")
 
 
 @checker("SNR-TS-005")
@@ -252,10 +234,7 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
 def missing_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
     """A segment without the negotiated option is dropped silently (RFC 7323 section 3.2)."""
     # Exercised by new data without the option, once an acknowledgment follows.
-    yield from _unacceptable(
-        flow,
-        context,
-        stamped=False,
-        described="without its timestamp",
-        expected="the segment silently dropped",
+    kind, expected = "without its timestamp", "the segment silently dropped"
+    yield from never_accepted(
+        flow, context, lambda a: a.lacks_timestamp and _fits(a), kind, expected
     )

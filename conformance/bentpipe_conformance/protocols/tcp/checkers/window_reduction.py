@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
@@ -130,16 +130,8 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
         largest = max(after, key=_in_network)
         flight = _in_network(largest)
         limit = window.limit(episode, share)
-        yield judged(
-            context,
-            flight <= limit,
-            f"{episode.flight} octets outstanding became {flight}",
-            largest,
-            end,
-            episode.first,
-            expected=f"at most {limit:.0f} octets outstanding after the recovery",
-            actual=f"{flight} octets",
-        )
+        sentence = f"recovery left {flight} of {episode.flight} octets outstanding"
+        yield at_most(context, flight, limit, sentence, largest, end, episode.first)
 
 
 @checker("SNR-REC-002")
@@ -241,14 +233,9 @@ def exit_window(flow: Flow, context: Context) -> Findings:
         if not limits:
             continue
         limit = max(min(limits), before)
-        yield judged(
-            context,
-            after <= limit,
-            f"the end of recovery raised the flight from {before} to {after} octets",
-            *([new[-1], end] if after > limit else [end, *new]),
-            expected=f"at most {limit:.0f} octets outstanding",
-            actual=f"{after} octets",
-        )
+        where = [new[-1], end] if after > limit else [end, *new]
+        sentence = f"the end of recovery raised the flight from {before} to {after} octets"
+        yield at_most(context, after, limit, sentence, *where)
 
 
 @checker("SNR-REC-006")

@@ -96,25 +96,13 @@ def still_receiving(flow: Flow) -> list[Arrival]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What became of a segment that the IUT must not accept.
-
-    Attributes:
-        arrival: the segment.
-        reply: the acknowledgment that covers it, or the last one seen that does not.
-        accepted: whether ``reply`` covers any of its data.
-    """
-
-    arrival: Arrival
-    reply: Reply
-    accepted: bool
-
-
-def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal]:
+def refusals(
+    flow: Flow, refused: Callable[[Arrival], bool]
+) -> Iterator[tuple[Arrival, Reply, bool]]:
     """Follow each segment for which ``refused`` holds until its data arrives again.
 
-    Segments after which no acknowledgment left are not mentioned.
+    With it comes the acknowledgment that covers any of its data and True, or the last one seen that
+    does not and False. Segments after which no acknowledgment left are not mentioned.
     """
     waiting: dict[Arrival, Reply | None] = {}
     for event in flow.events:
@@ -122,7 +110,7 @@ def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal
             for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
                 reply = waiting.pop(item)
                 if reply is not None:
-                    yield Refusal(item, reply, accepted=False)
+                    yield item, reply, False
             if event.payload and refused(event):
                 waiting[event] = None
         elif isinstance(event, Reply):
@@ -132,9 +120,9 @@ def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal
                 )
                 if covered:
                     del waiting[item]
-                    yield Refusal(item, event, accepted=True)
+                    yield item, event, True
                 else:
                     waiting[item] = event
     for item, reply in waiting.items():
         if reply is not None:
-            yield Refusal(item, reply, accepted=False)
+            yield item, reply, False

@@ -233,13 +233,9 @@ class _Replay:
         self.pending.clear()
 
     def _lower(self, bound: int) -> int | None:
-        for start in self.starts[: bisect_left(self.starts, bound)]:
-            segment = self.segments[start]
-            if segment.start >= self.una and not segment.total and segment.end <= bound and (
-                not self.evidence.overlap(segment.start, segment.end)
-            ):  # fmt: skip
-                return start
-        return None
+        lower = (self.segments[at] for at in self.starts[: bisect_left(self.starts, bound)])
+        lowest = (s for s in lower if s.start >= self.una and not s.total and s.end <= bound)
+        return next((s.start for s in lowest if not self.evidence.overlap(s.start, s.end)), None)
 
     def _record(self, sent: Sent) -> None:
         first, last = bisect_left(self.starts, sent.start), bisect_left(self.starts, sent.end)
@@ -344,11 +340,5 @@ class _Replay:
 def read_scoreboard(
     flow: Flow, episodes: tuple[Episode, ...], timing_error: float = 0.0
 ) -> Scoreboard:
-    """Replay a flow's scoreboard.
-
-    Args:
-        flow: the connection.
-        episodes: its loss-recovery episodes.
-        timing_error: seconds by which recorded times may be wrong.
-    """
+    """What the scoreboard of a flow said, given by how much recorded times may be wrong."""
     return _Replay(flow, episodes, timing_error).run()
