@@ -74,13 +74,10 @@ def within_window(flow: Flow, context: Context, m: Moment, what: str) -> Finding
     beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
     full = m.window_edge - m.ack.max < largest_segment(flow)
     if beyond:
-        yield context.violated(
-            f"{what} sent new data up to offset {beyond[-1].end}",
-            beyond[-1],
-            m.ack,
-            expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
-            actual=f"{beyond[-1].end - m.window_edge} octets beyond",
-        )
+        sentence = f"{what} sent new data up to offset {beyond[-1].end}"
+        expected = f"no data beyond offset {m.window_edge}, which the receiver has offered"
+        actual = f"{beyond[-1].end - m.window_edge} octets beyond"
+        yield context.violated(sentence, beyond[-1], m.ack, expected=expected, actual=actual)
     elif full:
         yield context.holds(f"{what} sent nothing beyond the full window", m.ack)
 

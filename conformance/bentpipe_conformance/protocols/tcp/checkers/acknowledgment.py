@@ -25,14 +25,12 @@ def _without_effect(flow: Flow, context: Context, ack: Ack, what: str) -> Findin
     for sent in ack.responses:
         # Most of a segment beyond every window validly offered.
         if sent.end - max(sent.start, sent.window_edge) > largest_segment(flow) // 2:
-            return context.violated(
+            sentence = (
                 f"{what} let the sender transmit {sent.span} beyond the offered window, which ends "
-                f"at {sent.window_edge}",
-                sent,
-                ack,
-                expected="no effect",
-                actual=f"data up to {sent.end}",
+                f"at {sent.window_edge}"
             )
+            actual = f"data up to {sent.end}"
+            return context.violated(sentence, sent, ack, expected="no effect", actual=actual)
     return harmless(flow, context, ack, what)
 
 
@@ -63,14 +61,12 @@ def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Fi
         if jump is None:
             yield _without_effect(flow, context, ack, what)
         else:
-            yield context.violated(
+            sentence = (
                 f"after an acknowledgment of unsent data the sender continued at {jump.start}, "
-                f"leaving out what begins at {jump.max}",
-                jump,
-                ack,
-                expected="no effect",
-                actual=f"data from {jump.start}",
+                f"leaving out what begins at {jump.max}"
             )
+            actual = f"data from {jump.start}"
+            yield context.violated(sentence, jump, ack, expected="no effect", actual=actual)
 
 
 @checker("SNR-ACK-003")
@@ -87,12 +83,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     if answer is not None:
         yield context.holds(f"the acknowledgment of {ack.ack} was answered", answer, ack)
     elif following > ack.time + flow.reaction:
-        yield context.violated(
-            f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered",
-            ack,
-            expected="an acknowledgment",
-            actual="nothing",
-        )
+        sentence = f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered"
+        yield context.violated(sentence, ack, expected="an acknowledgment", actual="nothing")
 
 
 def _judge_growth(
@@ -219,15 +211,11 @@ def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
         if item.retransmission:
             last[item.start] = item
     most = 2 * len(run) + 2
-    return judged(
-        context,
-        len(sent) <= most,
-        f"{len(run)} duplicates released {len(sent)} segments",
-        run[-1],
-        *(sent[-3:] if len(sent) > most else ()),
-        expected=f"at most {most} segments",
-        actual=f"{len(sent)} segments",
-    )
+    sentence = f"{len(run)} duplicates released {len(sent)} segments"
+    where = run[-1], *(sent[-3:] if len(sent) > most else ())
+    expected = f"at most {most} segments"
+    actual = f"{len(sent)} segments"
+    return judged(context, len(sent) <= most, sentence, *where, expected=expected, actual=actual)
 
 
 @checker("SNR-ACK-008")

@@ -32,13 +32,9 @@ def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
 def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str) -> Finding:
     """The finding about an acknowledgment that must cause no retransmission."""
     if caused := m.retransmissions:
-        return context.violated(
-            f"offset {caused[0].start} was retransmitted {when}",
-            caused[0],
-            m.ack,
-            expected=expected,
-            actual="a retransmission",
-        )
+        sentence = f"offset {caused[0].start} was retransmitted {when}"
+        actual = "a retransmission"
+        return context.violated(sentence, caused[0], m.ack, expected=expected, actual=actual)
     return context.holds(f"no retransmission {when}", m.ack)
 
 
@@ -122,13 +118,9 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
             f"{episode.first.time - ack.time:.3f} s later ({episode.cause.value})",
         )  # fmt: skip
     elif first.start != ack.ack:
-        yield context.violated(
-            f"the third duplicate for offset {ack.ack} made offset {first.start} leave first",
-            first,
-            ack,
-            expected=expected,
-            actual=f"a retransmission of offset {first.start}",
-        )
+        sentence = f"the third duplicate for offset {ack.ack} made offset {first.start} leave first"
+        actual = f"a retransmission of offset {first.start}"
+        yield context.violated(sentence, first, ack, expected=expected, actual=actual)
     else:
         yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
 

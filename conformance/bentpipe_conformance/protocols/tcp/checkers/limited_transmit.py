@@ -74,13 +74,11 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
                 f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
         elif _full_segment_waited(flow, fresh, ack):
-            yield context.violated(
-                "the first two duplicates sent no new data",
-                ack,
-                expected=f"new data, for which the receiver's window has "
-                f"{m.window_edge - ack.max} octets",
-                actual="nothing new was sent",
+            sentence = "the first two duplicates sent no new data"
+            expected = (
+                f"new data, for which the receiver's window has {m.window_edge - ack.max} octets"
             )
+            yield context.violated(sentence, ack, expected=expected, actual="nothing new was sent")
 
 
 def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
@@ -155,13 +153,10 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
         new = m.new_data
-        yield judged(
-            context,
-            not new,
+        sentence = (
             f"duplicate {m.ack.duplicates}, which reports nothing held, sent "
-            f"{sum(sent.payload for sent in new)} octets of new data",
-            *new[:1],
-            m.ack,
-            expected="no new data without new SACK information",
-            actual=f"{sum(sent.payload for sent in new)} new octets",
+            f"{sum(sent.payload for sent in new)} octets of new data"
         )
+        expected = "no new data without new SACK information"
+        actual = f"{sum(sent.payload for sent in new)} new octets"
+        yield judged(context, not new, sentence, *new[:1], m.ack, expected=expected, actual=actual)

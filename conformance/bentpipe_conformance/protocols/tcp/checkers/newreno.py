@@ -101,13 +101,10 @@ def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
 
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
     delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
-    return context.violated(
-        f"the partial acknowledgment of offset {ack.ack} caused no retransmission {when}",
-        ack,
-        *ack.responses,
-        expected=f"a retransmission of offset {ack.ack} {when}",
-        actual=f"it was retransmitted {delay}",
-    )
+    sentence = f"the partial acknowledgment of offset {ack.ack} caused no retransmission {when}"
+    expected = f"a retransmission of offset {ack.ack} {when}"
+    actual = f"it was retransmitted {delay}"
+    return context.violated(sentence, ack, *ack.responses, expected=expected, actual=actual)
 
 
 def _earned(m: Moment, episode: Episode) -> bool:
@@ -188,13 +185,9 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
         if bool(again) == bool(enters):
             yield context.holds(sentence, ack, *again)
         else:
-            yield context.violated(
-                sentence,
-                *again,
-                ack,
-                expected="a fast retransmit" if enters else "no fast retransmit",
-                actual="a fast retransmit" if again else "none",
-            )
+            expected = "a fast retransmit" if enters else "no fast retransmit"
+            actual = "a fast retransmit" if again else "none"
+            yield context.violated(sentence, *again, ack, expected=expected, actual=actual)
 
 
 @checker("SNR-REC-007")
@@ -222,20 +215,15 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             broken = octets > per_duplicate * largest_segment(flow)
             expected = f"at most {per_duplicate} segments"
         if broken and _answers_may_be_bunched(flow, m.ack, context.timing_error):
-            yield context.unclear(
-                f"{what} left after acknowledgments closer together than the bed can tell apart",
-                m.ack,
-                *repeats,
-                *new,
+            sentence = (
+                f"{what} left after acknowledgments closer together than the bed can tell apart"
             )
+            yield context.unclear(sentence, m.ack, *repeats, *new)
         elif broken:
+            sentence = f"one acknowledgment caused {what}"
+            where = *repeats, *new, m.ack
             yield context.violated(
-                f"one acknowledgment caused {what}",
-                *repeats,
-                *new,
-                m.ack,
-                expected=f"{expected} per acknowledgment",
-                actual=what,
+                sentence, *where, expected=f"{expected} per acknowledgment", actual=what
             )
         else:
             yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)

@@ -73,24 +73,17 @@ def harmless(flow: Flow, context: Context, ack: Ack, what: str) -> Finding:
     """The finding about an acknowledgment that must have no effect."""
     repeat = _retransmission(context, ack)
     if repeat is not None:
-        return context.violated(
-            f"{what} made the sender retransmit {repeat.span}",
-            repeat,
-            ack,
-            expected=HARMLESS,
-            actual=f"a retransmission of offset {repeat.start}",
-        )
+        sentence = f"{what} made the sender retransmit {repeat.span}"
+        actual = f"a retransmission of offset {repeat.start}"
+        return context.violated(sentence, repeat, ack, expected=HARMLESS, actual=actual)
     if _reset(flow, ack):
         return context.violated(
             f"{what} made the sender reset the connection", ack, expected=HARMLESS, actual="RST"
         )
     if _stalled(flow, context, ack):
-        return context.violated(
-            f"the sender fell silent after {what}",
-            ack,
-            expected=HARMLESS,
-            actual=f"nothing was sent for {SILENCE_S:.0f} s with data outstanding",
-        )
+        sentence = f"the sender fell silent after {what}"
+        actual = f"nothing was sent for {SILENCE_S:.0f} s with data outstanding"
+        return context.violated(sentence, ack, expected=HARMLESS, actual=actual)
     return context.holds(f"{what} did no harm", ack)
 
 
@@ -209,13 +202,9 @@ def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
 def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
     payload, before = sent.tcp.payload, original.get(sent.start, b"")
     same = payload[: len(before)] == before[: len(payload)]
-    return judged(
-        context,
-        same,
+    sentence = (
         f"{sent.span}, once reported held, was retransmitted with {'the same' if same else 'other'}"
-        " octets",
-        sent,
-        sign,
-        expected="the same octets",
-        actual="different octets",
+        " octets"
     )
+    expected = "the same octets"
+    return judged(context, same, sentence, sent, sign, expected=expected, actual="different octets")

@@ -39,12 +39,9 @@ def _timely(context: Context, answer: Answer, what: str) -> Findings:
     elif answer.timely == "unclear":
         yield context.unclear(f"{what} was answered, but the bed is too coarse", *where)
     elif answer.timely == "late":
-        yield context.violated(
-            f"{what} was not answered in time",
-            *where,
-            expected="an acknowledgment",
-            actual="none" if reply is None else f"one after {delay:.3f} s",
-        )
+        sentence = f"{what} was not answered in time"
+        actual = "none" if reply is None else f"one after {delay:.3f} s"
+        yield context.violated(sentence, *where, expected="an acknowledgment", actual=actual)
 
 
 @checker("SNR-RCV-001")
@@ -115,12 +112,9 @@ def acknowledgment_never_goes_back(flow: Flow, context: Context) -> Findings:
     # Exercised by every segment after an acknowledgment of data.
     for before, reply in pairwise(flow.replies):
         if reply.ack < before.ack:
+            sentence = f"the acknowledgment number went back from {before.ack} to {reply.ack}"
             yield context.violated(
-                f"the acknowledgment number went back from {before.ack} to {reply.ack}",
-                reply,
-                before,
-                expected=f"at least {before.ack}",
-                actual=str(reply.ack),
+                sentence, reply, before, expected=f"at least {before.ack}", actual=str(reply.ack)
             )
             return
         if reply.ack > 0:
@@ -207,13 +201,10 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
         if not isinstance(event, Reply):
             continue
         if event.window_edge <= edge - (1 << shift) and offer is not None:
-            yield context.violated(
-                f"the right window edge moved back from {edge} to {event.window_edge}",
-                event,
-                offer,
-                expected=f"an edge above {edge - (1 << shift)}",
-                actual=str(event.window_edge),
-            )
+            sentence = f"the right window edge moved back from {edge} to {event.window_edge}"
+            expected = f"an edge above {edge - (1 << shift)}"
+            actual = str(event.window_edge)
+            yield context.violated(sentence, event, offer, expected=expected, actual=actual)
             return
         if offer is not None and event.last_arrival is not None:
             yield context.holds("the right window edge did not move back", event)
@@ -236,12 +227,9 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
             continue
         if not stream.equals(sent.start, sent.tcp.payload):
             source = [a for a in flow.arrivals if a.start <= sent.start < a.end][:1]
+            sentence = f"the echo of octets {sent.start} to {end} differs from what was sent"
             yield context.violated(
-                f"the echo of octets {sent.start} to {end} differs from what was sent",
-                sent,
-                *source,
-                expected="the octets as sent",
-                actual="other octets",
+                sentence, sent, *source, expected="the octets as sent", actual="other octets"
             )
             return
         last = sent

@@ -29,13 +29,10 @@ def _no_sooner(
     context: Context, waited: float, rtt: float, sentence: str, *where: HasPacket
 ) -> Finding:
     """The finding about a timer that must not expire within a round trip."""
+    expected = f"no sooner than the smallest round trip of {rtt:.3f} s"
+    actual = f"after {waited:.3f} s"
     return too_coarse(context, rtt, *where[:1]) or judged(
-        context,
-        lasted(context, waited, rtt),
-        sentence,
-        *where,
-        expected=f"no sooner than the smallest round trip of {rtt:.3f} s",
-        actual=f"after {waited:.3f} s",
+        context, lasted(context, waited, rtt), sentence, *where, expected=expected, actual=actual
     )
 
 
@@ -155,12 +152,8 @@ def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Findings:
         silent = flow.horizon - first.time
         answered = any(not p.outgoing and p.time > first.time for p in flow.packets)
         if silent > 4 * RoundTrips(flow).longest_timeout and not answered:
-            yield context.violated(
-                f"the SYN-ACK was not repeated in {silent:.1f} s",
-                first,
-                expected="a retransmission",
-                actual="none",
-            )
+            sentence = f"the SYN-ACK was not repeated in {silent:.1f} s"
+            yield context.violated(sentence, first, expected="a retransmission", actual="none")
     intervals = [after.time - before.time for before, after in pairwise(syn_acks)]
     for (before, after), again in zip(pairwise(intervals), syn_acks[2:], strict=False):
         yield _judge_ratio(context, before, after, "intervals between SYN-ACKs", again)
@@ -249,12 +242,9 @@ def _silence(
 ) -> Findings:
     if since is None or not outstanding or until - since.time <= patience:
         return
-    yield context.violated(
-        f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted",
-        since,
-        expected=f"a retransmission within {patience:.1f} s",
-        actual="silence",
-    )
+    sentence = f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted"
+    expected = f"a retransmission within {patience:.1f} s"
+    yield context.violated(sentence, since, expected=expected, actual="silence")
 
 
 @checker("SNR-RTO-013")
@@ -316,10 +306,7 @@ def persistence(flow: Flow, context: Context) -> Findings:
         return
     waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)
     if waited < least - context.timing_error:
+        sentence = f"the connection was reset after {waited:.1f} s without an acknowledgment"
         yield context.violated(
-            f"the connection was reset after {waited:.1f} s without an acknowledgment",
-            reset,
-            last.sent,
-            expected=f"at least {least:.0f} s",
-            actual=f"{waited:.1f} s",
+            sentence, reset, last.sent, expected=f"at least {least:.0f} s", actual=f"{waited:.1f} s"
         )

@@ -140,13 +140,10 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
             }
         for item, (_, right) in silent.items():
             if reply.ack >= right:
-                yield context.violated(
-                    "no SACK block though data was held out of sequence",
-                    item,
-                    reply,
-                    expected=f"a block that ends at {right}",
-                    actual="no SACK option",
-                )
+                sentence = "no SACK block though data was held out of sequence"
+                expected = f"a block that ends at {right}"
+                actual = "no SACK option"
+                yield context.violated(sentence, item, reply, expected=expected, actual=actual)
                 return
         if reply.payload or moment.crowded:
             continue
@@ -208,14 +205,10 @@ def blocks_are_isolated(flow: Flow, context: Context) -> Findings:
         if not reply.sack or moment.crowded:
             continue
         wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
-        yield judged(
-            context,
-            not wrong,
-            wrong or "the blocks are isolated and above the acknowledgment",
-            reply,
-            expected=f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}",
-            actual=f"blocks {_blocks(reply.blocks)}",
-        )
+        sentence = wrong or "the blocks are isolated and above the acknowledgment"
+        expected = f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}"
+        actual = f"blocks {_blocks(reply.blocks)}"
+        yield judged(context, not wrong, sentence, reply, expected=expected, actual=actual)
         if wrong:
             return
 
@@ -366,13 +359,10 @@ def reported_data_is_kept(flow: Flow, context: Context) -> Findings:
     for reply in flow.replies:
         for (left, right), report in list(reported.items()):
             if left <= reply.ack < right:
-                yield context.violated(
-                    f"the acknowledgment stops at {reply.ack}, inside a block reported held",
-                    reply,
-                    report,
-                    expected=f"an acknowledgment number of at least {right}",
-                    actual=str(reply.ack),
-                )
+                sentence = f"the acknowledgment stops at {reply.ack}, inside a block reported held"
+                expected = f"an acknowledgment number of at least {right}"
+                actual = str(reply.ack)
+                yield context.violated(sentence, reply, report, expected=expected, actual=actual)
                 return
             if reply.ack >= right:
                 del reported[left, right]

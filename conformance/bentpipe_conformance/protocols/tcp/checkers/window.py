@@ -96,19 +96,13 @@ def zero_window_is_probed(_flow: Flow, context: Context) -> Findings:
     for closure in context.prepared.closures:
         if closure.probes:
             waited = closure.probes[0].time - closure.start.time
-            yield context.holds(
-                f"the zero window was probed after {waited:.2f} s",
-                closure.probes[0],
-                closure.start,
-            )
+            sentence = f"the zero window was probed after {waited:.2f} s"
+            yield context.holds(sentence, closure.probes[0], closure.start)
         elif closure.duration > patience and closure.data_waits:
-            yield context.violated(
-                f"the window was zero for {closure.duration:.0f} s without a probe",
-                closure.start,
-                *([closure.resumed] if closure.resumed else []),
-                expected="a probe",
-                actual="silence, although data was waiting",
-            )
+            sentence = f"the window was zero for {closure.duration:.0f} s without a probe"
+            where = closure.start, *([closure.resumed] if closure.resumed else [])
+            actual = "silence, although data was waiting"
+            yield context.violated(sentence, *where, expected="a probe", actual=actual)
 
 
 @checker("SNR-WIN-004")
@@ -251,13 +245,11 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
         if reset is not None and not is_own_reset(flow, reset.packet):
             return
         if reset is not None:
-            yield context.violated(
-                f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank",
-                reset,
-                ack,
-                expected="a connection that continues",
-                actual="a RST",
+            sentence = (
+                f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank"
             )
+            expected = "a connection that continues"
+            yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
             return
         later = next((a for a in flow.acks if a.time > ack.time and a.window_edge > a.max), None)
         if later is None:
@@ -295,13 +287,10 @@ def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Findin
             probe = event.payload <= 1 or event.timed
             if event.new and event.end > edge and late and not probe:
                 violated = True
-                yield context.violated(
-                    f"new data up to offset {event.end} was sent",
-                    event,
-                    shrunk,
-                    expected=f"nothing new beyond offset {edge}, where the edge is now",
-                    actual=f"{event.end - edge} octets beyond it",
-                )
+                sentence = f"new data up to offset {event.end} was sent"
+                expected = f"nothing new beyond offset {edge}, where the edge is now"
+                actual = f"{event.end - edge} octets beyond it"
+                yield context.violated(sentence, event, shrunk, expected=expected, actual=actual)
 
 
 @checker("SNR-WIN-010")
@@ -329,9 +318,6 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                     return
                 small.append(event)
         elif isinstance(event, Sent) and small and event.payload >= flow.segment:
-            yield context.holds(
-                f"{len(small)} small openings were left alone until a full segment fitted",
-                small[0],
-                event,
-            )
+            sentence = f"{len(small)} small openings were left alone until a full segment fitted"
+            yield context.holds(sentence, small[0], event)
             return
