@@ -22,6 +22,9 @@ from bentpipe_conformance.engine.peer import (
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
+SEGMENT = 1460
+"""Octets of a full-sized segment on the links of the profiles, without TCP options."""
+
 QUIET_S = 0.05
 """Seconds without an arrival after which a window's worth of segments has arrived: five times what
 the slowest link of the profiles takes for one, and short enough that no retransmission timer of

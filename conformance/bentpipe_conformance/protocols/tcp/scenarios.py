@@ -14,11 +14,8 @@ from bentpipe_spec.scenario import Scenario
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scenario import Path
-from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
-
-SEGMENT = 1460
-"""Octets of a full-sized segment on the links of the profiles, without TCP options."""
 
 TIMEOUT_S = 30.0
 """Longer than a retransmission timeout that has been backed off twice."""

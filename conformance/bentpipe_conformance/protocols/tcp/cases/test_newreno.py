@@ -6,13 +6,12 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
-    SEGMENT,
     await_again,
     fill_window,
     show_silence,
     take_round,
 )
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 TIMEOUT_S = 15.0

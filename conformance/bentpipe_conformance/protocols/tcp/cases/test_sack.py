@@ -7,14 +7,8 @@ from collections.abc import Sequence
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import (
-    SACK,
-    SEGMENT,
-    TIMEOUT_S,
-    show_silence,
-    take_round,
-)
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.cases.steps import SACK, TIMEOUT_S, show_silence, take_round
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 
 def _receive_flight(

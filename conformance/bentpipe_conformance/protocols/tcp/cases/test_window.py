@@ -5,8 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import SEGMENT
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 64 * 128

@@ -25,10 +25,7 @@ def _without_effect(flow: Flow, context: Context, ack: Ack, what: str) -> Findin
     for sent in ack.responses:
         # Most of a segment beyond every window validly offered.
         if sent.end - max(sent.start, sent.window_edge) > largest_segment(flow) // 2:
-            sentence = (
-                f"{what} let the sender transmit {sent.span} beyond the offered window, which ends "
-                f"at {sent.window_edge}"
-            )
+            sentence = f"{what} let {sent.span} leave beyond the window's edge {sent.window_edge}"
             actual = f"data up to {sent.end}"
             return context.violated(sentence, sent, ack, expected="no effect", actual=actual)
     return harmless(flow, context, ack, what)
@@ -38,12 +35,9 @@ def _without_effect(flow: Flow, context: Context, ack: Ack, what: str) -> Findin
 def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Findings:
     """An acknowledgment below snd_una has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by acknowledgments below una without SACK blocks, outside recovery.
-    old = (
-        (ack, f"an old acknowledgment of {ack.ack}")
-        for ack in flow.acks
-        if ack.ancient and not ack.rejected and not ack.tcp.sack
-    )
-    for ack, what in in_calm(context, old):
+    old = (ack for ack in flow.acks if ack.ancient and not ack.rejected and not ack.tcp.sack)
+    named = ((ack, f"an old acknowledgment of {ack.ack}") for ack in old)
+    for ack, what in in_calm(context, named):
         yield _without_effect(flow, context, ack, what)
 
 
@@ -61,10 +55,7 @@ def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Fi
         if jump is None:
             yield _without_effect(flow, context, ack, what)
         else:
-            sentence = (
-                f"after an acknowledgment of unsent data the sender continued at {jump.start}, "
-                f"leaving out what begins at {jump.max}"
-            )
+            sentence = f"{what} let the sender go on at {jump.start}, leaving out {jump.max}"
             actual = f"data from {jump.start}"
             yield context.violated(sentence, jump, ack, expected="no effect", actual=actual)
 
@@ -201,12 +192,11 @@ def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
         before = last.get(item.start)
         if item.retransmission and before is not None and item.time - before.time < 0.9 * rtt:
             return context.violated(
-                f"{len(run)} duplicates made the sender retransmit offset {item.start} again after "
-                f"{item.time - before.time:.3f} s",
+                f"{len(run)} duplicates let offset {item.start} leave once more",
                 item,
                 before,
                 expected="one retransmission of a segment per round trip",
-                actual="two within a round trip",
+                actual=f"two within {item.time - before.time:.3f} s",
             )
         if item.retransmission:
             last[item.start] = item

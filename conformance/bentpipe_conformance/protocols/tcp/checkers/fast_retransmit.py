@@ -96,12 +96,9 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"
     if first is not None and took == "unclear":
-        yield context.unclear(
-            f"offset {first.start} was retransmitted {first.time - ack.time:.3f} s after the third "
-            "duplicate, which pacing or a busy bed could explain",
-            first,
-            ack,
-        )
+        waited = f"{first.time - ack.time:.3f} s"
+        sentence = f"pacing or a busy bed could have kept the retransmission back for {waited}"
+        yield context.unclear(sentence, first, ack)
     elif first is None or took == "late":
         if flow.last_time < ack.time + REACTION_S and not ack.responses:
             return
@@ -142,8 +139,8 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
         if early:
             yield context.violated(
-                f"offset {early[0].start} was retransmitted with {octets(ack.sacked)} octets "
-                f"reported held above it after {ack.duplicates} duplicates",
+                f"offset {early[0].start} left again with {octets(ack.sacked)} octets held, after "
+                f"{ack.duplicates} duplicates",
                 early[0],
                 ack,
                 expected="no retransmission on this evidence",
@@ -259,15 +256,10 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findin
                 again = before, sent
         if again is not None:
             before, sent = again
-            yield context.violated(
-                f"offset {sent.start} was retransmitted again {sent.time - before.time:.3f} s "
-                "after its retransmission, on an acknowledgment that cannot indicate its loss",
-                sent,
-                before,
-                m.ack,
-                expected="one retransmission of the segment in this recovery phase",
-                actual="a second one",
-            )
+            sentence = f"an acknowledgment repeated the retransmission of offset {sent.start}"
+            expected = "one retransmission of the segment in this recovery phase"
+            actual = f"a second one {sent.time - before.time:.3f} s later"
+            yield context.violated(sentence, sent, before, m.ack, expected=expected, actual=actual)
         elif m.ack.duplicate:
             yield context.holds("a further duplicate repeated no retransmission", m.ack)
 

@@ -80,10 +80,9 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     """Proportional rate reduction may leave the answer to the next acknowledgments."""
     ack = m.ack
     at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
-    third = next(
-        (a for a in flow.acks[at : at + 50] if a.advance or a.duplicates >= DUPLICATE_THRESHOLD),
-        None,
-    )
+    after = flow.acks[at : at + 50]
+    decided = (a for a in after if a.advance or a.duplicates >= DUPLICATE_THRESHOLD)
+    third = next(decided, None)
     if third is not None and third.advance:
         third = None
     answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
@@ -215,9 +214,7 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             broken = octets > per_duplicate * largest_segment(flow)
             expected = f"at most {per_duplicate} segments"
         if broken and _answers_may_be_bunched(flow, m.ack, context.timing_error):
-            sentence = (
-                f"{what} left after acknowledgments closer together than the bed can tell apart"
-            )
+            sentence = f"{what} left after acknowledgments that the bed cannot tell apart"
             yield context.unclear(sentence, m.ack, *repeats, *new)
         elif broken:
             sentence = f"one acknowledgment caused {what}"
@@ -258,12 +255,8 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
             continue
         timeouts += event.timed
         if event.time - before.time >= ROUND_TRIP_SHARE * rtt:
-            yield context.holds(
-                f"offset {event.start} was retransmitted again after "
-                f"{event.time - before.time:.3f} s",
-                event,
-                before,
-            )
+            age = event.time - before.time
+            yield context.holds(f"offset {event.start} left again after {age:.3f} s", event, before)
     last = repeated.get(una)
     if last is None or any(packet.outgoing for packet in flow.resets):
         return
@@ -313,7 +306,5 @@ def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> F
                 )
                 continue
         if after - partial.time >= ROUND_TRIP_SHARE * rtt:
-            yield context.holds(
-                "no timeout followed within a round trip of the first partial acknowledgment",
-                partial,
-            )
+            sentence = "no timeout followed the first partial acknowledgment within a round trip"
+            yield context.holds(sentence, partial)

@@ -133,12 +133,9 @@ def duplicate_report_is_no_evidence(flow: Flow, context: Context) -> Findings:
     """A D-SACK block is not evidence of a loss (RFC 2883 section 4)."""
     # Exercised by acknowledgments that carry a D-SACK block and report nothing else.
     if flow.handshake.sack:
-        odd = (
-            (ack, f"the D-SACK block [{ack.dsack[0]}, {ack.dsack[1]})")
-            for ack in flow.acks
-            if ack.dsack and not ack.blocks and ack.acceptable
-        )
-        yield from _all_harmless(flow, context, odd)
+        odd = ((a, a.dsack) for a in flow.acks if a.dsack and not a.blocks and a.acceptable)
+        named = ((ack, "the D-SACK block [{}, {})".format(*dsack)) for ack, dsack in odd)
+        yield from _all_harmless(flow, context, named)
 
 
 @checker("SNR-SAK-016")
@@ -178,13 +175,9 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
         if isinstance(answer, Sent):
             yield _same_octets(context, answer, original, event)
         elif answer is None and last - event.time > patience and not backed_off:
-            yield context.violated(
-                f"data that was reported held and then not acknowledged was not retransmitted "
-                f"within {patience:.0f} s",
-                event,
-                expected=f"a retransmission of offset {event.ack}",
-                actual="none",
-            )
+            sentence = f"reneged data was not retransmitted within {patience:.0f} s"
+            expected = f"a retransmission of offset {event.ack}"
+            yield context.violated(sentence, event, expected=expected, actual="none")
 
 
 def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
@@ -202,9 +195,7 @@ def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
 def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
     payload, before = sent.tcp.payload, original.get(sent.start, b"")
     same = payload[: len(before)] == before[: len(payload)]
-    sentence = (
-        f"{sent.span}, once reported held, was retransmitted with {'the same' if same else 'other'}"
-        " octets"
-    )
+    how = "the same" if same else "other"
+    sentence = f"{sent.span}, once reported held, was retransmitted with {how} octets"
     expected = "the same octets"
     return judged(context, same, sentence, sent, sign, expected=expected, actual="different octets")

@@ -66,9 +66,7 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
         took = expiry.since_transmission
-        sentence = (
-            f"offset {sent.start} was retransmitted by a timer {took:.3f} s after it was sent"
-        )
+        sentence = f"a timer retransmitted offset {sent.start} {took:.3f} s after it was sent"
         yield _no_sooner(context, took, expiry.rtt, sentence, sent)
 
 
@@ -276,12 +274,11 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
             yield too_coarse(context, least, event) or judged(
                 context,
                 expiry.since_progress >= least - context.timing_error,
-                f"the next timeout came {expiry.since_progress:.2f} s after the acknowledgment of "
-                "a retransmitted segment",
+                "a timeout followed the acknowledgment of a retransmitted segment",
                 event,
                 ack,
                 expected=f"the backed-off timeout of {backed_off:.2f} s",
-                actual=f"{expiry.since_progress:.2f} s",
+                actual=f"one of {expiry.since_progress:.2f} s",
             )
 
 

@@ -176,8 +176,7 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Findings:
         judged(
             context,
             _arrived(reply, left, right),
-            f"the block {left}-{right} was reported with {_blocks(reply.arrived)} received above "
-            f"{reply.limit}",
+            f"the block {left}-{right} was reported",
             reply,
             expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
             actual=f"blocks {_blocks(reply.blocks)}",
@@ -339,16 +338,12 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
         partly = reply.dsack is None or _inside(reply.dsack, ((arrival.start, arrival.end),))
         reported = reply.dsack == (arrival.start, arrival.end)
         if reported or arrival.duplicate or not partly:
-            yield judged(
-                context,
-                reported,
-                f"the duplicate {arrival.start}-{arrival.end} is {'' if reported else 'not '}in a "
-                "D-SACK block",
-                reply,
-                arrival,
-                expected=f"a first block {arrival.start}-{arrival.end}",
-                actual=f"blocks {_blocks(reply.blocks)}",
-            )
+            how = "reported" if reported else "not reported"
+            sentence = f"{arrival.span} came again and was {how} in a D-SACK block"
+            where = reply, arrival
+            expected = f"a first block {arrival.start}-{arrival.end}"
+            actual = f"blocks {_blocks(reply.blocks)}"
+            yield judged(context, reported, sentence, *where, expected=expected, actual=actual)
 
 
 @checker("SNR-RCV-019")

@@ -97,14 +97,11 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
                 sentence = f"{again[0].span} alone answered the acknowledgment"
                 yield context.holds(sentence, ack, again[0])
             else:
-                yield context.violated(
-                    f"an acknowledgment with the hole at {report.eligible[0]} eligible sent "
-                    f"{len(again)} retransmissions and {len(new)} new segments",
-                    ack,
-                    *ack.responses,
-                    expected="exactly one retransmission",
-                    actual=f"{len(again)} retransmissions, {len(new)} new segments",
-                )
+                sentence = f"not the eligible hole at {report.eligible[0]} alone was retransmitted"
+                expected = "exactly one retransmission"
+                actual = f"{len(again)} retransmissions, {len(new)} new segments"
+                where = ack, *ack.responses
+                yield context.violated(sentence, *where, expected=expected, actual=actual)
 
 
 @checker("SNR-SAK-010")

@@ -147,8 +147,7 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
             yield judged(
                 context,
                 largest > opening.first_flight,
-                f"at most {largest} octets were outstanding by the time {sent.una} had been "
-                "acknowledged",
+                f"at most {largest} octets were outstanding until {sent.una} were acknowledged",
                 sent,
                 expected=f"more than the first flight of {opening.first_flight} octets",
                 actual=f"never more than {largest} octets outstanding",
@@ -283,10 +282,7 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
             rounds = int((step.sent.time - crossed) / rtt) + 1
             limit = threshold * factor**rounds + (rounds + 2) * segment
             if step.pipe > limit:
-                sentence = (
-                    f"a timeout found {aftermath.expiry.flight} octets too many, so that slow "
-                    f"start has to end at {threshold:.0f}: too much is in the network"
-                )
+                sentence = f"slow start went on above {threshold:.0f} octets after a timeout"
                 yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)
                 break
             # Two round trips later endless slow start would be far above the limit.
@@ -319,8 +315,7 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
         yield judged(
             context,
             reached.pipe >= 0.75 * target * segment,
-            f"{reached.pipe} octets are in the network after {reached.acks} acknowledgments in "
-            f"slow start after timeout {expiry.rank} in a row",
+            f"{reached.acks} acknowledgments were taken after timeout {expiry.rank} in a row",
             reached.ack,
             expiry.sent,
             expected=f"slow start up to half of {expiry.flight} octets",

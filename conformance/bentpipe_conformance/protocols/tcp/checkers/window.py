@@ -49,10 +49,8 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
         if 0 <= room < flow.segment:
             reached = event
     if reached is not None:
-        yield context.holds(
-            f"data was sent up to offset {reached.end}, the edge being {reached.window_edge}",
-            reached,
-        )
+        sentence = f"data reached offset {reached.end}, the edge being {reached.window_edge}"
+        yield context.holds(sentence, reached)
 
 
 @checker("SNR-WIN-002")
@@ -70,12 +68,8 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
         elif isinstance(event, Sent) and last is not None and event.new:
             unscaled = last.ack + last.tcp.window
             if unscaled < event.end <= last.window_edge and event.payload > 1:
-                yield context.holds(
-                    f"data was sent up to offset {event.end}, beyond the {unscaled} of an "
-                    "unscaled window",
-                    event,
-                    last,
-                )
+                sentence = f"data up to {event.end} exceeds {unscaled}, the unscaled window"
+                yield context.holds(sentence, event, last)
                 return
             if event.end == unscaled and event.payload < flow.mss // 2:
                 filled = event
@@ -121,8 +115,7 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
             f"the first probe left after {waited:.2f} s",
             probe,
             closure.start,
-            expected=f"between a round trip of {closure.rtt:.2f} s and the longest "
-            f"retransmission timeout, {latest:.2f} s",
+            expected=f"a round trip of {closure.rtt:.2f} s to a longest timeout of {latest:.2f} s",
             actual=f"{waited:.2f} s",
         )
 
@@ -180,19 +173,16 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Findings:
             continue
         if reset is not None and (answered or closure.end is not None):
             yield context.violated(
-                f"the connection was reset after {reset.time - closure.start.time:.0f} s of zero "
-                "window",
+                f"the sender aborted after {reset.time - closure.start.time:.0f} s of zero window",
                 reset,
                 closure.start,
                 expected="an open connection while the probes are acknowledged",
                 actual="a RST",
             )
         elif reset is None and last.time - closure.start.time >= least:
-            yield context.holds(
-                f"the connection was still probing after {last.time - closure.start.time:.0f} s",
-                last,
-                closure.start,
-            )
+            lasting = last.time - closure.start.time
+            sentence = f"the connection was still probing after {lasting:.0f} s"
+            yield context.holds(sentence, last, closure.start)
 
 
 @checker("SNR-WIN-007")
@@ -214,8 +204,7 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
             )
         elif waited > prompt:
             yield context.violated(
-                f"the window opened by {opening.window} octets and nothing was sent for "
-                f"{waited:.2f} s",
+                f"the window opened by {opening.window} octets, which were not used",
                 opening,
                 *([closure.resumed] if closure.resumed else []),
                 expected=f"data at once, {prompt:.2f} s at most",
@@ -245,9 +234,7 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
         if reset is not None and not is_own_reset(flow, reset.packet):
             return
         if reset is not None:
-            sentence = (
-                f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank"
-            )
+            sentence = f"the sender aborted {reset.time - ack.time:.2f} s after the window shrank"
             expected = "a connection that continues"
             yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
             return
@@ -275,11 +262,8 @@ def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Findin
                 shrunk, before, violated = event, edge, False
             elif shrunk is not None and event.window_edge >= before:
                 if not violated:
-                    yield context.holds(
-                        f"no new data beyond the edge that had moved left from {before} to "
-                        f"{shrunk.window_edge}",
-                        shrunk,
-                    )
+                    sentence = f"no new data beyond the edge moved left to {shrunk.window_edge}"
+                    yield context.holds(sentence, shrunk)
                 shrunk = None
             edge, since = event.window_edge, event.time
         elif isinstance(event, Sent) and shrunk is not None and not violated:
@@ -308,8 +292,7 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
                 if silly and silly[0].payload < least:
                     yield context.violated(
-                        f"a segment of {silly[0].payload} octets was sent into an opening of "
-                        f"{room}",
+                        f"a small segment was sent into an opening of {room} octets",
                         silly[0],
                         event,
                         expected=f"nothing until {least} octets can be sent",

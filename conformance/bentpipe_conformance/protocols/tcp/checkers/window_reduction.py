@@ -169,22 +169,15 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
         if largest is None:
             continue
         flight = largest.outstanding
-        sentence = (
-            f"{len(episode.retransmissions)} retransmissions, then {flight} of {episode.flight} "
-            "octets outstanding"
-        )
+        repeats = len(episode.retransmissions)
+        sentence = f"{repeats} retransmissions left {flight} of {episode.flight} octets outstanding"
         if flight >= floor:
             yield context.holds(sentence, largest, end, episode.first)
         elif _free_to_grow(flow, after, deadline, window.next_start(episode)):
-            yield context.violated(
-                sentence,
-                largest,
-                end,
-                episode.first,
-                expected=f"at least {floor:.0f} octets outstanding "
-                f"{deadline - end.time:.1f} s after the recovery",
-                actual=f"{flight} octets at most",
-            )
+            where = largest, end, episode.first
+            expected = f"at least {floor:.0f} octets {deadline - end.time:.1f} s later"
+            actual = f"{flight} octets at most"
+            yield context.violated(sentence, *where, expected=expected, actual=actual)
 
 
 def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
@@ -278,7 +271,5 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Findings:
                 actual=f"{sent.outstanding} octets",
             )
         else:
-            yield context.holds(
-                f"new data during recovery kept to the window over {duplicates} duplicates",
-                episode.first,
-            )
+            sentence = f"new data during recovery kept to the window over {duplicates} duplicates"
+            yield context.holds(sentence, episode.first)
