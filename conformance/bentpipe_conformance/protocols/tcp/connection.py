@@ -256,9 +256,8 @@ class Connection(BaseConnection[Tcp, Segment]):
     def accept(self, time: float, packet: Tcp) -> None:
         """Take a segment off the link into the inbox (the peer calls this)."""
         if packet.flags & RST:
-            self.closed = (
-                "it refused the connection" if self.syn_ack is None else "the IUT reset it"
-            )
+            refused = self.syn_ack is None
+            self.closed = "it refused the connection" if refused else "the IUT reset it"
         elif packet.flags & SYN:
             if self.syn_ack is None and packet.flags & ACK:
                 self._negotiate(packet)

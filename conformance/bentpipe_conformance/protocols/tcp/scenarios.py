@@ -51,11 +51,8 @@ class _Replay:
         self._window = scenario.window * SEGMENT
         self._edge = self._base + self._window
         self._end = self._base + scenario.offered * connection.segment
-        self._lost = {
-            (event.number, event.transmission)
-            for event in scenario.events
-            if event.message == "DATA" and event.fate == "lost"
-        }
+        lost = (e for e in scenario.events if e.message == "DATA" and e.fate == "lost")
+        self._lost = {(event.number, event.transmission) for event in lost}
         self._path = Path(scenario)
         self._expiries = deque(expiry.after for expiry in scenario.expiries)
         self._taken = 0

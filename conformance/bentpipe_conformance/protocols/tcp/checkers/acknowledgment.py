@@ -45,12 +45,9 @@ def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Findings:
 def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Findings:
     """An acknowledgment of data never sent has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by acknowledgments above snd_max, outside recovery.
-    beyond = (
-        (ack, f"an acknowledgment of {ack.ack}, beyond what was sent,")
-        for ack in flow.acks
-        if ack.beyond and not ack.rejected
-    )
-    for ack, what in in_calm(context, beyond):
+    beyond = (ack for ack in flow.acks if ack.beyond and not ack.rejected)
+    named = ((ack, f"an acknowledgment of {ack.ack}, beyond what was sent,") for ack in beyond)
+    for ack, what in in_calm(context, named):
         jump = next((sent for sent in ack.responses if sent.start > sent.max), None)
         if jump is None:
             yield _without_effect(flow, context, ack, what)
@@ -212,10 +209,8 @@ def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
 def acknowledgment_of_unacceptable_segment_is_ignored(flow: Flow, context: Context) -> Findings:
     """A segment beyond the receive window is dropped (RFC 9293 section 3.10.7.4)."""
     # Exercised by segments beyond the receive window that acknowledge or offer more.
-    far = (
-        (ack, f"a segment {distance} octets beyond the receive window")
-        for ack, distance in _beyond_receive_window(flow)
-    )
+    named = "a segment {} octets beyond the receive window"
+    far = ((ack, named.format(distance)) for ack, distance in _beyond_receive_window(flow))
     for ack, what in in_calm(context, far):
         yield _without_effect(flow, context, ack, what)
 

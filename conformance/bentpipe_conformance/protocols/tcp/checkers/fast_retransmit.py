@@ -80,19 +80,15 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
 
     A sender that paces may hold it back that long.
     """
-    at_once = acts_at_once(context.ics)
-    due = flow.reaction if at_once else answer_window(m.rtt)
-    return any(
-        later.ack > m.ack.ack and m.ack.time < later.time <= m.ack.time + due for later in flow.acks
-    )
+    ack = m.ack
+    due = ack.time + (flow.reaction if acts_at_once(context.ics) else answer_window(m.rtt))
+    return any(later.ack > ack.ack and ack.time < later.time <= due for later in flow.acks)
 
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
-    repeats = [
-        s for s in flow.between(ack.time, ack.time + answer_window(m.rtt)) if s.retransmission
-    ]
-    first = repeats[0] if repeats else None
+    answers = flow.between(ack.time, ack.time + answer_window(m.rtt))
+    first = next((sent for sent in answers if sent.retransmission), None)
     took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"
     if first is not None and took == "unclear":
@@ -236,11 +232,9 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findin
         if episode is not current:
             current = episode
             rescues = context.permitted("rescue_retransmissions") if flow.handshake.sack else 0
-            repeated = {
-                sent.start: sent
-                for sent in episode.retransmissions
-                if sent.packet.number < m.ack.packet.number
-            }
+            number = m.ack.packet.number
+            earlier = (s for s in episode.retransmissions if s.packet.number < number)
+            repeated = {sent.start: sent for sent in earlier}
         again = None
         for sent in m.retransmissions:
             before = repeated.get(sent.start)

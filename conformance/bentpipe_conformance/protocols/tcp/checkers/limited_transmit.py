@@ -118,11 +118,9 @@ def _held_back(flow: Flow, context: Context) -> int:
     all; what it sends on ordinary acknowledgments shows how many those are.
     """
     ends = context.prepared.recovery_ends
-    bursts = [
-        sum(sent.new for sent in ack.responses)
-        for ack in flow.acks
-        if 0 < ack.advance <= 2 * largest_segment(flow) and ack not in ends
-    ]
+    most = 2 * largest_segment(flow)
+    ordinary = (ack for ack in flow.acks if 0 < ack.advance <= most and ack not in ends)
+    bursts = (sum(sent.new for sent in ack.responses) for ack in ordinary)
     return max(max(bursts, default=1) - 1, 0)
 
 

@@ -55,10 +55,8 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings
 
 def _repeated_before(ack: Ack, episode: Episode) -> bool:
     """Whether an episode has already retransmitted what an acknowledgment asks for."""
-    return any(
-        sent.start == ack.ack and sent.packet.number < ack.packet.number
-        for sent in episode.retransmissions
-    )
+    number = ack.packet.number
+    return ack.ack in (s.start for s in episode.retransmissions if s.packet.number < number)
 
 
 def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
@@ -108,10 +106,8 @@ def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> F
 
 def _earned(m: Moment, episode: Episode) -> bool:
     """Whether a retransmission, not a late original, caused a partial acknowledgment."""
-    return any(
-        sent.start == m.ack.una and m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt
-        for sent in episode.retransmissions
-    )
+    repeats = (sent for sent in episode.retransmissions if sent.start == m.ack.una)
+    return any(m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt for sent in repeats)
 
 
 @checker("SNR-REC-003")

@@ -30,9 +30,8 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
     That is outside recovery, with no hole known and few duplicates.
     """
-    recoveries = [
-        (e.first.time, e.end.time if e.end else float("inf")) for e in context.prepared.episodes
-    ]
+    episodes = context.prepared.episodes
+    recoveries = [(e.first.time, e.end.time if e.end else float("inf")) for e in episodes]
     for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
@@ -154,9 +153,8 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
     # Exercised when the cumulative acknowledgment stops at data that had been reported held.
     if not flow.handshake.sack:
         return
-    patience = max(
-        context.permitted("patience_s"), context.permitted("patience_rtts") * minimum_rtt(flow)
-    )
+    round_trips = context.permitted("patience_rtts") * minimum_rtt(flow)
+    patience = max(context.permitted("patience_s"), round_trips)
     original: dict[int, bytes] = {}
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
     last = flow.last_time

@@ -85,11 +85,8 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
     """Whether duplicates or SACK blocks came within a round trip before a segment."""
-    return any(
-        ack.duplicates or ack.sacked
-        for ack in flow.acks
-        if sent.time - rtt <= ack.time <= sent.time
-    )
+    recent = (ack for ack in flow.acks if sent.time - rtt <= ack.time <= sent.time)
+    return any(ack.duplicates or ack.sacked for ack in recent)
 
 
 @checker("SNR-RTO-002")

@@ -30,6 +30,10 @@ def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
     return any(left <= block[0] and block[1] <= right for left, right in ranges)
 
 
+def _overlap(first: Range, second: Range) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
+
+
 def _blocks(ranges: tuple[Range, ...]) -> str:
     return ", ".join(f"{left}-{right}" for left, right in ranges) or "none"
 
@@ -78,12 +82,10 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     until = arrival.time + flow.reaction
     if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
         return True
-    return any(
-        later.packet.number > reply.packet.number
-        and later.time <= until
-        and _inside((arrival.start, arrival.start + arrival.payload), later.sack[:1])
-        for later in arrival.replies
-    )
+    block = arrival.start, arrival.start + arrival.payload
+    soon = (later for later in arrival.replies if later.time <= until)
+    number = reply.packet.number
+    return any(_inside(block, r.sack[:1]) for r in soon if r.packet.number > number)
 
 
 @checker("SNR-RCV-007")
@@ -127,17 +129,11 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
     # that reported it, or afterwards: when the gap was filled, the acknowledgment number jumped
     # over it although it had not come again.
     silent: dict[Reply, Range] = {}
-    end = None
     for moment in _moments(flow):
         reply = moment.reply
         for arrival in moment.unanswered:
-            if arrival.fin:
-                end = arrival.end
-            silent = {
-                item: (left, right)
-                for item, (left, right) in silent.items()
-                if arrival.end <= left or arrival.start >= right
-            }
+            span = arrival.start, arrival.end
+            silent = {item: held for item, held in silent.items() if not _overlap(span, held)}
         for item, (_, right) in silent.items():
             if reply.ack >= right:
                 sentence = "no SACK block though data was held out of sequence"
@@ -150,10 +146,8 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
         older = RangeSet(reply.held)
         for arrival in moment.recent:
             older = _without(older, arrival)
-        # Whether a block counts a FIN held above a gap is left to the implementation.
-        held = [
-            (left, right) for left, right in older.snapshot() if (left + 1, end) != (right, end)
-        ]
+        # One octet may be a FIN; whether blocks count that is left to the implementation.
+        held = [(left, right) for left, right in older.snapshot() if right - left > 1]
         if reply.blocks and reply.held:
             yield context.holds("an acknowledgment below held data has SACK blocks", reply)
         elif held and reply.ack < held[-1][0]:
@@ -364,9 +358,6 @@ def reported_data_is_kept(flow: Flow, context: Context) -> Findings:
                 yield context.holds("the acknowledgment covers a block reported earlier", reply)
         for left, right in reply.sack:
             if left > reply.ack and _inside((left, right), reply.arrived):
-                reported = {
-                    block: report
-                    for block, report in reported.items()
-                    if not _inside(block, ((left, right),))
-                }
+                for block in [known for known in reported if _inside(known, ((left, right),))]:
+                    del reported[block]
                 reported[left, right] = reply

@@ -111,9 +111,8 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
     # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
     by_octets = context.permitted("counts", "octets") == "octets"
-    growths = list(
-        accumulate(max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
-    )
+    growth = (max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
+    growths = list(accumulate(growth))
     grown = [(sent, acks) for sent, acks in opening.steps if acks]
     for sent, acks in grown:
         # One segment of tolerance: some implementations count windows in whole segments.

@@ -78,9 +78,8 @@ class _Window:
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment:
             return False
-        since = max(
-            (e.end.time for e in self.episodes if e.end and e.end.time < first.time), default=0.0
-        )
+        ends = (e.end.time for e in self.episodes if e.end)
+        since = max((end for end in ends if end < first.time), default=0.0)
         peak = max((s.outstanding for s in self.sent(since, first.time) if s.new), default=0)
         return episode.flight >= 0.9 * peak
 
@@ -107,10 +106,8 @@ class _Window:
 
     def next_start(self, episode: Episode) -> float:
         """When the next episode begins."""
-        return min(
-            (e.first.time for e in self.episodes if e.first.time > episode.first.time),
-            default=math.inf,
-        )
+        starts = (e.first.time for e in self.episodes)
+        return min((start for start in starts if start > episode.first.time), default=math.inf)
 
 
 @checker("SNR-FR-009")
@@ -154,16 +151,12 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
             # What was held before does not show the window in the network.
             continue
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
-        exit_flight = max(
-            (s.outstanding for s in window.after(end, end.time + AT_EXIT_RTTS * window.rtt)),
-            default=0,
-        )
-        exit_flight = max(exit_flight, end.max - end.ack, segment)
+        at_exit = window.after(end, end.time + AT_EXIT_RTTS * window.rtt)
+        exit_flight = max(end.max - end.ack, segment, *(sent.outstanding for sent in at_exit))
         growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
-        deadline = max(
-            end.time + (1.5 + math.ceil(growth)) * window.rtt,
-            _after_growth(flow, end, floor - exit_flight),
-        )
+        round_trips = 1.5 + math.ceil(growth)
+        grown = _after_growth(flow, end, floor - exit_flight)
+        deadline = max(end.time + round_trips * window.rtt, grown)
         after = window.after(end, deadline)
         largest = max(after, key=lambda sent: sent.outstanding, default=None)
         if largest is None:

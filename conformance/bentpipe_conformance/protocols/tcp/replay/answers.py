@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from bentpipe_conformance.protocols.tcp.codec import FIN
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
@@ -87,13 +87,9 @@ def still_receiving(flow: Flow) -> list[Arrival]:
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT.
     """
-    closing = [sent.packet for sent in flow.sent if sent.tcp.flags & FIN]
-    ends = [packet.number for packet in (*closing[:1], *flow.resets[:1])]
-    return [
-        arrival
-        for arrival in flow.arrivals
-        if arrival.payload and all(arrival.packet.number < end for end in ends)
-    ]
+    closing = [sent.packet for sent in flow.sent if sent.fin]
+    end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
+    return [item for item in flow.arrivals if item.payload and item.packet.number < end]
 
 
 def refusals(
