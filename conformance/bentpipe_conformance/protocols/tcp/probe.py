@@ -45,9 +45,8 @@ class _Interview:
 
     def take(self, connection: Connection) -> None:
         connection.send(ECHO_TEXT)
-        connection.expect(
-            lambda segment: segment.ack >= len(ECHO_TEXT), what="an acknowledgment of the data"
-        )
+        what = "an acknowledgment of the data"
+        connection.expect(lambda segment: segment.ack >= len(ECHO_TEXT), what=what)
 
 
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:

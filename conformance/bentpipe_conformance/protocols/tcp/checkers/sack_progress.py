@@ -170,9 +170,8 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         end = ack.time + allowed
-        answer = next(
-            (s for s in flow.sent if ack.time <= s.time <= end and s.start <= ack.una < s.end), None
-        )
+        soon = (sent for sent in flow.sent if ack.time <= sent.time <= end)
+        answer = next((sent for sent in soon if sent.start <= ack.una < sent.end), None)
         if answer is not None:
             yield context.holds(f"{report.above} octets held started recovery", answer, ack)
         elif last > end and not any(a.advance and ack.time < a.time <= end for a in flow.acks):

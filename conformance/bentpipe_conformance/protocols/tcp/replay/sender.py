@@ -148,9 +148,5 @@ class Sender:
             # RFC 2883 section 4: below the acknowledgment, or inside the second block.
             if first[0] < first[1] and (first[1] <= ack or inside_next):
                 dsack = edges.pop(0)
-        good: list[Range] = []
-        bad: list[Range] = []
-        for left, right in edges:
-            valid = ack < left < right <= self._max and self.sack
-            (good if valid else bad).append((left, right))
-        return dsack, tuple(good), tuple(bad)
+        good = tuple((a, b) for a, b in edges if self.sack and ack < a < b <= self._max)
+        return dsack, good, tuple(block for block in edges if block not in good)
