@@ -142,8 +142,7 @@ def test_timeout_then_duplicates(connection: Connection) -> None:
     connection.ack()
     reached = connection.delivered
     await_again(connection, reached, "the next segment")
-    for _ in range(3):
-        connection.ack()
+    _repeat(connection, reached, 3)
     take_round(connection)
     connection.receive(outstanding // connection.segment + 2)
 

@@ -67,9 +67,8 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
     elif answer is not None and took == "unclear":
         delay = answer.time - ack.time
-        yield context.unclear(
-            f"offset {ack.ack} was retransmitted {delay:.3f} s later", answer, ack
-        )
+        sentence = f"offset {ack.ack} was retransmitted {delay:.3f} s later"
+        yield context.unclear(sentence, answer, ack)
     elif ack.responses or flow.last_time >= ack.time + REACTION_S:
         yield _unanswered(context, ack, answer, "at once")
 
@@ -138,9 +137,8 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
                 actual="one more retransmission",
             )
         else:
-            yield context.holds(
-                f"the third duplicate of offset {ack.ack} started nothing", ack, episode.first
-            )
+            sentence = f"the third duplicate of offset {ack.ack} started nothing"
+            yield context.holds(sentence, ack, episode.first)
 
 
 def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:

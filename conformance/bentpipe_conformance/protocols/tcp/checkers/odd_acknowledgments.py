@@ -43,11 +43,8 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
 def _retransmission(context: Context, ack: Ack) -> Sent | None:
     """A retransmission that ``ack`` caused and no timer explains."""
-    for sent in ack.responses:
-        repeat = context.prepared.scoreboard.repeat_of.get(sent)
-        if repeat is not None and not repeat.timer and not repeat.forgiven:
-            return sent
-    return None
+    repeats = map(context.prepared.scoreboard.repeat_of.get, ack.responses)
+    return next((r.sent for r in repeats if r and not (r.timer or r.forgiven)), None)
 
 
 def _reset(flow: Flow, ack: Ack) -> bool:

@@ -76,11 +76,9 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     Within a recovery only the first partial acknowledgment restarts it for certain (RFC 6582
     section 3.2 step 3).
     """
-    for episode in context.prepared.episodes:
-        partial = [ack for ack in episode.acks if ack.advance and ack is not episode.end]
-        if episode.fast and expiry.progress in partial[1:]:
-            return True
-    return False
+    fast = (episode for episode in context.prepared.episodes if episode.fast)
+    partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
+    return any(expiry.progress in acks[1:] for acks in partial)
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:

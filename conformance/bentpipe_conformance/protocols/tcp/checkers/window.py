@@ -199,9 +199,8 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
         until = closure.resumed.time if closure.resumed else flow.horizon
         waited = until - opening.time
         if closure.resumed is not None and waited <= prompt:
-            yield context.holds(
-                f"data followed the opening after {waited:.3f} s", closure.resumed, opening
-            )
+            sentence = f"data followed the opening after {waited:.3f} s"
+            yield context.holds(sentence, closure.resumed, opening)
         elif waited > prompt:
             yield context.violated(
                 f"the window opened by {opening.window} octets, which were not used",
