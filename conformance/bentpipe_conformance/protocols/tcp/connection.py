@@ -19,7 +19,8 @@ from bentpipe_conformance.engine.peer import (
     pattern,
     rule_to_lose,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp import codec
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
 SEGMENT = 1460
@@ -134,7 +135,7 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(build(self._syn, self._syn_options))
+        self.peer.send(codec.build(self._syn, self._syn_options))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -189,16 +190,12 @@ class Connection(BaseConnection[Tcp, Segment]):
     def send(
         self, payload: bytes = b"", *, at: int | None = None, options: bytes = b"", **fields: Any
     ) -> None:
-        """Send any segment of this connection.
+        """Send any segment of this connection, see :meth:`compose`.
 
-        Args:
-            payload: data.
-            at: offset of the first octet; the next new one when omitted.
-            options: raw octets to append to the option list.
-            fields: see :meth:`compose`.
+        ``options`` are raw octets to append to its option list.
         """
         segment = self.compose(payload, at=at, **fields)
-        self.peer.send(build(segment, options))
+        self.peer.send(codec.build(segment, options))
         if at is None:
             self.next_offset += len(payload) + bool(segment.flags & FIN)
 
@@ -275,8 +272,8 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def _learn(self, time: float, tcp: Tcp) -> Segment:
         """What a segment says about the IUT."""
-        start = _nearest(tcp.seq - self._irs - 1, self.highest)
-        ack = _nearest(tcp.ack - self._iss - 1, self.acked)
+        start = codec.nearest(tcp.seq - self._irs - 1, self.highest)
+        ack = codec.nearest(tcp.ack - self._iss - 1, self.acked)
         self.highest = max(self.highest, start + tcp.length)
         self.acked = max(self.acked, ack)
         self.iut_window = tcp.window << self._iut_shift
@@ -388,8 +385,3 @@ class Connection(BaseConnection[Tcp, Segment]):
                 segment = self.inbox.popleft()
                 if segment.has_data:
                     self.take(segment)
-
-
-def _nearest(offset: int, expected: int) -> int:
-    """The offset nearest to ``expected`` that is the same modulo 2^32."""
-    return expected + (offset - expected + MODULUS // 2) % MODULUS - MODULUS // 2

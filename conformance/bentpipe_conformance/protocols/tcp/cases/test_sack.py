@@ -102,9 +102,8 @@ def _lose_head(connection: Connection, base: int, lost: int) -> None:
     segment = connection.segment
     seen: set[int] = set()
     while True:
-        item = connection.expect(
-            within=TIMEOUT_S, what=f"a retransmission of offset {base * segment}"
-        )
+        what = f"a retransmission of offset {base * segment}"
+        item = connection.expect(within=TIMEOUT_S, what=what)
         index = item.start // segment
         if base <= index < base + lost and item.start not in seen:
             seen.add(item.start)

@@ -41,9 +41,8 @@ def test_established_window_field_of_a_few(connection: Connection) -> None:
 
 def _close_window(peer: Peer) -> Connection:
     """A connection whose window was filled and then closed, everything being acknowledged."""
-    connection = peer.connect(
-        mss=SEGMENT, window_scale=0, window=CLOSING_WINDOW, syn_window=CLOSING_WINDOW
-    )
+    size = CLOSING_WINDOW
+    connection = peer.connect(mss=SEGMENT, window_scale=0, window=size, syn_window=size)
     connection.grow(4)
     connection.collect(0)
     connection.ack(window=0)

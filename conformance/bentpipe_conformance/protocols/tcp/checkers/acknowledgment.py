@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
-from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -227,6 +227,6 @@ def _beyond_receive_window(flow: Flow) -> Iterator[tuple[Ack, int]]:
         while reply is not None and reply.time <= ack.time:
             edge, reference = max(edge, reply.window_edge), reply.ack
             reply = next(replies, None)
-        ahead = (ack.tcp.seq - first - reference + MODULUS // 2) % MODULUS - MODULUS // 2
-        if ack.rejected and not ack.beyond and reference + ahead > edge:
-            yield ack, reference + ahead - edge
+        start = nearest(ack.tcp.seq - first, reference)
+        if ack.rejected and not ack.beyond and start > edge:
+            yield ack, start - edge

@@ -47,7 +47,7 @@ class Receiver:
         edge: highest right edge offered.
         shift: the IUT's window shift, once negotiated.
         timestamps: whether timestamps were negotiated.
-        arrivals, replies: what was replayed.
+        last_arrival: the latest segment with data or FIN that arrived.
     """
 
     def __init__(self, reaction: float) -> None:

@@ -98,11 +98,8 @@ class Sender:
     def acknowledged(self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool) -> Ack:
         """A segment with an acknowledgment reached the IUT.
 
-        Args:
-            packet: the packet.
-            tcp: its segment.
-            rejected: whether the IUT has to drop it.
-            may_heed: whether its acknowledgment may count even so.
+        ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
+        count even so.
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
