@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
+_SACK = ("sack_permitted", "SACK-permitted")
 
-@dataclass(frozen=True, slots=True)
-class HandshakeItem:
-    """A conformance-statement item that shows in the handshake."""
-
-    attribute: str
-    name: str
-
-
-HANDSHAKE_ITEMS = {
-    "sack": HandshakeItem("sack_permitted", "SACK-permitted"),
-    "sack_sender": HandshakeItem("sack_permitted", "SACK-permitted"),
-    "sack_receiver": HandshakeItem("sack_permitted", "SACK-permitted"),
-    "timestamps": HandshakeItem("tsval", "Timestamps"),
-    "window_scale": HandshakeItem("window_scale", "Window Scale"),
+HANDSHAKE_ITEMS: Mapping[str, tuple[str, str]] = {
+    "sack": _SACK,
+    "sack_sender": _SACK,
+    "sack_receiver": _SACK,
+    "timestamps": ("tsval", "Timestamps"),
+    "window_scale": ("window_scale", "Window Scale"),
 }
+"""For each item an attribute of the segment and the name of the option."""

@@ -62,6 +62,11 @@ class Tcp:
         return "".join(name for bit, name in enumerate("FSRPAUEC") if self.flags >> bit & 1)
 
 
+def nearest(offset: int, expected: int) -> int:
+    """The offset nearest to ``expected`` that is the same modulo 2**32."""
+    return expected + (offset - expected + MODULUS // 2) % MODULUS - MODULUS // 2
+
+
 def dissect(packet: bytes) -> Tcp:
     """Dissect one IPv4 packet.
 

@@ -6,7 +6,7 @@ Offsets count octets of a direction, 0 being the first octet of data.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_reference.common.ranges import Range
@@ -19,14 +19,33 @@ from bentpipe_conformance.engine.peer import (
     pattern,
     rule_to_lose,
 )
-from bentpipe_conformance.protocols.tcp.arrival import Segment
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp import codec
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.reception import Reception
+
+SEGMENT = 1460
+"""Octets of a full-sized segment on the links of the profiles, without TCP options."""
 
 QUIET_S = 0.05
 """Seconds without an arrival after which a window's worth of segments has arrived: five times what
 the slowest link of the profiles takes for one, and short enough that no retransmission timer of
 200 ms expires meanwhile on a path of 80 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of the IUT as it reached the tester: time, payload as offsets, dissection."""
+
+    time: float
+    start: int
+    end: int
+    ack: int
+    tcp: Tcp
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it carries data or FIN."""
+        return self.end > self.start
 
 
 class Connection(BaseConnection[Tcp, Segment]):
@@ -116,7 +135,7 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(build(self._syn, self._syn_options))
+        self.peer.send(codec.build(self._syn, self._syn_options))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -171,16 +190,12 @@ class Connection(BaseConnection[Tcp, Segment]):
     def send(
         self, payload: bytes = b"", *, at: int | None = None, options: bytes = b"", **fields: Any
     ) -> None:
-        """Send any segment of this connection.
+        """Send any segment of this connection, see :meth:`compose`.
 
-        Args:
-            payload: data.
-            at: offset of the first octet; the next new one when omitted.
-            options: raw octets to append to the option list.
-            fields: see :meth:`compose`.
+        ``options`` are raw octets to append to its option list.
         """
         segment = self.compose(payload, at=at, **fields)
-        self.peer.send(build(segment, options))
+        self.peer.send(codec.build(segment, options))
         if at is None:
             self.next_offset += len(payload) + bool(segment.flags & FIN)
 
@@ -238,9 +253,8 @@ class Connection(BaseConnection[Tcp, Segment]):
     def accept(self, time: float, packet: Tcp) -> None:
         """Take a segment off the link into the inbox (the peer calls this)."""
         if packet.flags & RST:
-            self.closed = (
-                "it refused the connection" if self.syn_ack is None else "the IUT reset it"
-            )
+            refused = self.syn_ack is None
+            self.closed = "it refused the connection" if refused else "the IUT reset it"
         elif packet.flags & SYN:
             if self.syn_ack is None and packet.flags & ACK:
                 self._negotiate(packet)
@@ -258,8 +272,8 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def _learn(self, time: float, tcp: Tcp) -> Segment:
         """What a segment says about the IUT."""
-        start = _nearest(tcp.seq - self._irs - 1, self.highest)
-        ack = _nearest(tcp.ack - self._iss - 1, self.acked)
+        start = codec.nearest(tcp.seq - self._irs - 1, self.highest)
+        ack = codec.nearest(tcp.ack - self._iss - 1, self.acked)
         self.highest = max(self.highest, start + tcp.length)
         self.acked = max(self.acked, ack)
         self.iut_window = tcp.window << self._iut_shift
@@ -371,8 +385,3 @@ class Connection(BaseConnection[Tcp, Segment]):
                 segment = self.inbox.popleft()
                 if segment.has_data:
                     self.take(segment)
-
-
-def _nearest(offset: int, expected: int) -> int:
-    """The offset nearest to ``expected`` that is the same modulo 2^32."""
-    return expected + (offset - expected + MODULUS // 2) % MODULUS - MODULUS // 2

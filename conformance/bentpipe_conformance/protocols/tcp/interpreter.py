@@ -10,7 +10,8 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Interpreter
 from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
-from bentpipe_conformance.protocols.tcp.codec import Tcp, dissect
+from bentpipe_conformance.protocols.tcp.codec import dissect
+from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 
@@ -18,48 +19,36 @@ SMALLEST_MSS = 28
 """Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
 
 
-def _trusting(segment: Tcp) -> Tcp:
-    return replace(segment, checksum_ok=True)
-
-
 def _refused(flow: Flow, context: Context) -> Finding | None:
-    item = HANDSHAKE_ITEMS.get(context.requirement.condition)
-    syn_ack = flow.handshake.iut
-    if item is None or syn_ack is None or not flow.handshake.offered(item.attribute):
-        return None
-    if not flow.handshake.ordinary:
-        return None
+    attribute, name = HANDSHAKE_ITEMS.get(context.requirement.condition, ("", ""))
+    handshake = flow.handshake
     # A SYN with an impossible MSS may be taken for one without options.
-    if flow.handshake.answered(item.attribute) or flow.mss < SMALLEST_MSS:
+    ordinary = handshake.ordinary and flow.mss >= SMALLEST_MSS
+    if not name or handshake.iut is None or not ordinary:
         return None
-    finding = context.violated(
-        f"the conformance statement claims {item.name}, which the SYN-ACK does not carry",
-        expected=f"a SYN-ACK with {item.name} in answer to a SYN that offers it",
-        actual=f"no {item.name} in the SYN-ACK",
+    if not handshake.offered(attribute) or handshake.answered(attribute):
+        return None
+    return context.violated(
+        f"the conformance statement claims {name}, which the SYN-ACK does not carry",
+        Segment(handshake.iut),
+        expected=f"a SYN-ACK with {name} in answer to a SYN that offers it",
+        actual=f"no {name} in the SYN-ACK",
     )
-    return Finding(
-        finding.requirement, finding.verdict, (syn_ack.number,), finding.sentence,
-        finding.expected, finding.actual,
-    )  # fmt: skip
 
 
 def _observed(flows: Sequence[Flow]) -> dict[str, Any]:
     ics: dict[str, Any] = {"fast_retransmit": True, "newreno": True}
-    for item, known in HANDSHAKE_ITEMS.items():
-        ics[item] = any(flow.handshake.answered(known.attribute) for flow in flows)
+    for item, (attribute, _) in HANDSHAKE_ITEMS.items():
+        ics[item] = any(flow.handshake.answered(attribute) for flow in flows)
     return ics
-
-
-def _payload(segment: Tcp) -> tuple[str, int]:
-    return segment.src, len(segment.payload)
 
 
 INTERPRETER = Interpreter(
     dissect=dissect,
-    trusting=_trusting,
+    trusting=lambda segment: replace(segment, checksum_ok=True),
     read_flows=read_flows,
     prepare=Prepared,
     refused=_refused,
     observed=_observed,
-    payload=_payload,
+    payload=lambda segment: (segment.src, len(segment.payload)),
 )

@@ -25,8 +25,8 @@ class _Interview:
 
     def observed(self, connection: Connection) -> dict[str, Any]:
         return {
-            item: getattr(connection.syn_ack, known.attribute) not in (None, False)
-            for item, known in HANDSHAKE_ITEMS.items()
+            item: getattr(connection.syn_ack, attribute) not in (None, False)
+            for item, (attribute, _) in HANDSHAKE_ITEMS.items()
         }
 
     def echo(self, connection: Connection) -> bytes:
@@ -45,9 +45,8 @@ class _Interview:
 
     def take(self, connection: Connection) -> None:
         connection.send(ECHO_TEXT)
-        connection.expect(
-            lambda segment: segment.ack >= len(ECHO_TEXT), what="an acknowledgment of the data"
-        )
+        what = "an acknowledgment of the data"
+        connection.expect(lambda segment: segment.ack >= len(ECHO_TEXT), what=what)
 
 
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:

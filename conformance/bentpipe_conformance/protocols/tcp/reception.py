@@ -37,10 +37,8 @@ class Reception:
             if left <= self.delivered < right:
                 self.delivered = right
             if left <= start < right and left > self.delivered:
-                self.recent = [
-                    block for block in self.recent if block[1] < left or block[0] > right
-                ]
-                self.recent.insert(0, (left, right))
+                apart = (block for block in self.recent if block[1] < left or block[0] > right)
+                self.recent = [(left, right), *apart]
         self.recent = [block for block in self.recent if block[0] > self.delivered]
         return advanced
 

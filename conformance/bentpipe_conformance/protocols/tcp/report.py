@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
@@ -69,26 +69,24 @@ def _opening(packet: Packet) -> list[str]:
 
 
 def _event(event: Sent | Ack | Arrival | Reply) -> tuple[list[str], list[str]]:
+    notes: dict[str, object] = {}
     match event:
         case Sent():
-            again = event.retransmission
-            notes = [f"transmission {event.transmission}"] if again else []
-            return _data(event), notes
+            texts = _data(event)
+            notes = {f"transmission {event.transmission}": event.retransmission}
         case Arrival():
-            notes = ["out of order"] if event.out_of_order else []
-            notes += ["duplicate data"] if event.duplicate else []
-            notes += [] if event.acceptable else ["not acceptable"]
-            return _data(event), notes
+            texts = _data(event)
+            notes = {"out of order": event.out_of_order, "duplicate data": event.duplicate}
+            notes["not acceptable"] = not event.acceptable
         case Ack():
-            notes = [f"duplicate {event.duplicates}"] if event.duplicate else []
-            notes += ["ancient"] if event.ancient else []
-            notes += ["acknowledges what was not sent"] if event.beyond else []
-            notes += ["D-SACK"] if event.dsack else []
-            notes += ["invalid SACK block"] if event.invalid_blocks else []
             blocks = (*((event.dsack,) if event.dsack else ()), *event.blocks)
-            return _ack(event.ack, event.window, (*blocks, *event.invalid_blocks)), notes
+            texts = _ack(event.ack, event.window, (*blocks, *event.invalid_blocks))
+            notes = {f"duplicate {event.duplicates}": event.duplicate, "ancient": event.ancient}
+            notes |= {"acknowledges what was not sent": event.beyond, "D-SACK": event.dsack}
+            notes["invalid SACK block"] = event.invalid_blocks
         case Reply():
-            return ([] if event.payload else _ack(event.ack, event.window, event.blocks)), []
+            texts = [] if event.payload else _ack(event.ack, event.window, event.blocks)
+    return texts, [note for note, there in notes.items() if there]
 
 
 def _data(event: Sent | Arrival) -> list[str]:
@@ -101,10 +99,6 @@ def _ack(ack: int, window: int, blocks: Sequence[tuple[int, int]]) -> list[str]:
     if blocks:
         texts.append("SACK " + ", ".join(span(*block) for block in blocks))
     return [*texts, f"window {thousands(window)}"]
-
-
-def _scene(trace: Trace, wanted: Collection[int]) -> Scene | None:
-    return choose_scene(read_flows(trace), wanted, make_scene)
 
 
 def make_scene(flow: Flow) -> Scene:
@@ -153,7 +147,7 @@ def make_scene(flow: Flow) -> Scene:
 REPORTER = Reporter(
     describe=_describe,
     plain=_plain,
-    scene=_scene,
+    scene=lambda trace, wanted: choose_scene(read_flows(trace), wanted, make_scene),
     legend=LEGEND,
     unit="octet offset",
     counting="offsets count octets of data in one direction from 0",

@@ -14,12 +14,8 @@ from bentpipe_spec.scenario import Scenario
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scenario import Path
-from bentpipe_conformance.protocols.tcp.arrival import Segment
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
-
-SEGMENT = 1460
-"""Octets of a full-sized segment on the links of the profiles, without TCP options."""
 
 TIMEOUT_S = 30.0
 """Longer than a retransmission timeout that has been backed off twice."""
@@ -55,11 +51,8 @@ class _Replay:
         self._window = scenario.window * SEGMENT
         self._edge = self._base + self._window
         self._end = self._base + scenario.offered * connection.segment
-        self._lost = {
-            (event.number, event.transmission)
-            for event in scenario.events
-            if event.message == "DATA" and event.fate == "lost"
-        }
+        lost = (e for e in scenario.events if e.message == "DATA" and e.fate == "lost")
+        self._lost = {(event.number, event.transmission) for event in lost}
         self._path = Path(scenario)
         self._expiries = deque(expiry.after for expiry in scenario.expiries)
         self._taken = 0

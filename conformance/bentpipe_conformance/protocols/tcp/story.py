@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_conformance.engine.story import BaseStory, ends
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.suite import SUITE
 
@@ -34,6 +35,10 @@ CLAIMS: Mapping[str, Any] = {
     "initial_window_segments": 10,
 }
 """The conformance statement of the implementation in the stories."""
+
+PASS, FAIL, UNCLEAR = {Verdict.PASS}, {Verdict.FAIL}, {Verdict.INCONCLUSIVE}
+NOTHING: set[Verdict] = set()
+"""What a checker finds, for comparison with :meth:`.Story.verdicts`."""
 
 
 @dataclass(kw_only=True)
@@ -119,3 +124,29 @@ class Story(BaseStory):
         )  # fmt: skip
         self._said += len(data) + fin
         return self
+
+
+def flight(segments: int = 8, *, sack: bool = False) -> Story:
+    """A flight with its first segment acknowledged after a round trip, which releases one more."""
+    return Story(sack=sack).send(*range(segments)).ack(1, after=RTT).send(segments)
+
+
+def window_limited_flight(*, sack: bool = False) -> Story:
+    """A flight of twelve whose first two segments are acknowledged, each releasing two more."""
+    story = Story(sack=sack).send(*range(12)).ack(1, after=RTT).send(12, 13)
+    return story.ack(2, after=0.01).send(14, 15)
+
+
+def duplicates(story: Story, segment: int, count: int = 3) -> Story:
+    """Duplicate acknowledgments of a segment, 10 ms apart."""
+    for _ in range(count):
+        story.ack(segment, after=0.01)
+    return story
+
+
+def three_reports() -> Story:
+    """Ten segments, the third lost, three reports of held data 10 ms apart."""
+    story = Story().send(*range(10)).ack(2, after=RTT)
+    for top in (4, 5, 6):
+        story.ack(2, (3, top), after=0.01)
+    return story

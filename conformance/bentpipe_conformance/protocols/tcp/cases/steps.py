@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.tcp.arrival import Segment
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
-
-SEGMENT = 1460
-"""Octets of a full-sized segment on the links of the profiles, without TCP options."""
 
 PAUSE_S = 0.8
 """Longer than any delayed acknowledgment."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import SEGMENT, take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import take_round
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, build
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 WINDOW = 8 * SEGMENT
 """So much that it, and not the congestion window, limits the sender."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.arrival import Segment
 from bentpipe_conformance.protocols.tcp.cases.steps import take_round
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 
 # Scripts lose the 17th segment (index 16) where they want its followers to be of the same flight:
 # with initial windows of 1, 2, 3, 4 or 10 segments slow start sends it with the four that follow.

@@ -6,13 +6,12 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
-    SEGMENT,
     await_again,
     fill_window,
     show_silence,
     take_round,
 )
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 TIMEOUT_S = 15.0
@@ -143,8 +142,7 @@ def test_timeout_then_duplicates(connection: Connection) -> None:
     connection.ack()
     reached = connection.delivered
     await_again(connection, reached, "the next segment")
-    for _ in range(3):
-        connection.ack()
+    _repeat(connection, reached, 3)
     take_round(connection)
     connection.receive(outstanding // connection.segment + 2)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import SACK, SEGMENT, take_round
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.cases.steps import SACK, take_round
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 
 @connected("SNR-SAK-012", needs=SACK)

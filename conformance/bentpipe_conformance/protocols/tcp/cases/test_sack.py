@@ -7,14 +7,8 @@ from collections.abc import Sequence
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import (
-    SACK,
-    SEGMENT,
-    TIMEOUT_S,
-    show_silence,
-    take_round,
-)
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.cases.steps import SACK, TIMEOUT_S, show_silence, take_round
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 
 def _receive_flight(
@@ -108,9 +102,8 @@ def _lose_head(connection: Connection, base: int, lost: int) -> None:
     segment = connection.segment
     seen: set[int] = set()
     while True:
-        item = connection.expect(
-            within=TIMEOUT_S, what=f"a retransmission of offset {base * segment}"
-        )
+        what = f"a retransmission of offset {base * segment}"
+        item = connection.expect(within=TIMEOUT_S, what=what)
         index = item.start // segment
         if base <= index < base + lost and item.start not in seen:
             seen.add(item.start)

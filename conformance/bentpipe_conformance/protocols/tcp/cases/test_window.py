@@ -5,8 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import SEGMENT
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 64 * 128
@@ -42,9 +41,8 @@ def test_established_window_field_of_a_few(connection: Connection) -> None:
 
 def _close_window(peer: Peer) -> Connection:
     """A connection whose window was filled and then closed, everything being acknowledged."""
-    connection = peer.connect(
-        mss=SEGMENT, window_scale=0, window=CLOSING_WINDOW, syn_window=CLOSING_WINDOW
-    )
+    size = CLOSING_WINDOW
+    connection = peer.connect(mss=SEGMENT, window_scale=0, window=size, syn_window=size)
     connection.grow(4)
     connection.collect(0)
     connection.ack(window=0)

@@ -36,6 +36,16 @@ def judged(
     return context.violated(sentence, *where, expected=expected, actual=actual)
 
 
+def at_most(
+    context: Context, octets: int, limit: float, sentence: str, *where: HasPacket
+) -> Finding:
+    """The finding about a number of octets that has a limit."""
+    return judged(
+        context, octets <= limit, sentence, *where,
+        expected=f"at most {limit:.0f} octets", actual=f"{octets} octets",
+    )  # fmt: skip
+
+
 def until_violated(findings: Iterable[Finding]) -> Findings:
     """Findings up to the first violation, where the rest would only repeat it."""
     for finding in findings:
@@ -64,13 +74,10 @@ def within_window(flow: Flow, context: Context, m: Moment, what: str) -> Finding
     beyond = [sent for sent in m.new_data if sent.end > m.window_edge]
     full = m.window_edge - m.ack.max < largest_segment(flow)
     if beyond:
-        yield context.violated(
-            f"{what} sent new data up to offset {beyond[-1].end}",
-            beyond[-1],
-            m.ack,
-            expected=f"no data beyond offset {m.window_edge}, which the receiver has offered",
-            actual=f"{beyond[-1].end - m.window_edge} octets beyond",
-        )
+        sentence = f"{what} sent new data up to offset {beyond[-1].end}"
+        expected = f"no data beyond offset {m.window_edge}, which the receiver has offered"
+        actual = f"{beyond[-1].end - m.window_edge} octets beyond"
+        yield context.violated(sentence, beyond[-1], m.ack, expected=expected, actual=actual)
     elif full:
         yield context.holds(f"{what} sent nothing beyond the full window", m.ack)
 

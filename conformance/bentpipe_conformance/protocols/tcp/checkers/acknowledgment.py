@@ -8,9 +8,9 @@ from itertools import groupby, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
-from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -25,14 +25,9 @@ def _without_effect(flow: Flow, context: Context, ack: Ack, what: str) -> Findin
     for sent in ack.responses:
         # Most of a segment beyond every window validly offered.
         if sent.end - max(sent.start, sent.window_edge) > largest_segment(flow) // 2:
-            return context.violated(
-                f"{what} let the sender transmit {sent.span} beyond the offered window, which ends "
-                f"at {sent.window_edge}",
-                sent,
-                ack,
-                expected="no effect",
-                actual=f"data up to {sent.end}",
-            )
+            sentence = f"{what} let {sent.span} leave beyond the window's edge {sent.window_edge}"
+            actual = f"data up to {sent.end}"
+            return context.violated(sentence, sent, ack, expected="no effect", actual=actual)
     return harmless(flow, context, ack, what)
 
 
@@ -40,12 +35,9 @@ def _without_effect(flow: Flow, context: Context, ack: Ack, what: str) -> Findin
 def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Findings:
     """An acknowledgment below snd_una has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by acknowledgments below una without SACK blocks, outside recovery.
-    old = (
-        (ack, f"an old acknowledgment of {ack.ack}")
-        for ack in flow.acks
-        if ack.ancient and not ack.rejected and not ack.tcp.sack
-    )
-    for ack, what in in_calm(context, old):
+    old = (ack for ack in flow.acks if ack.ancient and not ack.rejected and not ack.tcp.sack)
+    named = ((ack, f"an old acknowledgment of {ack.ack}") for ack in old)
+    for ack, what in in_calm(context, named):
         yield _without_effect(flow, context, ack, what)
 
 
@@ -53,24 +45,16 @@ def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Findings:
 def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Findings:
     """An acknowledgment of data never sent has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by acknowledgments above snd_max, outside recovery.
-    beyond = (
-        (ack, f"an acknowledgment of {ack.ack}, beyond what was sent,")
-        for ack in flow.acks
-        if ack.beyond and not ack.rejected
-    )
-    for ack, what in in_calm(context, beyond):
+    beyond = (ack for ack in flow.acks if ack.beyond and not ack.rejected)
+    named = ((ack, f"an acknowledgment of {ack.ack}, beyond what was sent,") for ack in beyond)
+    for ack, what in in_calm(context, named):
         jump = next((sent for sent in ack.responses if sent.start > sent.max), None)
         if jump is None:
             yield _without_effect(flow, context, ack, what)
         else:
-            yield context.violated(
-                f"after an acknowledgment of unsent data the sender continued at {jump.start}, "
-                f"leaving out what begins at {jump.max}",
-                jump,
-                ack,
-                expected="no effect",
-                actual=f"data from {jump.start}",
-            )
+            sentence = f"{what} let the sender go on at {jump.start}, leaving out {jump.max}"
+            actual = f"data from {jump.start}"
+            yield context.violated(sentence, jump, ack, expected="no effect", actual=actual)
 
 
 @checker("SNR-ACK-003")
@@ -87,12 +71,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     if answer is not None:
         yield context.holds(f"the acknowledgment of {ack.ack} was answered", answer, ack)
     elif following > ack.time + flow.reaction:
-        yield context.violated(
-            f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered",
-            ack,
-            expected="an acknowledgment",
-            actual="nothing",
-        )
+        sentence = f"the acknowledgment of {ack.ack}, beyond what was sent, was not answered"
+        yield context.violated(sentence, ack, expected="an acknowledgment", actual="nothing")
 
 
 def _judge_growth(
@@ -119,14 +99,8 @@ def _judge_growth(
         allowed = segments * largest_segment(flow) + sent.una
         if sent.time >= exercising[0].time and too_many and sent.outstanding > allowed:
             if context.ics.get("congestion_control") not in context.permitted("exempt"):
-                yield context.violated(
-                    f"{sent.outstanding} octets were outstanding after {sent.una} had been "
-                    f"acknowledged by {what}",
-                    sent,
-                    exercising[0],
-                    expected=f"at most {allowed} octets",
-                    actual=f"{sent.outstanding} octets",
-                )
+                sentence = f"too much was outstanding after {what} of {sent.una} octets"
+                yield at_most(context, sent.outstanding, allowed, sentence, sent, exercising[0])
             return
     yield context.holds(f"{what} opened the window by what they covered at most", exercising[-1])
 
@@ -215,35 +189,28 @@ def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
         before = last.get(item.start)
         if item.retransmission and before is not None and item.time - before.time < 0.9 * rtt:
             return context.violated(
-                f"{len(run)} duplicates made the sender retransmit offset {item.start} again after "
-                f"{item.time - before.time:.3f} s",
+                f"{len(run)} duplicates let offset {item.start} leave once more",
                 item,
                 before,
                 expected="one retransmission of a segment per round trip",
-                actual="two within a round trip",
+                actual=f"two within {item.time - before.time:.3f} s",
             )
         if item.retransmission:
             last[item.start] = item
     most = 2 * len(run) + 2
-    return judged(
-        context,
-        len(sent) <= most,
-        f"{len(run)} duplicates released {len(sent)} segments",
-        run[-1],
-        *(sent[-3:] if len(sent) > most else ()),
-        expected=f"at most {most} segments",
-        actual=f"{len(sent)} segments",
-    )
+    sentence = f"{len(run)} duplicates released {len(sent)} segments"
+    where = run[-1], *(sent[-3:] if len(sent) > most else ())
+    expected = f"at most {most} segments"
+    actual = f"{len(sent)} segments"
+    return judged(context, len(sent) <= most, sentence, *where, expected=expected, actual=actual)
 
 
 @checker("SNR-ACK-008")
 def acknowledgment_of_unacceptable_segment_is_ignored(flow: Flow, context: Context) -> Findings:
     """A segment beyond the receive window is dropped (RFC 9293 section 3.10.7.4)."""
     # Exercised by segments beyond the receive window that acknowledge or offer more.
-    far = (
-        (ack, f"a segment {distance} octets beyond the receive window")
-        for ack, distance in _beyond_receive_window(flow)
-    )
+    named = "a segment {} octets beyond the receive window"
+    far = ((ack, named.format(distance)) for ack, distance in _beyond_receive_window(flow))
     for ack, what in in_calm(context, far):
         yield _without_effect(flow, context, ack, what)
 
@@ -260,6 +227,6 @@ def _beyond_receive_window(flow: Flow) -> Iterator[tuple[Ack, int]]:
         while reply is not None and reply.time <= ack.time:
             edge, reference = max(edge, reply.window_edge), reply.ack
             reply = next(replies, None)
-        ahead = (ack.tcp.seq - first - reference + MODULUS // 2) % MODULUS - MODULUS // 2
-        if ack.rejected and not ack.beyond and reference + ahead > edge:
-            yield ack, reference + ahead - edge
+        start = nearest(ack.tcp.seq - first, reference)
+        if ack.rejected and not ack.beyond and start > edge:
+            yield ack, start - edge

@@ -32,13 +32,9 @@ def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
 def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str) -> Finding:
     """The finding about an acknowledgment that must cause no retransmission."""
     if caused := m.retransmissions:
-        return context.violated(
-            f"offset {caused[0].start} was retransmitted {when}",
-            caused[0],
-            m.ack,
-            expected=expected,
-            actual="a retransmission",
-        )
+        sentence = f"offset {caused[0].start} was retransmitted {when}"
+        actual = "a retransmission"
+        return context.violated(sentence, caused[0], m.ack, expected=expected, actual=actual)
     return context.holds(f"no retransmission {when}", m.ack)
 
 
@@ -84,28 +80,21 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
 
     A sender that paces may hold it back that long.
     """
-    at_once = acts_at_once(context.ics)
-    due = flow.reaction if at_once else answer_window(m.rtt)
-    return any(
-        later.ack > m.ack.ack and m.ack.time < later.time <= m.ack.time + due for later in flow.acks
-    )
+    ack = m.ack
+    due = ack.time + (flow.reaction if acts_at_once(context.ics) else answer_window(m.rtt))
+    return any(later.ack > ack.ack and ack.time < later.time <= due for later in flow.acks)
 
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
-    repeats = [
-        s for s in flow.between(ack.time, ack.time + answer_window(m.rtt)) if s.retransmission
-    ]
-    first = repeats[0] if repeats else None
+    answers = flow.between(ack.time, ack.time + answer_window(m.rtt))
+    first = next((sent for sent in answers if sent.retransmission), None)
     took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"
     if first is not None and took == "unclear":
-        yield context.unclear(
-            f"offset {first.start} was retransmitted {first.time - ack.time:.3f} s after the third "
-            "duplicate, which pacing or a busy bed could explain",
-            first,
-            ack,
-        )
+        waited = f"{first.time - ack.time:.3f} s"
+        sentence = f"pacing or a busy bed could have kept the retransmission back for {waited}"
+        yield context.unclear(sentence, first, ack)
     elif first is None or took == "late":
         if flow.last_time < ack.time + REACTION_S and not ack.responses:
             return
@@ -122,13 +111,9 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
             f"{episode.first.time - ack.time:.3f} s later ({episode.cause.value})",
         )  # fmt: skip
     elif first.start != ack.ack:
-        yield context.violated(
-            f"the third duplicate for offset {ack.ack} made offset {first.start} leave first",
-            first,
-            ack,
-            expected=expected,
-            actual=f"a retransmission of offset {first.start}",
-        )
+        sentence = f"the third duplicate for offset {ack.ack} made offset {first.start} leave first"
+        actual = f"a retransmission of offset {first.start}"
+        yield context.violated(sentence, first, ack, expected=expected, actual=actual)
     else:
         yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
 
@@ -150,8 +135,8 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
         if early:
             yield context.violated(
-                f"offset {early[0].start} was retransmitted with {octets(ack.sacked)} octets "
-                f"reported held above it after {ack.duplicates} duplicates",
+                f"offset {early[0].start} left again with {octets(ack.sacked)} octets held, after "
+                f"{ack.duplicates} duplicates",
                 early[0],
                 ack,
                 expected="no retransmission on this evidence",
@@ -247,11 +232,9 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findin
         if episode is not current:
             current = episode
             rescues = context.permitted("rescue_retransmissions") if flow.handshake.sack else 0
-            repeated = {
-                sent.start: sent
-                for sent in episode.retransmissions
-                if sent.packet.number < m.ack.packet.number
-            }
+            number = m.ack.packet.number
+            earlier = (s for s in episode.retransmissions if s.packet.number < number)
+            repeated = {sent.start: sent for sent in earlier}
         again = None
         for sent in m.retransmissions:
             before = repeated.get(sent.start)
@@ -267,15 +250,10 @@ def one_fast_retransmission_of_a_segment(flow: Flow, context: Context) -> Findin
                 again = before, sent
         if again is not None:
             before, sent = again
-            yield context.violated(
-                f"offset {sent.start} was retransmitted again {sent.time - before.time:.3f} s "
-                "after its retransmission, on an acknowledgment that cannot indicate its loss",
-                sent,
-                before,
-                m.ack,
-                expected="one retransmission of the segment in this recovery phase",
-                actual="a second one",
-            )
+            sentence = f"an acknowledgment repeated the retransmission of offset {sent.start}"
+            expected = "one retransmission of the segment in this recovery phase"
+            actual = f"a second one {sent.time - before.time:.3f} s later"
+            yield context.violated(sentence, sent, before, m.ack, expected=expected, actual=actual)
         elif m.ack.duplicate:
             yield context.holds("a further duplicate repeated no retransmission", m.ack)
 

@@ -74,13 +74,9 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
                 f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
         elif _full_segment_waited(flow, fresh, ack):
-            yield context.violated(
-                "the first two duplicates sent no new data",
-                ack,
-                expected=f"new data, for which the receiver's window has "
-                f"{m.window_edge - ack.max} octets",
-                actual="nothing new was sent",
-            )
+            sentence = "the first two duplicates sent no new data"
+            expected = f"new data, {m.window_edge - ack.max} octets of window being free"
+            yield context.violated(sentence, ack, expected=expected, actual="nothing new was sent")
 
 
 def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
@@ -106,17 +102,13 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings
         sent_before += octets
         if not _window_limited_before(m, flow, context):
             continue
-        within = not octets or sent_before <= (segments + held_back) * largest_segment(flow)
-        yield judged(
-            context,
-            within,
-            f"{sent_before} new octets were sent by duplicate {ack.duplicates}",
-            *(() if within else m.new_data[-1:]),
-            ack,
-            expected=f"at most {segments} segments of {largest_segment(flow)} octets, besides "
-            f"{held_back} held back before",
-            actual=f"{sent_before} octets",
-        )
+        size = largest_segment(flow)
+        within = not octets or sent_before <= (segments + held_back) * size
+        sentence = f"{sent_before} new octets were sent by duplicate {ack.duplicates}"
+        where = *(() if within else m.new_data[-1:]), ack
+        expected = f"at most {segments} segments of {size} octets, and {held_back} held back before"
+        actual = f"{sent_before} octets"
+        yield judged(context, within, sentence, *where, expected=expected, actual=actual)
 
 
 def _held_back(flow: Flow, context: Context) -> int:
@@ -126,11 +118,9 @@ def _held_back(flow: Flow, context: Context) -> int:
     all; what it sends on ordinary acknowledgments shows how many those are.
     """
     ends = context.prepared.recovery_ends
-    bursts = [
-        sum(sent.new for sent in ack.responses)
-        for ack in flow.acks
-        if 0 < ack.advance <= 2 * largest_segment(flow) and ack not in ends
-    ]
+    most = 2 * largest_segment(flow)
+    ordinary = (ack for ack in flow.acks if 0 < ack.advance <= most and ack not in ends)
+    bursts = (sum(sent.new for sent in ack.responses) for ack in ordinary)
     return max(max(bursts, default=1) - 1, 0)
 
 
@@ -155,13 +145,8 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
         new = m.new_data
-        yield judged(
-            context,
-            not new,
-            f"duplicate {m.ack.duplicates}, which reports nothing held, sent "
-            f"{sum(sent.payload for sent in new)} octets of new data",
-            *new[:1],
-            m.ack,
-            expected="no new data without new SACK information",
-            actual=f"{sum(sent.payload for sent in new)} new octets",
-        )
+        octets = sum(sent.payload for sent in new)
+        sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"
+        expected = "no new data without new SACK information"
+        actual = f"{octets} new octets"
+        yield judged(context, not new, sentence, *new[:1], m.ack, expected=expected, actual=actual)

@@ -55,10 +55,8 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings
 
 def _repeated_before(ack: Ack, episode: Episode) -> bool:
     """Whether an episode has already retransmitted what an acknowledgment asks for."""
-    return any(
-        sent.start == ack.ack and sent.packet.number < ack.packet.number
-        for sent in episode.retransmissions
-    )
+    number = ack.packet.number
+    return ack.ack in (s.start for s in episode.retransmissions if s.packet.number < number)
 
 
 def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
@@ -69,9 +67,8 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
     elif answer is not None and took == "unclear":
         delay = answer.time - ack.time
-        yield context.unclear(
-            f"offset {ack.ack} was retransmitted {delay:.3f} s later", answer, ack
-        )
+        sentence = f"offset {ack.ack} was retransmitted {delay:.3f} s later"
+        yield context.unclear(sentence, answer, ack)
     elif ack.responses or flow.last_time >= ack.time + REACTION_S:
         yield _unanswered(context, ack, answer, "at once")
 
@@ -80,10 +77,9 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     """Proportional rate reduction may leave the answer to the next acknowledgments."""
     ack = m.ack
     at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
-    third = next(
-        (a for a in flow.acks[at : at + 50] if a.advance or a.duplicates >= DUPLICATE_THRESHOLD),
-        None,
-    )
+    after = flow.acks[at : at + 50]
+    decided = (a for a in after if a.advance or a.duplicates >= DUPLICATE_THRESHOLD)
+    third = next(decided, None)
     if third is not None and third.advance:
         third = None
     answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
@@ -101,21 +97,16 @@ def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
 
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:
     delay = "not at all" if answer is None else f"{answer.time - ack.time:.3f} s later"
-    return context.violated(
-        f"the partial acknowledgment of offset {ack.ack} caused no retransmission {when}",
-        ack,
-        *ack.responses,
-        expected=f"a retransmission of offset {ack.ack} {when}",
-        actual=f"it was retransmitted {delay}",
-    )
+    sentence = f"the partial acknowledgment of offset {ack.ack} caused no retransmission {when}"
+    expected = f"a retransmission of offset {ack.ack} {when}"
+    actual = f"it was retransmitted {delay}"
+    return context.violated(sentence, ack, *ack.responses, expected=expected, actual=actual)
 
 
 def _earned(m: Moment, episode: Episode) -> bool:
     """Whether a retransmission, not a late original, caused a partial acknowledgment."""
-    return any(
-        sent.start == m.ack.una and m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt
-        for sent in episode.retransmissions
-    )
+    repeats = (sent for sent in episode.retransmissions if sent.start == m.ack.una)
+    return any(m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt for sent in repeats)
 
 
 @checker("SNR-REC-003")
@@ -146,9 +137,8 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
                 actual="one more retransmission",
             )
         else:
-            yield context.holds(
-                f"the third duplicate of offset {ack.ack} started nothing", ack, episode.first
-            )
+            sentence = f"the third duplicate of offset {ack.ack} started nothing"
+            yield context.holds(sentence, ack, episode.first)
 
 
 def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
@@ -188,13 +178,9 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
         if bool(again) == bool(enters):
             yield context.holds(sentence, ack, *again)
         else:
-            yield context.violated(
-                sentence,
-                *again,
-                ack,
-                expected="a fast retransmit" if enters else "no fast retransmit",
-                actual="a fast retransmit" if again else "none",
-            )
+            expected = "a fast retransmit" if enters else "no fast retransmit"
+            actual = "a fast retransmit" if again else "none"
+            yield context.violated(sentence, *again, ack, expected=expected, actual=actual)
 
 
 @checker("SNR-REC-007")
@@ -222,20 +208,13 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             broken = octets > per_duplicate * largest_segment(flow)
             expected = f"at most {per_duplicate} segments"
         if broken and _answers_may_be_bunched(flow, m.ack, context.timing_error):
-            yield context.unclear(
-                f"{what} left after acknowledgments closer together than the bed can tell apart",
-                m.ack,
-                *repeats,
-                *new,
-            )
+            sentence = f"{what} left after acknowledgments that the bed cannot tell apart"
+            yield context.unclear(sentence, m.ack, *repeats, *new)
         elif broken:
+            sentence = f"one acknowledgment caused {what}"
+            where = *repeats, *new, m.ack
             yield context.violated(
-                f"one acknowledgment caused {what}",
-                *repeats,
-                *new,
-                m.ack,
-                expected=f"{expected} per acknowledgment",
-                actual=what,
+                sentence, *where, expected=f"{expected} per acknowledgment", actual=what
             )
         else:
             yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
@@ -270,12 +249,8 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
             continue
         timeouts += event.timed
         if event.time - before.time >= ROUND_TRIP_SHARE * rtt:
-            yield context.holds(
-                f"offset {event.start} was retransmitted again after "
-                f"{event.time - before.time:.3f} s",
-                event,
-                before,
-            )
+            age = event.time - before.time
+            yield context.holds(f"offset {event.start} left again after {age:.3f} s", event, before)
     last = repeated.get(una)
     if last is None or any(packet.outgoing for packet in flow.resets):
         return
@@ -325,7 +300,5 @@ def partial_acknowledgment_restarts_the_timer(flow: Flow, context: Context) -> F
                 )
                 continue
         if after - partial.time >= ROUND_TRIP_SHARE * rtt:
-            yield context.holds(
-                "no timeout followed within a round trip of the first partial acknowledgment",
-                partial,
-            )
+            sentence = "no timeout followed the first partial acknowledgment within a round trip"
+            yield context.holds(sentence, partial)

@@ -1,7 +1,7 @@
-"""Checkers for acknowledgments that a sender has to survive (SNR-SAK-012 to -014 and -016).
+"""Checkers for acknowledgments that a sender has to survive (SNR-SAK-011 to -014 and -016).
 
-They share one question: while nothing is known to be missing, did an odd acknowledgment make the
-sender retransmit, reset or fall silent?
+Those from SNR-SAK-012 on share one question: while nothing is known to be missing, did an odd
+acknowledgment make the sender retransmit, reset or fall silent?
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 SILENCE_S = 15.0
@@ -29,17 +30,12 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
     That is outside recovery, with no hole known and few duplicates.
     """
-    described = list(odd)
-    if not described:
-        return
-    report_of = context.prepared.scoreboard.report_of
-    recoveries = [
-        (e.first.time, e.end.time if e.end else float("inf")) for e in context.prepared.episodes
-    ]
-    for ack, what in described:
+    episodes = context.prepared.episodes
+    recoveries = [(e.first.time, e.end.time if e.end else float("inf")) for e in episodes]
+    for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
-        report = report_of[ack]
+        report = context.prepared.scoreboard.report_of[ack]
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         yield ack, what
@@ -47,11 +43,8 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
 def _retransmission(context: Context, ack: Ack) -> Sent | None:
     """A retransmission that ``ack`` caused and no timer explains."""
-    for sent in ack.responses:
-        repeat = context.prepared.scoreboard.repeat_of.get(sent)
-        if repeat is not None and not repeat.timer and not repeat.forgiven:
-            return sent
-    return None
+    repeats = map(context.prepared.scoreboard.repeat_of.get, ack.responses)
+    return next((r.sent for r in repeats if r and not (r.timer or r.forgiven)), None)
 
 
 def _reset(flow: Flow, ack: Ack) -> bool:
@@ -76,24 +69,17 @@ def harmless(flow: Flow, context: Context, ack: Ack, what: str) -> Finding:
     """The finding about an acknowledgment that must have no effect."""
     repeat = _retransmission(context, ack)
     if repeat is not None:
-        return context.violated(
-            f"{what} made the sender retransmit {repeat.span}",
-            repeat,
-            ack,
-            expected=HARMLESS,
-            actual=f"a retransmission of offset {repeat.start}",
-        )
+        sentence = f"{what} made the sender retransmit {repeat.span}"
+        actual = f"a retransmission of offset {repeat.start}"
+        return context.violated(sentence, repeat, ack, expected=HARMLESS, actual=actual)
     if _reset(flow, ack):
         return context.violated(
             f"{what} made the sender reset the connection", ack, expected=HARMLESS, actual="RST"
         )
     if _stalled(flow, context, ack):
-        return context.violated(
-            f"the sender fell silent after {what}",
-            ack,
-            expected=HARMLESS,
-            actual=f"nothing was sent for {SILENCE_S:.0f} s with data outstanding",
-        )
+        sentence = f"the sender fell silent after {what}"
+        actual = f"nothing was sent for {SILENCE_S:.0f} s with data outstanding"
+        return context.violated(sentence, ack, expected=HARMLESS, actual=actual)
     return context.holds(f"{what} did no harm", ack)
 
 
@@ -143,12 +129,9 @@ def duplicate_report_is_no_evidence(flow: Flow, context: Context) -> Findings:
     """A D-SACK block is not evidence of a loss (RFC 2883 section 4)."""
     # Exercised by acknowledgments that carry a D-SACK block and report nothing else.
     if flow.handshake.sack:
-        odd = (
-            (ack, f"the D-SACK block [{ack.dsack[0]}, {ack.dsack[1]})")
-            for ack in flow.acks
-            if ack.dsack and not ack.blocks and ack.acceptable
-        )
-        yield from _all_harmless(flow, context, odd)
+        odd = ((a, a.dsack) for a in flow.acks if a.dsack and not a.blocks and a.acceptable)
+        named = ((ack, "the D-SACK block [{}, {})".format(*dsack)) for ack, dsack in odd)
+        yield from _all_harmless(flow, context, named)
 
 
 @checker("SNR-SAK-016")
@@ -159,3 +142,55 @@ def blocks_not_negotiated_are_ignored(flow: Flow, context: Context) -> Findings:
         odd = (ack for ack in flow.acks if ack.tcp.sack and ack.acceptable)
         named = ((ack, "a SACK block that was not negotiated") for ack in odd)
         yield from _all_harmless(flow, context, named)
+
+
+@checker("SNR-SAK-011")
+def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
+    """Data reported held is kept until acknowledged (RFC 2018 sections 5 and 8)."""
+    # Exercised when the cumulative acknowledgment stops at data that had been reported held.
+    if not flow.handshake.sack:
+        return
+    round_trips = context.permitted("patience_rtts") * minimum_rtt(flow)
+    patience = max(context.permitted("patience_s"), round_trips)
+    original: dict[int, bytes] = {}
+    timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
+    last = flow.last_time
+    for index, event in enumerate(flow.events):
+        if isinstance(event, Sent) and not event.retransmission:
+            original[event.start] = event.tcp.payload
+        if not isinstance(event, Ack) or not event.acceptable:
+            continue
+        if event.advance:
+            original = {k: v for k, v in original.items() if k + len(v) > event.ack}
+        reneged = event.sacked and event.sacked[0][0] <= event.ack < event.max
+        if not reneged or (not event.advance and not event.newly_sacked):
+            continue
+        answer = _next_of_una(flow, index)
+        backed_off = any(event.time - 60 < time <= event.time for time in timeouts)
+        if isinstance(answer, Sent):
+            yield _same_octets(context, answer, original, event)
+        elif answer is None and last - event.time > patience and not backed_off:
+            sentence = f"reneged data was not retransmitted within {patience:.0f} s"
+            expected = f"a retransmission of offset {event.ack}"
+            yield context.violated(sentence, event, expected=expected, actual="none")
+
+
+def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
+    """What comes first after event ``index``: a repetition of its ACK's offset, or its advance."""
+    ack = flow.events[index]
+    assert isinstance(ack, Ack)
+    for event in flow.events[index + 1 :]:
+        if isinstance(event, Sent) and event.retransmission and event.start <= ack.ack < event.end:
+            return event
+        if isinstance(event, Ack) and event.advance:
+            return event
+    return None
+
+
+def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
+    payload, before = sent.tcp.payload, original.get(sent.start, b"")
+    same = payload[: len(before)] == before[: len(payload)]
+    how = "the same" if same else "other"
+    sentence = f"{sent.span}, once reported held, was retransmitted with {how} octets"
+    expected = "the same octets"
+    return judged(context, same, sentence, sent, sign, expected=expected, actual="different octets")

@@ -40,12 +40,9 @@ def _never(
     last = None
     for last in flow.leaving:
         if wrong(last.tcp):
-            yield context.violated(
-                f"a segment carries {name} {situation}",
-                last,
-                expected=f"no {name} {situation}",
-                actual=f"{name} in a segment with flags {last.tcp.flag_names}",
-            )
+            sentence = f"a segment carries {name} {situation}"
+            actual = f"{name} in a segment with flags {last.tcp.flag_names}"
+            yield context.violated(sentence, last, expected=f"no {name} {situation}", actual=actual)
             return
     if last is not None:
         yield context.holds(f"no segment carries {name} {situation}", last)
@@ -268,20 +265,12 @@ def unknown_options_in_syn(flow: Flow, context: Context) -> Findings:
     if answer is not None:
         yield context.holds(f"the SYN with option {unknown[0]} was accepted", Segment(answer))
     elif refusal is not None:
-        yield context.violated(
-            f"a SYN with the unknown option {unknown[0]} was refused",
-            refusal,
-            syns[0],
-            expected=expected,
-            actual="a RST",
-        )
+        sentence = f"a SYN with the unknown option {unknown[0]} was refused"
+        yield context.violated(sentence, refusal, syns[0], expected=expected, actual="a RST")
     elif syns[-1].time - syns[0].time > _ANSWERED_S + context.timing_error:
-        yield context.violated(
-            f"a SYN with the unknown option {unknown[0]} was not answered",
-            syns[0],
-            expected=expected,
-            actual=f"nothing, though the SYN came {len(syns)} times",
-        )
+        sentence = f"a SYN with the unknown option {unknown[0]} was not answered"
+        actual = f"nothing, though the SYN came {len(syns)} times"
+        yield context.violated(sentence, syns[0], expected=expected, actual=actual)
 
 
 @checker("SNR-OPT-013")
@@ -301,20 +290,13 @@ def unknown_options_in_data(flow: Flow, context: Context) -> Findings:
                 f"data with option {unknown[0]} was accepted", answer.reply, arrival
             )
         elif refusal is not None and refusal.outgoing and answer.reply is None:
-            yield context.violated(
-                f"data with the unknown option {unknown[0]} reset the connection",
-                Segment(refusal),
-                arrival,
-                expected="an acknowledgment",
-                actual="a RST",
-            )
+            sentence = f"data with the unknown option {unknown[0]} reset the connection"
+            where = Segment(refusal), arrival
+            yield context.violated(sentence, *where, expected="an acknowledgment", actual="a RST")
         elif answer.timely == "late":
-            yield context.violated(
-                f"data with the unknown option {unknown[0]} was not acknowledged in time",
-                arrival,
-                expected=f"an acknowledgment up to offset {arrival.end} within {LONGEST_DELAY_S} s",
-                actual="none",
-            )
+            sentence = f"data with the unknown option {unknown[0]} was not acknowledged in time"
+            expected = f"an acknowledgment up to offset {arrival.end} within {LONGEST_DELAY_S} s"
+            yield context.violated(sentence, arrival, expected=expected, actual="none")
 
 
 @checker("SNR-OPT-014")
@@ -335,10 +317,7 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         return
     unanswered = [item for item in flow.arriving if item.packet.number > number and item.tcp.length]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
-        yield context.violated(
-            f"the implementation fell silent after {what}",
-            odd,
-            unanswered[0],
-            expected="an acknowledgment or a RST",
-            actual=f"{len(unanswered)} later segments were not answered",
-        )
+        sentence = f"the implementation fell silent after {what}"
+        expected = "an acknowledgment or a RST"
+        actual = f"{len(unanswered)} later segments were not answered"
+        yield context.violated(sentence, odd, unanswered[0], expected=expected, actual=actual)

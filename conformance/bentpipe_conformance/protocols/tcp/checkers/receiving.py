@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -38,12 +39,9 @@ def _timely(context: Context, answer: Answer, what: str) -> Findings:
     elif answer.timely == "unclear":
         yield context.unclear(f"{what} was answered, but the bed is too coarse", *where)
     elif answer.timely == "late":
-        yield context.violated(
-            f"{what} was not answered in time",
-            *where,
-            expected="an acknowledgment",
-            actual="none" if reply is None else f"one after {delay:.3f} s",
-        )
+        sentence = f"{what} was not answered in time"
+        actual = "none" if reply is None else f"one after {delay:.3f} s"
+        yield context.violated(sentence, *where, expected="an acknowledgment", actual=actual)
 
 
 @checker("SNR-RCV-001")
@@ -114,12 +112,9 @@ def acknowledgment_never_goes_back(flow: Flow, context: Context) -> Findings:
     # Exercised by every segment after an acknowledgment of data.
     for before, reply in pairwise(flow.replies):
         if reply.ack < before.ack:
+            sentence = f"the acknowledgment number went back from {before.ack} to {reply.ack}"
             yield context.violated(
-                f"the acknowledgment number went back from {before.ack} to {reply.ack}",
-                reply,
-                before,
-                expected=f"at least {before.ack}",
-                actual=str(reply.ack),
+                sentence, reply, before, expected=f"at least {before.ack}", actual=str(reply.ack)
             )
             return
         if reply.ack > 0:
@@ -154,6 +149,18 @@ def duplicate_is_acknowledged(flow: Flow, context: Context) -> Findings:
             yield from _timely(context, answer, "duplicate data")
 
 
+def never_accepted(
+    flow: Flow, context: Context, refused: Callable[[Arrival], bool], kind: str, expected: str
+) -> Findings:
+    """What became of the segments of a kind that must not be accepted, once they are answered."""
+    for arrival, reply, accepted in refusals(flow, refused):
+        outcome = "accepted" if accepted else "not accepted"
+        sentence = f"data from offset {arrival.start}, {kind}, was {outcome}"
+        actual = f"an acknowledgment up to offset {reply.ack}"
+        where = reply, arrival
+        yield judged(context, not accepted, sentence, *where, expected=expected, actual=actual)
+
+
 def _beyond(arrival: Arrival) -> bool:
     """Whether a segment lies beyond any window the IUT can have had."""
     furthest = arrival.expected + _LONGEST_WINDOWS * arrival.widest_window
@@ -175,18 +182,8 @@ def beyond_window_is_answered(flow: Flow, context: Context) -> Findings:
 def beyond_window_is_refused(flow: Flow, context: Context) -> Findings:
     """Data beyond the window is not accepted (RFC 9293 section 3.10.7.4)."""
     # Exercised by every segment far beyond the offered window that is answered.
-    for refusal in refusals(flow, _beyond):
-        arrival = refusal.arrival
-        outcome = "accepted" if refusal.accepted else "refused"
-        yield judged(
-            context,
-            not refusal.accepted,
-            f"data from offset {arrival.start}, beyond the window, was {outcome}",
-            refusal.reply,
-            arrival,
-            expected=f"nothing accepted beyond offset {arrival.window_edge}",
-            actual=f"an acknowledgment that covers data from offset {arrival.start}",
-        )
+    expected = "nothing accepted beyond the offered window"
+    yield from never_accepted(flow, context, _beyond, "beyond the window", expected)
 
 
 @checker("SNR-RCV-017")
@@ -204,13 +201,10 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
         if not isinstance(event, Reply):
             continue
         if event.window_edge <= edge - (1 << shift) and offer is not None:
-            yield context.violated(
-                f"the right window edge moved back from {edge} to {event.window_edge}",
-                event,
-                offer,
-                expected=f"an edge above {edge - (1 << shift)}",
-                actual=str(event.window_edge),
-            )
+            sentence = f"the right window edge moved back from {edge} to {event.window_edge}"
+            expected = f"an edge above {edge - (1 << shift)}"
+            actual = str(event.window_edge)
+            yield context.violated(sentence, event, offer, expected=expected, actual=actual)
             return
         if offer is not None and event.last_arrival is not None:
             yield context.holds("the right window edge did not move back", event)
@@ -233,12 +227,9 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
             continue
         if not stream.equals(sent.start, sent.tcp.payload):
             source = [a for a in flow.arrivals if a.start <= sent.start < a.end][:1]
+            sentence = f"the echo of octets {sent.start} to {end} differs from what was sent"
             yield context.violated(
-                f"the echo of octets {sent.start} to {end} differs from what was sent",
-                sent,
-                *source,
-                expected="the octets as sent",
-                actual="other octets",
+                sentence, sent, *source, expected="the octets as sent", actual="other octets"
             )
             return
         last = sent

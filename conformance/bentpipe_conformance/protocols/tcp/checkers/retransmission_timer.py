@@ -25,6 +25,31 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 
+def _no_sooner(
+    context: Context, waited: float, rtt: float, sentence: str, *where: HasPacket
+) -> Finding:
+    """The finding about a timer that must not expire within a round trip."""
+    expected = f"no sooner than the smallest round trip of {rtt:.3f} s"
+    actual = f"after {waited:.3f} s"
+    return too_coarse(context, rtt, *where[:1]) or judged(
+        context, lasted(context, waited, rtt), sentence, *where, expected=expected, actual=actual
+    )
+
+
+def _at_least(
+    context: Context, waited: float, least: float, what: str, where: HasPacket
+) -> Finding:
+    """The finding about a timer that has a shortest duration."""
+    return too_coarse(context, waited, where) or judged(
+        context,
+        lasted(context, waited, least),
+        f"{what} {waited:.3f} s",
+        where,
+        expected=f"at least {least:.0f} s",
+        actual=f"{waited:.3f} s",
+    )
+
+
 @checker("SNR-RTO-001")
 def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
     """The timer retransmits nothing within a round trip (RFC 6298 section 2)."""
@@ -41,14 +66,8 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
         took = expiry.since_transmission
-        yield too_coarse(context, expiry.rtt, sent) or judged(
-            context,
-            lasted(context, took, expiry.rtt),
-            f"offset {sent.start} was retransmitted by a timer {took:.3f} s after it was sent",
-            sent,
-            expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
-            actual=f"after {took:.3f} s",
-        )
+        sentence = f"a timer retransmitted offset {sent.start} {took:.3f} s after it was sent"
+        yield _no_sooner(context, took, expiry.rtt, sentence, sent)
 
 
 def _started_earlier(expiry: Expiry, context: Context) -> bool:
@@ -57,20 +76,15 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     Within a recovery only the first partial acknowledgment restarts it for certain (RFC 6582
     section 3.2 step 3).
     """
-    for episode in context.prepared.episodes:
-        partial = [ack for ack in episode.acks if ack.advance and ack is not episode.end]
-        if episode.fast and expiry.progress in partial[1:]:
-            return True
-    return False
+    fast = (episode for episode in context.prepared.episodes if episode.fast)
+    partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
+    return any(expiry.progress in acks[1:] for acks in partial)
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
     """Whether duplicates or SACK blocks came within a round trip before a segment."""
-    return any(
-        ack.duplicates or ack.sacked
-        for ack in flow.acks
-        if sent.time - rtt <= ack.time <= sent.time
-    )
+    recent = (ack for ack in flow.acks if sent.time - rtt <= ack.time <= sent.time)
+    return any(ack.duplicates or ack.sacked for ack in recent)
 
 
 @checker("SNR-RTO-002")
@@ -87,16 +101,9 @@ def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
         if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
             continue
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / 2
-        yield too_coarse(context, bound, expiry.sent) or judged(
-            context,
-            lasted(context, bound, minimum),
-            f"the retransmission timeout is {bound:.3f} s at most",
-            expiry.sent,
-            expected=f"at least {minimum:.0f} s",
-            actual=f"{bound:.3f} s since the last progress"
-            if first
-            else f"twice {bound:.3f} s between two timeouts in a row",
-        )
+        reason = "by the last progress" if first else "by half the interval between timeouts"
+        what = f"the retransmission timeout, {reason}, is at most"
+        yield _at_least(context, bound, minimum, what, expiry.sent)
 
 
 @checker("SNR-RTO-003")
@@ -108,14 +115,7 @@ def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Finding
     if len(syn_acks) < 2:
         return
     waited, again = syn_acks[1].time - syn_acks[0].time, syn_acks[1]
-    yield too_coarse(context, waited, again) or judged(
-        context,
-        lasted(context, waited, minimum),
-        f"the SYN-ACK was repeated after {waited:.3f} s",
-        again,
-        expected=f"at least {minimum:.0f} s",
-        actual=f"{waited:.3f} s",
-    )
+    yield _at_least(context, waited, minimum, "the SYN-ACK was repeated after", again)
 
 
 def _judge_ratio(
@@ -145,12 +145,8 @@ def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Findings:
         silent = flow.horizon - first.time
         answered = any(not p.outgoing and p.time > first.time for p in flow.packets)
         if silent > 4 * RoundTrips(flow).longest_timeout and not answered:
-            yield context.violated(
-                f"the SYN-ACK was not repeated in {silent:.1f} s",
-                first,
-                expected="a retransmission",
-                actual="none",
-            )
+            sentence = f"the SYN-ACK was not repeated in {silent:.1f} s"
+            yield context.violated(sentence, first, expected="a retransmission", actual="none")
     intervals = [after.time - before.time for before, after in pairwise(syn_acks)]
     for (before, after), again in zip(pairwise(intervals), syn_acks[2:], strict=False):
         yield _judge_ratio(context, before, after, "intervals between SYN-ACKs", again)
@@ -166,15 +162,8 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
     for expiry in timer_expiries(context)[:1]:
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
-        waited = expiry.since_progress
-        yield too_coarse(context, waited, expiry.sent) or judged(
-            context,
-            lasted(context, waited, minimum),
-            f"the first data after a lost SYN-ACK timed out after {waited:.2f} s",
-            expiry.sent,
-            expected=f"at least {minimum:.0f} s",
-            actual=f"{waited:.2f} s",
-        )
+        what = "the first data after a lost SYN-ACK timed out after"
+        yield _at_least(context, expiry.since_progress, minimum, what, expiry.sent)
 
 
 @checker("SNR-RTO-006")
@@ -206,15 +195,9 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings
         # Within recovery a partial acknowledgment need not restart it (RFC 6582 section 3.2).
         if sent.transmission > 2 or sent.sacked or sent.duplicates or progress.max <= sent.start:
             continue
-        yield too_coarse(context, expiry.rtt, sent) or judged(
-            context,
-            lasted(context, expiry.since_progress, expiry.rtt),
-            f"the timer expired {expiry.since_progress:.3f} s after an acknowledgment of new data",
-            sent,
-            progress,
-            expected=f"no sooner than the smallest round trip of {expiry.rtt:.3f} s",
-            actual=f"after {expiry.since_progress:.3f} s",
-        )
+        waited = expiry.since_progress
+        sentence = f"the timer expired {waited:.3f} s after an acknowledgment of new data"
+        yield _no_sooner(context, waited, expiry.rtt, sentence, sent, progress)
 
 
 @checker("SNR-RTO-011")
@@ -252,12 +235,9 @@ def _silence(
 ) -> Findings:
     if since is None or not outstanding or until - since.time <= patience:
         return
-    yield context.violated(
-        f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted",
-        since,
-        expected=f"a retransmission within {patience:.1f} s",
-        actual="silence",
-    )
+    sentence = f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted"
+    expected = f"a retransmission within {patience:.1f} s"
+    yield context.violated(sentence, since, expected=expected, actual="silence")
 
 
 @checker("SNR-RTO-013")
@@ -289,12 +269,11 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
             yield too_coarse(context, least, event) or judged(
                 context,
                 expiry.since_progress >= least - context.timing_error,
-                f"the next timeout came {expiry.since_progress:.2f} s after the acknowledgment of "
-                "a retransmitted segment",
+                "a timeout followed the acknowledgment of a retransmitted segment",
                 event,
                 ack,
                 expected=f"the backed-off timeout of {backed_off:.2f} s",
-                actual=f"{expiry.since_progress:.2f} s",
+                actual=f"one of {expiry.since_progress:.2f} s",
             )
 
 
@@ -319,10 +298,7 @@ def persistence(flow: Flow, context: Context) -> Findings:
         return
     waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)
     if waited < least - context.timing_error:
+        sentence = f"the connection was reset after {waited:.1f} s without an acknowledgment"
         yield context.violated(
-            f"the connection was reset after {waited:.1f} s without an acknowledgment",
-            reset,
-            last.sent,
-            expected=f"at least {least:.0f} s",
-            actual=f"{waited:.1f} s",
+            sentence, reset, last.sent, expected=f"at least {least:.0f} s", actual=f"{waited:.1f} s"
         )

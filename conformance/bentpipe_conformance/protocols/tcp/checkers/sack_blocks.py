@@ -30,6 +30,10 @@ def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
     return any(left <= block[0] and block[1] <= right for left, right in ranges)
 
 
+def _overlap(first: Range, second: Range) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
+
+
 def _blocks(ranges: tuple[Range, ...]) -> str:
     return ", ".join(f"{left}-{right}" for left, right in ranges) or "none"
 
@@ -70,11 +74,6 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
             unanswered = []
 
 
-def _carries_text(reply: Reply) -> bool:
-    """Whether it has data or FIN, so that something else than an arrival may have released it."""
-    return reply.tcp.length > 0
-
-
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     """Whether a later reply, before anything else arrived, at once holds the segment.
 
@@ -83,12 +82,10 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     until = arrival.time + flow.reaction
     if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
         return True
-    return any(
-        later.packet.number > reply.packet.number
-        and later.time <= until
-        and _inside((arrival.start, arrival.start + arrival.payload), later.sack[:1])
-        for later in arrival.replies
-    )
+    block = arrival.start, arrival.start + arrival.payload
+    soon = (later for later in arrival.replies if later.time <= until)
+    number = reply.packet.number
+    return any(_inside(block, r.sack[:1]) for r in soon if r.packet.number > number)
 
 
 @checker("SNR-RCV-007")
@@ -111,7 +108,7 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
         cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])
-        elif _carries_text(reply) and _answered_after(flow, reply, cause):
+        elif reply.tcp.length and _answered_after(flow, reply, cause):
             # The acknowledgment in the segment released data before its text was looked at (RFC
             # 9293 section 3.10.7.4): what it triggered followed.
             continue
@@ -132,36 +129,25 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
     # that reported it, or afterwards: when the gap was filled, the acknowledgment number jumped
     # over it although it had not come again.
     silent: dict[Reply, Range] = {}
-    end = None
     for moment in _moments(flow):
         reply = moment.reply
         for arrival in moment.unanswered:
-            if arrival.fin:
-                end = arrival.end
-            silent = {
-                item: (left, right)
-                for item, (left, right) in silent.items()
-                if arrival.end <= left or arrival.start >= right
-            }
+            span = arrival.start, arrival.end
+            silent = {item: held for item, held in silent.items() if not _overlap(span, held)}
         for item, (_, right) in silent.items():
             if reply.ack >= right:
-                yield context.violated(
-                    "no SACK block though data was held out of sequence",
-                    item,
-                    reply,
-                    expected=f"a block that ends at {right}",
-                    actual="no SACK option",
-                )
+                sentence = "no SACK block though data was held out of sequence"
+                expected = f"a block that ends at {right}"
+                actual = "no SACK option"
+                yield context.violated(sentence, item, reply, expected=expected, actual=actual)
                 return
         if reply.payload or moment.crowded:
             continue
         older = RangeSet(reply.held)
         for arrival in moment.recent:
             older = _without(older, arrival)
-        # Whether a block counts a FIN held above a gap is left to the implementation.
-        held = [
-            (left, right) for left, right in older.snapshot() if (left + 1, end) != (right, end)
-        ]
+        # One octet may be a FIN; whether blocks count that is left to the implementation.
+        held = [(left, right) for left, right in older.snapshot() if right - left > 1]
         if reply.blocks and reply.held:
             yield context.holds("an acknowledgment below held data has SACK blocks", reply)
         elif held and reply.ack < held[-1][0]:
@@ -184,8 +170,7 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Findings:
         judged(
             context,
             _arrived(reply, left, right),
-            f"the block {left}-{right} was reported with {_blocks(reply.arrived)} received above "
-            f"{reply.limit}",
+            f"the block {left}-{right} was reported",
             reply,
             expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
             actual=f"blocks {_blocks(reply.blocks)}",
@@ -213,14 +198,10 @@ def blocks_are_isolated(flow: Flow, context: Context) -> Findings:
         if not reply.sack or moment.crowded:
             continue
         wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
-        yield judged(
-            context,
-            not wrong,
-            wrong or "the blocks are isolated and above the acknowledgment",
-            reply,
-            expected=f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}",
-            actual=f"blocks {_blocks(reply.blocks)}",
-        )
+        sentence = wrong or "the blocks are isolated and above the acknowledgment"
+        expected = f"whole, separate blocks above {reply.ack}; held is {_blocks(reply.held)}"
+        actual = f"blocks {_blocks(reply.blocks)}"
+        yield judged(context, not wrong, sentence, reply, expected=expected, actual=actual)
         if wrong:
             return
 
@@ -351,16 +332,12 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
         partly = reply.dsack is None or _inside(reply.dsack, ((arrival.start, arrival.end),))
         reported = reply.dsack == (arrival.start, arrival.end)
         if reported or arrival.duplicate or not partly:
-            yield judged(
-                context,
-                reported,
-                f"the duplicate {arrival.start}-{arrival.end} is {'' if reported else 'not '}in a "
-                "D-SACK block",
-                reply,
-                arrival,
-                expected=f"a first block {arrival.start}-{arrival.end}",
-                actual=f"blocks {_blocks(reply.blocks)}",
-            )
+            how = "reported" if reported else "not reported"
+            sentence = f"{arrival.span} came again and was {how} in a D-SACK block"
+            where = reply, arrival
+            expected = f"a first block {arrival.start}-{arrival.end}"
+            actual = f"blocks {_blocks(reply.blocks)}"
+            yield judged(context, reported, sentence, *where, expected=expected, actual=actual)
 
 
 @checker("SNR-RCV-019")
@@ -371,22 +348,16 @@ def reported_data_is_kept(flow: Flow, context: Context) -> Findings:
     for reply in flow.replies:
         for (left, right), report in list(reported.items()):
             if left <= reply.ack < right:
-                yield context.violated(
-                    f"the acknowledgment stops at {reply.ack}, inside a block reported held",
-                    reply,
-                    report,
-                    expected=f"an acknowledgment number of at least {right}",
-                    actual=str(reply.ack),
-                )
+                sentence = f"the acknowledgment stops at {reply.ack}, inside a block reported held"
+                expected = f"an acknowledgment number of at least {right}"
+                actual = str(reply.ack)
+                yield context.violated(sentence, reply, report, expected=expected, actual=actual)
                 return
             if reply.ack >= right:
                 del reported[left, right]
                 yield context.holds("the acknowledgment covers a block reported earlier", reply)
         for left, right in reply.sack:
             if left > reply.ack and _inside((left, right), reply.arrived):
-                reported = {
-                    block: report
-                    for block, report in reported.items()
-                    if not _inside(block, ((left, right),))
-                }
+                for block in [known for known in reported if _inside(known, ((left, right),))]:
+                    del reported[block]
                 reported[left, right] = reply

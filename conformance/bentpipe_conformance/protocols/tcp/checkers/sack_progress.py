@@ -64,13 +64,10 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
         # permitted window reduction lets something out.
         arrived = octets(before[-1].ack.sacked)
         if waiting and arrived >= episode.flight / 2 + 3 * largest_segment(flow):
-            yield context.violated(
-                f"the hole at {waiting[0]} waited for the acknowledgment of {first.span}",
-                repaired,
-                first,
-                expected="the next hole within the same round trip",
-                actual="one retransmission per round trip",
-            )
+            sentence = f"the hole at {waiting[0]} waited for the acknowledgment of {first.span}"
+            expected = "the next hole within the same round trip"
+            actual = "one retransmission per round trip"
+            yield context.violated(sentence, repaired, first, expected=expected, actual=actual)
 
 
 @checker("SNR-SAK-008")
@@ -100,14 +97,11 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
                 sentence = f"{again[0].span} alone answered the acknowledgment"
                 yield context.holds(sentence, ack, again[0])
             else:
-                yield context.violated(
-                    f"an acknowledgment with the hole at {report.eligible[0]} eligible sent "
-                    f"{len(again)} retransmissions and {len(new)} new segments",
-                    ack,
-                    *ack.responses,
-                    expected="exactly one retransmission",
-                    actual=f"{len(again)} retransmissions, {len(new)} new segments",
-                )
+                sentence = f"not the eligible hole at {report.eligible[0]} alone was retransmitted"
+                expected = "exactly one retransmission"
+                actual = f"{len(again)} retransmissions, {len(new)} new segments"
+                where = ack, *ack.responses
+                yield context.violated(sentence, *where, expected=expected, actual=actual)
 
 
 @checker("SNR-SAK-010")
@@ -176,16 +170,12 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         end = ack.time + allowed
-        answer = next(
-            (s for s in flow.sent if ack.time <= s.time <= end and s.start <= ack.una < s.end), None
-        )
+        soon = (sent for sent in flow.sent if ack.time <= sent.time <= end)
+        answer = next((sent for sent in soon if sent.start <= ack.una < sent.end), None)
         if answer is not None:
             yield context.holds(f"{report.above} octets held started recovery", answer, ack)
         elif last > end and not any(a.advance and ack.time < a.time <= end for a in flow.acks):
-            yield context.violated(
-                f"{report.above} octets held above offset {ack.una} started no recovery",
-                ack,
-                expected=f"a retransmission of offset {ack.una} within {allowed:.3f} s",
-                actual="none",
-            )
+            sentence = f"{report.above} octets held above offset {ack.una} started no recovery"
+            expected = f"a retransmission of offset {ack.una} within {allowed:.3f} s"
+            yield context.violated(sentence, ack, expected=expected, actual="none")
         recover = max(recover, ack.max)

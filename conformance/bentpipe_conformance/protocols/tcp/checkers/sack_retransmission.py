@@ -125,8 +125,7 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
         elif not repeat.tail:
             yield context.violated(
-                f"{sent.span} was retransmitted although nothing sent after it is known to "
-                "have arrived",
+                f"{sent.span} left again although nothing sent after it is known to have arrived",
                 sent,
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
@@ -141,15 +140,10 @@ def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Fi
         sent = repeat.sent
         distant = repeat.highest > sent.start + DUPLICATE_THRESHOLD * flow.segment
         asked = sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD
-        yield judged(
-            context,
-            distant or asked,
-            f"{sent.span} was retransmitted after {repeat.duplicates} duplicates with data held up "
-            f"to {repeat.highest}",
-            sent,
-            expected="three duplicates, or data held at least three segments beyond",
-            actual=f"duplicates: {repeat.duplicates}; highest held octet: {repeat.highest}",
-        )
+        evidence = f"{repeat.duplicates} duplicates and data held up to {repeat.highest}"
+        sentence = f"{sent.span} left again on the evidence of {evidence}"
+        expected = "three duplicates, or data held at least three segments beyond"
+        yield judged(context, distant or asked, sentence, sent, expected=expected, actual=evidence)
 
 
 @checker("SNR-SAK-006")
@@ -182,12 +176,10 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
         elif repeat is board.repeats[0]:
             # Later, a recovery the packets do not show may have begun where another ended.
             yield context.violated(
-                f"recovery began after {repeat.duplicates} duplicates with {repeat.above} octets "
-                f"held above {sent.span}",
+                f"recovery began with {repeat.above} octets held above {sent.span}",
                 sent,
-                expected="three duplicates, three runs or more than two segments held, or a wait "
-                f"until {patience:.3f} s after the transmission",
-                actual=f"a retransmission {repeat.age:.3f} s after the transmission",
+                expected=f"three duplicates, {runs} runs, {octets} octets or {patience:.3f} s",
+                actual=f"{repeat.duplicates} duplicates and a wait of {repeat.age:.3f} s",
             )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -44,13 +44,16 @@ class _Opening:
 
     Attributes:
         steps: new data with the acknowledgments of new data received before it.
-        first_flight: octets sent before the first of those.
         acks: those acknowledgments.
     """
 
     steps: list[tuple[Sent, int]] = field(default_factory=list)
-    first_flight: int = 0
     acks: list[Ack] = field(default_factory=list)
+
+    @property
+    def first_flight(self) -> int:
+        """Octets sent before the first of those."""
+        return max((sent.end for sent, acks in self.steps if not acks), default=0)
 
 
 def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool:
@@ -79,8 +82,6 @@ def _opening(flow: Flow) -> _Opening:
             if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
                 break
             opening.steps.append((event, len(opening.acks)))
-            if not opening.acks:
-                opening.first_flight = event.end
     return opening
 
 
@@ -110,22 +111,15 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
     # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
     by_octets = context.permitted("counts", "octets") == "octets"
-    growths = list(
-        accumulate(max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
-    )
+    growth = (max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
+    growths = list(accumulate(growth))
     grown = [(sent, acks) for sent, acks in opening.steps if acks]
     for sent, acks in grown:
         # One segment of tolerance: some implementations count windows in whole segments.
         limit = base + growths[acks - 1] + segment
         if sent.outstanding > limit:
-            yield context.violated(
-                f"{sent.outstanding} octets are outstanding after {acks} acknowledgments of "
-                f"{sent.una} octets",
-                sent,
-                opening.acks[acks - 1],
-                expected=f"at most {limit} octets outstanding",
-                actual=f"{sent.outstanding} octets outstanding",
-            )
+            sentence = f"too much is outstanding after {acks} acknowledgments of {sent.una} octets"
+            yield at_most(context, sent.outstanding, limit, sentence, sent, opening.acks[acks - 1])
             return
     if grown:
         yield context.holds("the window opened by what was acknowledged at most", grown[-1][0])
@@ -152,8 +146,7 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
             yield judged(
                 context,
                 largest > opening.first_flight,
-                f"at most {largest} octets were outstanding by the time {sent.una} had been "
-                "acknowledged",
+                f"at most {largest} octets were outstanding until {sent.una} were acknowledged",
                 sent,
                 expected=f"more than the first flight of {opening.first_flight} octets",
                 actual=f"never more than {largest} octets outstanding",
@@ -181,26 +174,18 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
             idle = context.permitted("idle_timeouts", 4) * trips.longest_timeout
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False
+                idle_for = f"{event.since_sent:.1f} s"
             if _may_be_probe(flow, event, progressed, trips.smallest):
                 continue
             if restart is not None and not answered and event.end - restart.start > allowed:
                 octets = event.end - restart.start
-                yield context.violated(
-                    f"{octets} octets were sent at once after a silence of "
-                    f"{restart.since_sent:.1f} s",
-                    event,
-                    restart,
-                    expected=f"at most {allowed} octets before the first acknowledgment",
-                    actual=f"{octets} octets",
-                )
+                sentence = f"{octets} octets left at once after a silence of {idle_for}"
+                yield at_most(context, octets, allowed, sentence, event, restart)
                 return
             largest = max(largest, event.outstanding)
             if restart is not None and event.una > restart.start:
-                yield context.holds(
-                    f"a silence of {restart.since_sent:.1f} s was followed by no more than "
-                    f"{allowed} octets",
-                    restart,
-                )
+                sentence = f"a silence of {idle_for} was followed by no more than {allowed} octets"
+                yield context.holds(sentence, restart)
                 restart = None
 
 
@@ -263,13 +248,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
-                yield context.violated(
-                    f"{item.peak} octets are outstanding {number} round trips after recovery",
-                    item.largest,
-                    episode.end,
-                    expected=f"at most {limit:.0f} octets, from {base:.0f}",
-                    actual=f"{item.peak} octets",
-                )
+                sentence = f"the flight grew from {base:.0f} octets in {number} round trips"
+                yield at_most(context, item.peak, limit, sentence, item.largest, episode.end)
                 break
         else:
             if len(rounds) >= 4:
@@ -301,15 +281,8 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
             rounds = int((step.sent.time - crossed) / rtt) + 1
             limit = threshold * factor**rounds + (rounds + 2) * segment
             if step.pipe > limit:
-                yield context.violated(
-                    f"{step.pipe} octets are in the network although a timeout found "
-                    f"{aftermath.expiry.flight} octets too many",
-                    step.sent,
-                    aftermath.expiry.sent,
-                    expected=f"at most {limit:.0f} octets: slow start up to {threshold:.0f}, then "
-                    "congestion avoidance",
-                    actual=f"{step.pipe} octets",
-                )
+                sentence = f"slow start went on above {threshold:.0f} octets after a timeout"
+                yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)
                 break
             # Two round trips later endless slow start would be far above the limit.
             exercised = exercised or rounds > 2
@@ -341,8 +314,7 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
         yield judged(
             context,
             reached.pipe >= 0.75 * target * segment,
-            f"{reached.pipe} octets are in the network after {reached.acks} acknowledgments in "
-            f"slow start after timeout {expiry.rank} in a row",
+            f"{reached.acks} acknowledgments were taken after timeout {expiry.rank} in a row",
             reached.ack,
             expiry.sent,
             expected=f"slow start up to half of {expiry.flight} octets",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, timer_expiries
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -29,12 +29,11 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
                 edge = event.start + max(largest_segment(flow), event.length)
             elif current is not None and (event.end > edge or event.start < current.sent.start):
                 yield context.violated(
-                    f"offset {event.start} was sent as well, "
-                    f"{event.time - current.sent.time:.3f} s after the timeout",
+                    "the timeout sent more than one segment",
                     event,
                     current.sent,
                     expected="one segment until something arrives or the timer expires again",
-                    actual=f"also offsets {event.start} to {event.end}",
+                    actual=f"also {event.span}, {event.time - current.sent.time:.3f} s later",
                 )
                 current = None
 
@@ -73,21 +72,13 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
             if step.pipe > limit:
-                yield context.violated(
-                    f"{step.pipe} octets are in the network after {step.acks} acknowledgments "
-                    "since the timeout",
-                    step.sent,
-                    aftermath.expiry.sent,
-                    expected=f"at most {limit} octets",
-                    actual=f"{step.pipe} octets",
-                )
+                sentence = f"too much is in the network {step.acks} acknowledgments after a timeout"
+                yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)
                 break
         else:
             if any(step.acks for step in aftermath.steps):
-                yield context.holds(
-                    "slow start began with one segment", aftermath.steps[0].sent,
-                    aftermath.expiry.sent,
-                )  # fmt: skip
+                where = aftermath.steps[0].sent, aftermath.expiry.sent
+                yield context.holds("slow start began with one segment", *where)
 
 
 @checker("SNR-RTO-012")
@@ -101,12 +92,9 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
             if ack.ack >= aftermath.recover or ack.window_edge < ack.ack + largest_segment(flow):
                 continue
             if ack.responses:
-                yield context.holds(
-                    f"the acknowledgment of {ack.ack} was answered by offset "
-                    f"{ack.responses[0].start}",
-                    ack.responses[0],
-                    ack,
-                )
+                answer = ack.responses[0]
+                sentence = f"the acknowledgment of {ack.ack} was answered by offset {answer.start}"
+                yield context.holds(sentence, answer, ack)
                 continue
             following = next((s for s in flow.sent if s.time > ack.time), None)
             arrived = next((a for a in flow.acks if a.time > ack.time), None)
@@ -114,8 +102,7 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
             disturbed = arrived is not None and arrived.time < until
             if reaction.pipe == 0 and not disturbed and until - ack.time > max(rtt, 0.1):
                 yield context.violated(
-                    f"the acknowledgment of {ack.ack} was answered by nothing, although data "
-                    f"up to {aftermath.recover} was missing",
+                    f"nothing followed an acknowledgment below recover, {aftermath.recover}",
                     ack,
                     *([following] if following else []),
                     expected="the next missing segment at once",

@@ -6,13 +6,13 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     Answer,
     acknowledging,
     answer_within,
-    refusals,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -36,12 +36,9 @@ def echoes_ts_recent(flow: Flow, context: Context) -> Findings:
             continue
         where = (reply,) if reply.last_arrival is None else (reply, reply.last_arrival)
         wanted = " or ".join(str(value) for value in sorted(reply.echoes))
-        yield context.violated(
-            f"TSecr is {echoed}, but TS.Recent is {wanted}",
-            *where,
-            expected=f"TSecr {wanted}",
-            actual=f"TSecr {echoed}",
-        )
+        sentence = f"TSecr is {echoed}, but TS.Recent is {wanted}"
+        expected = f"TSecr {wanted}"
+        yield context.violated(sentence, *where, expected=expected, actual=f"TSecr {echoed}")
 
 
 def _stamped(flow: Flow) -> list[tuple[Segment, int]]:
@@ -59,13 +56,9 @@ def tsval_does_not_decrease(flow: Flow, context: Context) -> Findings:
     # Exercised by every segment after the first with a timestamp, RST excepted.
     for (before, known), (segment, tsval) in pairwise(_stamped(flow)):
         if older(tsval, known):
-            yield context.violated(
-                f"TSval went back from {known} to {tsval}",
-                segment,
-                before,
-                expected=f"at least {known}",
-                actual=str(tsval),
-            )
+            sentence = f"TSval went back from {known} to {tsval}"
+            expected = f"at least {known}"
+            yield context.violated(sentence, segment, before, expected=expected, actual=str(tsval))
             return
         yield context.holds("TSval did not decrease", segment)
 
@@ -87,52 +80,30 @@ def clock_rate(flow: Flow, context: Context) -> Findings:
     low = slowest * (span - context.timing_error) - 1
     # A clock of 1 ms is often a timer interrupt's, a little faster or slower than it says.
     high = fastest * (span + context.timing_error) * 1.01 + 2
-    yield judged(
-        context,
-        low <= ticks <= high,
-        f"{ticks} ticks passed in {span:.1f} s",
-        last,
-        first,
-        expected=f"between {max(0.0, low):.0f} and {high:.0f} ticks",
-        actual=f"{ticks} ticks",
-    )
+    sentence = f"{ticks} ticks passed in {span:.1f} s"
+    where = last, first
+    expected = f"between {max(0.0, low):.0f} and {high:.0f} ticks"
+    actual = f"{ticks} ticks"
+    yield judged(context, low <= ticks <= high, sentence, *where, expected=expected, actual=actual)
 
 
-def _unacceptable(
-    flow: Flow, context: Context, *, stamped: bool, described: str, expected: str
-) -> Findings:
-    """What became of new data that only its timestamp, or the lack of one, makes unacceptable."""
-
-    def refused(arrival: Arrival) -> bool:
-        wrong = arrival.paws_rejected if stamped else arrival.lacks_timestamp
-        fits = arrival.start < arrival.window_edge and arrival.end > arrival.expected
-        new = all(right <= arrival.start or arrival.end <= left for left, right in arrival.held)
-        return wrong and fits and (new or not stamped) and arrival.payload > 0
-
-    for refusal in refusals(flow, refused):
-        yield judged(
-            context,
-            not refusal.accepted,
-            f"data from offset {refusal.arrival.start} was "
-            f"{'accepted' if refusal.accepted else 'dropped'} {described}",
-            refusal.reply,
-            refusal.arrival,
-            expected=expected,
-            actual=f"an acknowledgment up to offset {refusal.reply.ack}",
-        )
+def _fits(arrival: Arrival) -> bool:
+    """Whether it has data that the window admits."""
+    inside = arrival.start < arrival.window_edge and arrival.end > arrival.expected
+    return inside and arrival.payload > 0
 
 
 @checker("SNR-TS-004")
 def old_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
     """A segment with an old timestamp is dropped (RFC 7323 section 5.3 rule R1)."""
     # Exercised by new data with an old timestamp that is answered.
-    yield from _unacceptable(
-        flow,
-        context,
-        stamped=True,
-        described="with an old timestamp",
-        expected="the segment dropped",
-    )
+
+    def refused(arrival: Arrival) -> bool:
+        new = (right <= arrival.start or arrival.end <= left for left, right in arrival.held)
+        return arrival.paws_rejected and _fits(arrival) and all(new)
+
+    what = "with an old timestamp"
+    yield from never_accepted(flow, context, refused, what, "the segment dropped")
 
 
 @checker("SNR-TS-005")
@@ -154,12 +125,8 @@ def _acknowledged(context: Context, answer: Answer, described: str, expected: st
     if answer.timely == "in time" and answer.reply is not None:
         yield context.holds(f"data {described} was acknowledged", answer.reply, answer.arrival)
     elif answer.timely == "late":
-        yield context.violated(
-            f"data {described} was not acknowledged in time",
-            answer.arrival,
-            expected=expected,
-            actual="none in time",
-        )
+        sentence = f"data {described} was not acknowledged in time"
+        yield context.violated(sentence, answer.arrival, expected=expected, actual="none in time")
 
 
 @checker("SNR-TS-006")
@@ -179,13 +146,10 @@ def reset_is_exempt(flow: Flow, context: Context) -> Findings:
     settled = reset.time + flow.reaction
     for item in flow.leaving:
         if item.packet.number > number and not item.tcp.flags & RST and item.time > settled:
-            yield context.violated(
-                "the connection continues after a RST with an old timestamp",
-                item,
-                reset,
-                expected="the connection reset",
-                actual=f"a segment with flags {item.tcp.flag_names}",
-            )
+            sentence = "the connection continues after a RST with an old timestamp"
+            expected = "the connection reset"
+            actual = f"a segment with flags {item.tcp.flag_names}"
+            yield context.violated(sentence, item, reset, expected=expected, actual=actual)
             return
     # A segment after the RST shows whether the connection still exists.
     if any(item.packet.number > number and item.tcp.length for item in flow.arriving):
@@ -235,13 +199,9 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
                 bare = segment
         elif bare is not None:
             if reset and latest is bare:
-                yield context.violated(
-                    "a segment without the negotiated Timestamps option reset the connection",
-                    segment,
-                    bare,
-                    expected="the segment dropped, or processed",
-                    actual="a RST",
-                )
+                sentence = "a segment without the negotiated Timestamps option reset the connection"
+                expected = "the segment dropped, or processed"
+                yield context.violated(sentence, segment, bare, expected=expected, actual="a RST")
             if reset:
                 return
             yield context.holds("the connection outlives a missing timestamp", segment, bare)
@@ -252,10 +212,7 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
 def missing_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
     """A segment without the negotiated option is dropped silently (RFC 7323 section 3.2)."""
     # Exercised by new data without the option, once an acknowledgment follows.
-    yield from _unacceptable(
-        flow,
-        context,
-        stamped=False,
-        described="without its timestamp",
-        expected="the segment silently dropped",
+    kind, expected = "without its timestamp", "the segment silently dropped"
+    yield from never_accepted(
+        flow, context, lambda a: a.lacks_timestamp and _fits(a), kind, expected
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -50,10 +49,8 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
         if 0 <= room < flow.segment:
             reached = event
     if reached is not None:
-        yield context.holds(
-            f"data was sent up to offset {reached.end}, the edge being {reached.window_edge}",
-            reached,
-        )
+        sentence = f"data reached offset {reached.end}, the edge being {reached.window_edge}"
+        yield context.holds(sentence, reached)
 
 
 @checker("SNR-WIN-002")
@@ -71,12 +68,8 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
         elif isinstance(event, Sent) and last is not None and event.new:
             unscaled = last.ack + last.tcp.window
             if unscaled < event.end <= last.window_edge and event.payload > 1:
-                yield context.holds(
-                    f"data was sent up to offset {event.end}, beyond the {unscaled} of an "
-                    "unscaled window",
-                    event,
-                    last,
-                )
+                sentence = f"data up to {event.end} exceeds {unscaled}, the unscaled window"
+                yield context.holds(sentence, event, last)
                 return
             if event.end == unscaled and event.payload < flow.mss // 2:
                 filled = event
@@ -97,19 +90,13 @@ def zero_window_is_probed(_flow: Flow, context: Context) -> Findings:
     for closure in context.prepared.closures:
         if closure.probes:
             waited = closure.probes[0].time - closure.start.time
-            yield context.holds(
-                f"the zero window was probed after {waited:.2f} s",
-                closure.probes[0],
-                closure.start,
-            )
+            sentence = f"the zero window was probed after {waited:.2f} s"
+            yield context.holds(sentence, closure.probes[0], closure.start)
         elif closure.duration > patience and closure.data_waits:
-            yield context.violated(
-                f"the window was zero for {closure.duration:.0f} s without a probe",
-                closure.start,
-                *([closure.resumed] if closure.resumed else []),
-                expected="a probe",
-                actual="silence, although data was waiting",
-            )
+            sentence = f"the window was zero for {closure.duration:.0f} s without a probe"
+            where = closure.start, *([closure.resumed] if closure.resumed else [])
+            actual = "silence, although data was waiting"
+            yield context.violated(sentence, *where, expected="a probe", actual=actual)
 
 
 @checker("SNR-WIN-004")
@@ -128,8 +115,7 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
             f"the first probe left after {waited:.2f} s",
             probe,
             closure.start,
-            expected=f"between a round trip of {closure.rtt:.2f} s and the longest "
-            f"retransmission timeout, {latest:.2f} s",
+            expected=f"a round trip of {closure.rtt:.2f} s to a longest timeout of {latest:.2f} s",
             actual=f"{waited:.2f} s",
         )
 
@@ -187,19 +173,16 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Findings:
             continue
         if reset is not None and (answered or closure.end is not None):
             yield context.violated(
-                f"the connection was reset after {reset.time - closure.start.time:.0f} s of zero "
-                "window",
+                f"the sender aborted after {reset.time - closure.start.time:.0f} s of zero window",
                 reset,
                 closure.start,
                 expected="an open connection while the probes are acknowledged",
                 actual="a RST",
             )
         elif reset is None and last.time - closure.start.time >= least:
-            yield context.holds(
-                f"the connection was still probing after {last.time - closure.start.time:.0f} s",
-                last,
-                closure.start,
-            )
+            lasting = last.time - closure.start.time
+            sentence = f"the connection was still probing after {lasting:.0f} s"
+            yield context.holds(sentence, last, closure.start)
 
 
 @checker("SNR-WIN-007")
@@ -216,13 +199,11 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
         until = closure.resumed.time if closure.resumed else flow.horizon
         waited = until - opening.time
         if closure.resumed is not None and waited <= prompt:
-            yield context.holds(
-                f"data followed the opening after {waited:.3f} s", closure.resumed, opening
-            )
+            sentence = f"data followed the opening after {waited:.3f} s"
+            yield context.holds(sentence, closure.resumed, opening)
         elif waited > prompt:
             yield context.violated(
-                f"the window opened by {opening.window} octets and nothing was sent for "
-                f"{waited:.2f} s",
+                f"the window opened by {opening.window} octets, which were not used",
                 opening,
                 *([closure.resumed] if closure.resumed else []),
                 expected=f"data at once, {prompt:.2f} s at most",
@@ -230,52 +211,31 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
             )
 
 
-class _WindowUpdates:
-    """SND.WL1 and SND.WL2: an older segment moves no window (RFC 9293 section 3.10.7.4)."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, int] | None = None
-
-    def is_news(self, ack: Ack) -> bool:
-        """Whether the window of an acknowledgment counts; then it is the last that did."""
-        sequence, number = ack.tcp.seq, ack.ack
-        if self._last is not None:
-            known, highest = self._last
-            if older(sequence, known) or (sequence == known and number < highest):
-                return False
-        self._last = sequence, number
-        return True
-
-
-def _shrinkings(flow: Flow) -> Iterator[Ack]:
-    """Acknowledgments that moved the right edge left."""
-    edge = 0
-    updates = _WindowUpdates()
+def _window_updates(flow: Flow) -> list[Ack]:
+    """Acknowledgments whose window counts: an older segment's does not (RFC 9293 3.10.7.4)."""
+    found: list[Ack] = []
     for ack in flow.acks:
-        if ack.acceptable and updates.is_news(ack):
-            if ack.window_edge < edge:
-                yield ack
-            edge = ack.window_edge
+        last = found[-1] if found else ack
+        stale = ack.tcp.seq == last.tcp.seq and ack.ack < last.ack
+        if ack.acceptable and not stale and not older(ack.tcp.seq, last.tcp.seq):
+            found.append(ack)
+    return found
 
 
 @checker("SNR-WIN-008")
 def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
     """A right edge that moves left does no harm (RFC 9293 section 3.8.6, MUST-34)."""
     # Exercised by a right edge that moved below what had been sent.
-    for ack in _shrinkings(flow):
-        if ack.window_edge >= ack.max:
+    for before, ack in pairwise(_window_updates(flow)):
+        if ack.window_edge >= min(ack.max, before.window_edge):
             continue
         reset = _reset_by_sender(flow, ack.time, flow.horizon)
         if reset is not None and not is_own_reset(flow, reset.packet):
             return
         if reset is not None:
-            yield context.violated(
-                f"the connection was reset {reset.time - ack.time:.2f} s after the window shrank",
-                reset,
-                ack,
-                expected="a connection that continues",
-                actual="a RST",
-            )
+            sentence = f"the sender aborted {reset.time - ack.time:.2f} s after the window shrank"
+            expected = "a connection that continues"
+            yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
             return
         later = next((a for a in flow.acks if a.time > ack.time and a.window_edge > a.max), None)
         if later is None:
@@ -294,18 +254,15 @@ def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Findin
     before = edge = 0
     since = 0.0
     violated = False
-    updates = _WindowUpdates()
+    updates = set(_window_updates(flow))
     for event in flow.events:
-        if isinstance(event, Ack) and event.acceptable and updates.is_news(event):
+        if isinstance(event, Ack) and event in updates:
             if event.window_edge < edge and shrunk is None:
                 shrunk, before, violated = event, edge, False
             elif shrunk is not None and event.window_edge >= before:
                 if not violated:
-                    yield context.holds(
-                        f"no new data beyond the edge that had moved left from {before} to "
-                        f"{shrunk.window_edge}",
-                        shrunk,
-                    )
+                    sentence = f"no new data beyond the edge moved left to {shrunk.window_edge}"
+                    yield context.holds(sentence, shrunk)
                 shrunk = None
             edge, since = event.window_edge, event.time
         elif isinstance(event, Sent) and shrunk is not None and not violated:
@@ -313,13 +270,10 @@ def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Findin
             probe = event.payload <= 1 or event.timed
             if event.new and event.end > edge and late and not probe:
                 violated = True
-                yield context.violated(
-                    f"new data up to offset {event.end} was sent",
-                    event,
-                    shrunk,
-                    expected=f"nothing new beyond offset {edge}, where the edge is now",
-                    actual=f"{event.end - edge} octets beyond it",
-                )
+                sentence = f"new data up to offset {event.end} was sent"
+                expected = f"nothing new beyond offset {edge}, where the edge is now"
+                actual = f"{event.end - edge} octets beyond it"
+                yield context.violated(sentence, event, shrunk, expected=expected, actual=actual)
 
 
 @checker("SNR-WIN-010")
@@ -337,8 +291,7 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
                 if silly and silly[0].payload < least:
                     yield context.violated(
-                        f"a segment of {silly[0].payload} octets was sent into an opening of "
-                        f"{room}",
+                        f"a small segment was sent into an opening of {room} octets",
                         silly[0],
                         event,
                         expected=f"nothing until {least} octets can be sent",
@@ -347,9 +300,6 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                     return
                 small.append(event)
         elif isinstance(event, Sent) and small and event.payload >= flow.segment:
-            yield context.holds(
-                f"{len(small)} small openings were left alone until a full segment fitted",
-                small[0],
-                event,
-            )
+            sentence = f"{len(small)} small openings were left alone until a full segment fitted"
+            yield context.holds(sentence, small[0], event)
             return

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
@@ -78,9 +78,8 @@ class _Window:
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment:
             return False
-        since = max(
-            (e.end.time for e in self.episodes if e.end and e.end.time < first.time), default=0.0
-        )
+        ends = (e.end.time for e in self.episodes if e.end)
+        since = max((end for end in ends if end < first.time), default=0.0)
         peak = max((s.outstanding for s in self.sent(since, first.time) if s.new), default=0)
         return episode.flight >= 0.9 * peak
 
@@ -107,10 +106,8 @@ class _Window:
 
     def next_start(self, episode: Episode) -> float:
         """When the next episode begins."""
-        return min(
-            (e.first.time for e in self.episodes if e.first.time > episode.first.time),
-            default=math.inf,
-        )
+        starts = (e.first.time for e in self.episodes)
+        return min((start for start in starts if start > episode.first.time), default=math.inf)
 
 
 @checker("SNR-FR-009")
@@ -130,16 +127,8 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
         largest = max(after, key=_in_network)
         flight = _in_network(largest)
         limit = window.limit(episode, share)
-        yield judged(
-            context,
-            flight <= limit,
-            f"{episode.flight} octets outstanding became {flight}",
-            largest,
-            end,
-            episode.first,
-            expected=f"at most {limit:.0f} octets outstanding after the recovery",
-            actual=f"{flight} octets",
-        )
+        sentence = f"recovery left {flight} of {episode.flight} octets outstanding"
+        yield at_most(context, flight, limit, sentence, largest, end, episode.first)
 
 
 @checker("SNR-REC-002")
@@ -162,37 +151,26 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
             # What was held before does not show the window in the network.
             continue
         # Whatever the exit policy, it does not deflate the window below what is outstanding.
-        exit_flight = max(
-            (s.outstanding for s in window.after(end, end.time + AT_EXIT_RTTS * window.rtt)),
-            default=0,
-        )
-        exit_flight = max(exit_flight, end.max - end.ack, segment)
+        at_exit = window.after(end, end.time + AT_EXIT_RTTS * window.rtt)
+        exit_flight = max(end.max - end.ack, segment, *(sent.outstanding for sent in at_exit))
         growth = max(0.0, math.log(floor / exit_flight) / math.log(1.5))
-        deadline = max(
-            end.time + (1.5 + math.ceil(growth)) * window.rtt,
-            _after_growth(flow, end, floor - exit_flight),
-        )
+        round_trips = 1.5 + math.ceil(growth)
+        grown = _after_growth(flow, end, floor - exit_flight)
+        deadline = max(end.time + round_trips * window.rtt, grown)
         after = window.after(end, deadline)
         largest = max(after, key=lambda sent: sent.outstanding, default=None)
         if largest is None:
             continue
         flight = largest.outstanding
-        sentence = (
-            f"{len(episode.retransmissions)} retransmissions, then {flight} of {episode.flight} "
-            "octets outstanding"
-        )
+        repeats = len(episode.retransmissions)
+        sentence = f"{repeats} retransmissions left {flight} of {episode.flight} octets outstanding"
         if flight >= floor:
             yield context.holds(sentence, largest, end, episode.first)
         elif _free_to_grow(flow, after, deadline, window.next_start(episode)):
-            yield context.violated(
-                sentence,
-                largest,
-                end,
-                episode.first,
-                expected=f"at least {floor:.0f} octets outstanding "
-                f"{deadline - end.time:.1f} s after the recovery",
-                actual=f"{flight} octets at most",
-            )
+            where = largest, end, episode.first
+            expected = f"at least {floor:.0f} octets {deadline - end.time:.1f} s later"
+            actual = f"{flight} octets at most"
+            yield context.violated(sentence, *where, expected=expected, actual=actual)
 
 
 def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
@@ -241,14 +219,9 @@ def exit_window(flow: Flow, context: Context) -> Findings:
         if not limits:
             continue
         limit = max(min(limits), before)
-        yield judged(
-            context,
-            after <= limit,
-            f"the end of recovery raised the flight from {before} to {after} octets",
-            *([new[-1], end] if after > limit else [end, *new]),
-            expected=f"at most {limit:.0f} octets outstanding",
-            actual=f"{after} octets",
-        )
+        where = [new[-1], end] if after > limit else [end, *new]
+        sentence = f"the end of recovery raised the flight from {before} to {after} octets"
+        yield at_most(context, after, limit, sentence, *where)
 
 
 @checker("SNR-REC-006")
@@ -291,7 +264,5 @@ def new_data_during_recovery(flow: Flow, context: Context) -> Findings:
                 actual=f"{sent.outstanding} octets",
             )
         else:
-            yield context.holds(
-                f"new data during recovery kept to the window over {duplicates} duplicates",
-                episode.first,
-            )
+            sentence = f"new data during recovery kept to the window over {duplicates} duplicates"
+            yield context.holds(sentence, episode.first)

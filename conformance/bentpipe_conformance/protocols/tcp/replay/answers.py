@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from bentpipe_conformance.protocols.tcp.codec import FIN
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
@@ -87,34 +87,18 @@ def still_receiving(flow: Flow) -> list[Arrival]:
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT.
     """
-    closing = [sent.packet for sent in flow.sent if sent.tcp.flags & FIN]
-    ends = [packet.number for packet in (*closing[:1], *flow.resets[:1])]
-    return [
-        arrival
-        for arrival in flow.arrivals
-        if arrival.payload and all(arrival.packet.number < end for end in ends)
-    ]
+    closing = [sent.packet for sent in flow.sent if sent.fin]
+    end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
+    return [item for item in flow.arrivals if item.payload and item.packet.number < end]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What became of a segment that the IUT must not accept.
-
-    Attributes:
-        arrival: the segment.
-        reply: the acknowledgment that covers it, or the last one seen that does not.
-        accepted: whether ``reply`` covers any of its data.
-    """
-
-    arrival: Arrival
-    reply: Reply
-    accepted: bool
-
-
-def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal]:
+def refusals(
+    flow: Flow, refused: Callable[[Arrival], bool]
+) -> Iterator[tuple[Arrival, Reply, bool]]:
     """Follow each segment for which ``refused`` holds until its data arrives again.
 
-    Segments after which no acknowledgment left are not mentioned.
+    With it comes the acknowledgment that covers any of its data and True, or the last one seen that
+    does not and False. Segments after which no acknowledgment left are not mentioned.
     """
     waiting: dict[Arrival, Reply | None] = {}
     for event in flow.events:
@@ -122,7 +106,7 @@ def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal
             for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
                 reply = waiting.pop(item)
                 if reply is not None:
-                    yield Refusal(item, reply, accepted=False)
+                    yield item, reply, False
             if event.payload and refused(event):
                 waiting[event] = None
         elif isinstance(event, Reply):
@@ -132,9 +116,9 @@ def refusals(flow: Flow, refused: Callable[[Arrival], bool]) -> Iterator[Refusal
                 )
                 if covered:
                     del waiting[item]
-                    yield Refusal(item, event, accepted=True)
+                    yield item, event, True
                 else:
                     waiting[item] = event
     for item, reply in waiting.items():
         if reply is not None:
-            yield Refusal(item, reply, accepted=False)
+            yield item, reply, False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, nearest
 
 
 class Direction:
@@ -14,9 +14,7 @@ class Direction:
 
     def offset(self, number: int) -> int:
         """The offset nearest to the highest one seen."""
-        near = self._base + self._last
-        delta = (number - near + (MODULUS >> 1)) % MODULUS - (MODULUS >> 1)
-        return self._last + delta
+        return nearest(number - self._base, self._last)
 
     def saw(self, offset: int) -> None:
         """Move the reference for unwrapping."""

@@ -20,19 +20,16 @@ class Prepared:
     Attributes:
         expiries: what its timers retransmitted, given whether acknowledgments are answered at
             once; see :func:`.timeouts.read_expiries`.
+        aftermaths: the accounts of those that are certain, given the same.
     """
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._aftermaths: dict[bool, tuple[Aftermath, ...]] = {}
         self.expiries = cache(partial(read_expiries, flow))
+        self.aftermaths = cache(self._read_aftermaths)
 
-    def aftermaths(self, at_once: bool) -> tuple[Aftermath, ...]:
-        """The accounts of its certain timeouts; see :func:`.aftermath.read_aftermaths`."""
-        if at_once not in self._aftermaths:
-            expiries = self.expiries(at_once)
-            self._aftermaths[at_once] = read_aftermaths(self._flow, expiries, at_once)
-        return self._aftermaths[at_once]
+    def _read_aftermaths(self, at_once: bool) -> tuple[Aftermath, ...]:
+        return read_aftermaths(self._flow, self.expiries(at_once), at_once)
 
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:

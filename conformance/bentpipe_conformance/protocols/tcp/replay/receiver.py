@@ -47,7 +47,7 @@ class Receiver:
         edge: highest right edge offered.
         shift: the IUT's window shift, once negotiated.
         timestamps: whether timestamps were negotiated.
-        arrivals, replies: what was replayed.
+        last_arrival: the latest segment with data or FIN that arrived.
     """
 
     def __init__(self, reaction: float) -> None:
@@ -100,14 +100,12 @@ class Receiver:
         return closed and not self._paws_rejects(tcp)
 
     def _paws_rejects(self, tcp: Tcp) -> bool:
-        if not self.timestamps or tcp.tsval is None or not self._recent:
-            return False
-        return all(older(tcp.tsval, known) for known in self._recent)
+        return bool(self._recent) and all(self._stale(tcp))
 
-    def _may_be_stale(self, tcp: Tcp) -> bool:
-        if not self.timestamps or tcp.tsval is None:
-            return False
-        return any(older(tcp.tsval, known) for known in self._recent)
+    def _stale(self, tcp: Tcp) -> list[bool]:
+        """Whether its timestamp is older than each value TS.Recent may have."""
+        tsval = tcp.tsval if self.timestamps else None
+        return [tsval is not None and older(tsval, known) for known in self._recent]
 
     def _in_window(self, start: int, length: int) -> bool:
         """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
@@ -119,7 +117,7 @@ class Receiver:
         """A segment reached the IUT; what it is when it carries data or FIN."""
         start = self.offset(tcp.seq)
         end = start + tcp.length
-        paws, stale = self._paws_rejects(tcp), self._may_be_stale(tcp)
+        paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
         inside = self._in_window(start, tcp.length)
         bare = self.timestamps and tcp.tsval is None
         sure = inside and not stale and not self._doubt
@@ -145,23 +143,12 @@ class Receiver:
         if acceptable:
             self._into.saw(min(end, self.edge))
             self._held.add(max(start, self.expected), end)
-            self._advance()
+            self.expected = _drop_reached(self._held, self.expected)
         return arrival
 
     def _arrive(self, start: int, end: int) -> None:
         self._arrived.add(start, end)
-        for left, right in self._arrived.snapshot():
-            if left > self._limit:
-                break
-            self._limit = max(self._limit, right)
-        self._arrived.remove_below(self._limit)
-
-    def _advance(self) -> None:
-        for left, right in self._held.snapshot():
-            if left > self.expected:
-                break
-            self.expected = max(self.expected, right)
-        self._held.remove_below(self.expected)
+        self._limit = _drop_reached(self._arrived, self._limit)
 
     def _stamp(self, time: float, tcp: Tcp, start: int, end: int, *, usable: bool) -> None:
         """RFC 7323 section 4.3 rule 2, keeping every value the IUT may be echoing."""
@@ -219,8 +206,7 @@ class Receiver:
         """Let the certain view follow what the IUT shows of itself."""
         last = self.last_arrival
         if self.expected < ack <= self._limit:
-            self.expected = ack
-            self._advance()
+            self.expected = _drop_reached(self._held, ack)
             self._into.saw(ack)
         elif last is not None and last.in_order and last.end <= ack < self.expected:
             # It has taken in the latest segment and acknowledges no further: what we thought it
@@ -258,6 +244,16 @@ class Receiver:
                 insort(later, item.tsval)
         self._recent |= kept
         return frozenset(possible)
+
+
+def _drop_reached(ranges: RangeSet, limit: int) -> int:
+    """Move an offset past the ranges that adjoin it, and drop these; return the new offset."""
+    for left, right in ranges.snapshot():
+        if left > limit:
+            break
+        limit = max(limit, right)
+    ranges.remove_below(limit)
+    return limit
 
 
 def _any_newer(values: list[int], tsval: int) -> bool:

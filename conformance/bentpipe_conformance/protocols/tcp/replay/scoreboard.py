@@ -188,27 +188,20 @@ class _Replay:
         timer = timeout or (sent.timed and (sent.end >= sent.max or (at_una and not evidence)))
         missing = self.evidence.gaps(sent.una, sent.max)
         snapshot = self.evidence.snapshot()
-        self.repeats.append(
-            Repeat(
-                sent,
-                sent.time - known.time if known else float("inf"),
-                known.repeats if known and known.epoch == self.epoch else 0,
-                timer,
-                last_order <= self.forgiven_order or self.una < self.forgive_until,
-                self.una < self.back_until,
-                bool(self.certain),
-                self.certain.covers(sent.start, sent.end),
-                bool(self.evidence) and not self.evidence.covers(sent.start, sent.end),
-                self.evidence.above(sent.end),
-                sum(left >= sent.end for left, _ in snapshot),
-                snapshot[-1][1] if snapshot else 0,
-                evidence,
-                max(sent.duplicates, self.sack_duplicates),
-                not missing or sent.end >= missing[-1][1],
-                self._lower(sent.start),
-                self.reordered,
-            )
-        )
+        age = sent.time - known.time if known else float("inf")
+        repeats = known.repeats if known and known.epoch == self.epoch else 0
+        forgiven = last_order <= self.forgiven_order or self.una < self.forgive_until
+        held = self.certain.covers(sent.start, sent.end)
+        absent = bool(self.evidence) and not self.evidence.covers(sent.start, sent.end)
+        runs = sum(left >= sent.end for left, _ in snapshot)
+        duplicates = max(sent.duplicates, self.sack_duplicates)
+        tail = not missing or sent.end >= missing[-1][1]
+        repeat = Repeat(
+            sent, age, repeats, timer, forgiven, self.una < self.back_until, bool(self.certain),
+            held, absent, self.evidence.above(sent.end), runs, snapshot[-1][1] if snapshot else 0,
+            evidence, duplicates, tail, self._lower(sent.start), self.reordered,
+        )  # fmt: skip
+        self.repeats.append(repeat)
         if timeout:
             self._forgive(sent.max)
             if definite:
@@ -233,13 +226,9 @@ class _Replay:
         self.pending.clear()
 
     def _lower(self, bound: int) -> int | None:
-        for start in self.starts[: bisect_left(self.starts, bound)]:
-            segment = self.segments[start]
-            if segment.start >= self.una and not segment.total and segment.end <= bound and (
-                not self.evidence.overlap(segment.start, segment.end)
-            ):  # fmt: skip
-                return start
-        return None
+        lower = (self.segments[at] for at in self.starts[: bisect_left(self.starts, bound)])
+        lowest = (s for s in lower if s.start >= self.una and not s.total and s.end <= bound)
+        return next((s.start for s in lowest if not self.evidence.overlap(s.start, s.end)), None)
 
     def _record(self, sent: Sent) -> None:
         first, last = bisect_left(self.starts, sent.start), bisect_left(self.starts, sent.end)
@@ -328,27 +317,14 @@ class _Replay:
                 if not repeated and highest > start + reach:
                     eligible.append(start)
             above = self.evidence.above(lowest.end)
-        self.reports.append(
-            Report(
-                ack,
-                tuple(eligible),
-                holes,
-                above,
-                lowest.total if lowest else 0,
-                self.reordered,
-                self.una < self.forgive_until,
-            )
-        )
+        total = lowest.total if lowest else 0
+        forgiven = self.una < self.forgive_until
+        report = Report(ack, tuple(eligible), holes, above, total, self.reordered, forgiven)
+        self.reports.append(report)
 
 
 def read_scoreboard(
     flow: Flow, episodes: tuple[Episode, ...], timing_error: float = 0.0
 ) -> Scoreboard:
-    """Replay a flow's scoreboard.
-
-    Args:
-        flow: the connection.
-        episodes: its loss-recovery episodes.
-        timing_error: seconds by which recorded times may be wrong.
-    """
+    """What the scoreboard of a flow said, given by how much recorded times may be wrong."""
     return _Replay(flow, episodes, timing_error).run()

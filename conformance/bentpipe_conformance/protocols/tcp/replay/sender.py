@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
-from bentpipe_conformance.protocols.tcp.replay.transmissions import Transmissions
+
+
+class Transmissions:
+    """How often each segment of a stream has been transmitted, by the offset it starts at.
+
+    New data costs constant time, a retransmission time in the number of segments it covers, so
+    that a flood of unacknowledged data is judged in linear time.
+    """
+
+    __slots__ = ("_counts", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._counts: dict[int, int] = {}
+
+    def sent(self, start: int, end: int, *, new: bool) -> int:
+        """Count the segment [start, end) and return which transmission of ``start`` this is."""
+        starts, counts = self._starts, self._counts
+        for known in starts[bisect_left(starts, start) : bisect_left(starts, end)]:
+            counts[known] += 1
+        if start not in counts:
+            insort(starts, start)
+            # A segment cut anew from data sent before repeats it, wherever that segment started.
+            counts[start] = 1 if new else 2
+        return counts[start]
+
+    def acknowledged(self, ack: int) -> None:
+        """Forget segments that start below ``ack``."""
+        gone = bisect_left(self._starts, ack)
+        for start in self._starts[:gone]:
+            del self._counts[start]
+        del self._starts[:gone]
 
 
 class Sender:
@@ -65,11 +98,8 @@ class Sender:
     def acknowledged(self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool) -> Ack:
         """A segment with an acknowledgment reached the IUT.
 
-        Args:
-            packet: the packet.
-            tcp: its segment.
-            rejected: whether the IUT has to drop it.
-            may_heed: whether its acknowledgment may count even so.
+        ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
+        count even so.
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
@@ -115,9 +145,5 @@ class Sender:
             # RFC 2883 section 4: below the acknowledgment, or inside the second block.
             if first[0] < first[1] and (first[1] <= ack or inside_next):
                 dsack = edges.pop(0)
-        good: list[Range] = []
-        bad: list[Range] = []
-        for left, right in edges:
-            valid = ack < left < right <= self._max and self.sack
-            (good if valid else bad).append((left, right))
-        return dsack, tuple(good), tuple(bad)
+        good = tuple((a, b) for a, b in edges if self.sack and ack < a < b <= self._max)
+        return dsack, good, tuple(block for block in edges if block not in good)

@@ -8,7 +8,7 @@ blocks have shown lost (RFC 8985 section 6.2). Both need SACK; an expiry that co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
@@ -57,16 +57,6 @@ class Expiry:
         return self.sent.end >= self.sent.max
 
 
-@dataclass(slots=True)
-class _Walk:
-    edge: int = 0
-    progress: Ack | None = None
-    progressed: float = 0.0
-    arrived: float = 0.0
-    transmitted: dict[int, float] = field(default_factory=dict)
-    row: list[Expiry] = field(default_factory=list)
-
-
 def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """The expiries of one flow, in order; probes of a closed window are left out.
 
@@ -75,58 +65,57 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """
     trips = RoundTrips(flow)
     found: list[Expiry] = []
-    walk = _Walk()
+    row: list[Expiry] = []
+    progress: Ack | None = None
+    progressed = arrived = 0.0
+    edge = 0
+    transmitted: dict[int, float] = {}
     for event in flow.events:
-        if isinstance(event, Ack):
-            walk.arrived = event.time
-            if event.acceptable:
-                walk.edge = event.window_edge
-            if event.acceptable and event.advance:
+        if isinstance(event, Ack | Arrival):
+            arrived = event.time
+        if isinstance(event, Ack) and event.acceptable:
+            edge = event.window_edge
+            if event.advance:
                 trips.acknowledged(event)
-                walk.progress, walk.progressed = event, event.time
-                walk.row = []
-        elif isinstance(event, Arrival):
-            walk.arrived = event.time
+                progress, progressed, row = event, event.time, []
         elif isinstance(event, Sent):
             if event.max == event.una:
-                walk.progress, walk.progressed = None, event.time
-                walk.row = []
-            if event.retransmission and event.timed and walk.edge > event.una:
-                found.append(_expiry(event, walk, trips, flow.handshake.sack, at_once))
+                progress, progressed, row = None, event.time, []
+            if event.retransmission and event.timed and edge > event.una:
+                same = [item for item in row if item.sent.start == event.start]
+                before = same[-1] if same and same[-1].certain else None
+                expiry = Expiry(
+                    sent=event,
+                    certain=_certain(flow, event, trips, event.time - arrived, at_once, not same),
+                    rank=len(same) + 1,
+                    interval=event.time - before.sent.time if before else None,
+                    since_transmission=event.time - transmitted.get(event.start, progressed),
+                    since_progress=event.time - progressed,
+                    progress=progress,
+                    since_arrival=event.time - arrived,
+                    flight=same[0].flight if same else event.flight,
+                    samples=trips.samples,
+                    rtt=trips.smallest,
+                    longest_rtt=trips.largest,
+                )
+                row.append(expiry)
+                found.append(expiry)
             elif event.start == event.una and event.retransmission:
-                walk.row = []
+                row = []
             trips.sent(event)
-            walk.transmitted[event.start] = event.time
+            transmitted[event.start] = event.time
     return tuple(found)
 
 
-def _expiry(sent: Sent, walk: _Walk, trips: RoundTrips, sack: bool, at_once: bool) -> Expiry:
-    head = sent.start == sent.una
-    row = [item for item in walk.row if item.sent.start == sent.start]
-    since_arrival = sent.time - walk.arrived
-    tail = sent.end >= sent.max
-    probe = sack and tail and not row
+def _certain(
+    flow: Flow, sent: Sent, trips: RoundTrips, since_arrival: float, at_once: bool, first: bool
+) -> bool:
+    """Whether only the retransmission timer can have sent a timed retransmission."""
+    probe = flow.handshake.sack and sent.end >= sent.max and first
     # RACK's timer is no longer than its reordering window, at most a smoothed round trip.
     reordering = bool(sent.sacked or sent.duplicates) and since_arrival <= 1.5 * trips.largest
     paced = not at_once and since_arrival <= trips.largest
-    certain = head and not probe and not reordering and not paced
-    before = row[-1] if row and row[-1].certain else None
-    item = Expiry(
-        sent=sent,
-        certain=certain,
-        rank=len(row) + 1,
-        interval=sent.time - before.sent.time if before else None,
-        since_transmission=sent.time - walk.transmitted.get(sent.start, walk.progressed),
-        since_progress=sent.time - walk.progressed,
-        progress=walk.progress,
-        since_arrival=since_arrival,
-        flight=row[0].flight if row else sent.flight,
-        samples=trips.samples,
-        rtt=trips.smallest,
-        longest_rtt=trips.largest,
-    )
-    walk.row.append(item)
-    return item
+    return sent.start == sent.una and not (probe or reordering or paced)
 
 
 def timed_syn_acks(flow: Flow) -> list[Segment]:

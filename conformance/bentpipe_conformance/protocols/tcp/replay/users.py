@@ -58,11 +58,8 @@ def largest_segment(flow: Flow) -> int:
     A user that writes little makes segments that show nothing; one that filled its segment and had
     more behind it shows SMSS.
     """
-    full = any(
-        sent.payload == flow.segment and more_waited(flow, sent) and sent.end < sent.window_edge
-        for sent in flow.sent
-        if not sent.retransmission
-    )
+    new = (sent for sent in flow.sent if not sent.retransmission and sent.end < sent.window_edge)
+    full = any(sent.payload == flow.segment and more_waited(flow, sent) for sent in new)
     return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.situations import FAIL, PASS
-from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, SIZE, Story
 
 
 def test_old_acknowledgment_with_a_larger_window() -> None:

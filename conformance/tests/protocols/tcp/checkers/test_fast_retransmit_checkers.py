@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import (
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
+    RTT,
     UNCLEAR,
+    Story,
     duplicates,
     window_limited_flight,
 )
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story
 
 
 def test_two_duplicates_then_a_retransmission() -> None:

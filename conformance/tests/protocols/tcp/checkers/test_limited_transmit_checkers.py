@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import (
+from bentpipe_conformance.protocols.tcp.story import (
     FAIL,
     NOTHING,
     PASS,
+    RTT,
+    SIZE,
+    Story,
     duplicates,
     window_limited_flight,
 )
-from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
 
 
 def test_first_two_duplicates_send_something_or_nothing() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import (
+from bentpipe_conformance.protocols.tcp.story import (
     FAIL,
     NOTHING,
     PASS,
+    RTT,
+    SIZE,
     UNCLEAR,
+    Story,
     duplicates,
     window_limited_flight,
 )
-from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
 
 
 def test_partial_acknowledgment_answered_or_not() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import FAIL, PASS
-from bentpipe_conformance.protocols.tcp.story import RTT, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, Story
 
 
 @pytest.mark.parametrize(

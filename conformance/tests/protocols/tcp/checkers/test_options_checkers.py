@@ -6,7 +6,7 @@ import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, UNCLEAR
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
 UNKNOWN = bytes((200, 4, 1, 2))
 BROKEN = bytes((200, 0))

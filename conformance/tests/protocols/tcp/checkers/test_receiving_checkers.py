@@ -6,7 +6,7 @@ import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, UNCLEAR
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
 
 def _gap() -> Receipt:

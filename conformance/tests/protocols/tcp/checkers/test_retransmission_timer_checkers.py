@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, flight
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story, flight
 
 
 def test_round_trip_of_a_caller_ends_with_the_syn_ack() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
 
 UNKNOWN = bytes((200, 4, 1, 2))
 BROKEN = bytes((200, 0))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
-from bentpipe_conformance.protocols.tcp.story import RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
 def _new_data_after_recovery(*, service: int = 19, octets: int = SIZE) -> Story:

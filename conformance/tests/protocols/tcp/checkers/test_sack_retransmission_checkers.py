@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, three_reports
-from bentpipe_conformance.protocols.tcp.story import RTT, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, three_reports
 
 
 def test_hole_retransmitted_is_missing() -> None:

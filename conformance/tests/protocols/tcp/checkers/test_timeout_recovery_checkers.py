@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, flight
-from bentpipe_conformance.protocols.tcp.story import RTT, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, flight
 
 
 def test_timeout_sends_one_segment_or_two() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
 
 
 def _stamped() -> Receipt:

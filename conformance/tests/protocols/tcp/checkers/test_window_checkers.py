@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
 def test_data_up_to_and_beyond_the_window() -> None:

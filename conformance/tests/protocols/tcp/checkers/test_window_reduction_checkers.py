@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.situations import FAIL, NOTHING, PASS, duplicates
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    Story,
+    duplicates,
+)
 
 
 def _recovered(flight: int, outstanding: int, released: int) -> Story:
