@@ -13,9 +13,7 @@ from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.wire.codec import emit_packet
-from bentpipe_reference.tcp.wire.errors import WireError
-from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire import Flags, Segment, WireError, emit_packet
 from bentpipe_reference.tcp.wire.sequence import MASK
 
 _ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)

@@ -56,7 +56,6 @@ class Outlet(Protocol):
 
     def put(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
         """Send ``payload`` at the unwrapped sequence number ``seq``, with FIN or without."""
-        ...
 
 
 @dataclass(slots=True)

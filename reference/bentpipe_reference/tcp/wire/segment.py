@@ -8,6 +8,10 @@ from enum import IntFlag
 from bentpipe_reference.common.address import address_text
 
 
+class WireError(ValueError):
+    """The packet is malformed, is not TCP over IPv4, or the segment has no encoding."""
+
+
 class Flags(IntFlag):
     """Control bits of the TCP header (RFC 9293 section 3.1; AE from RFC 9768)."""
 
@@ -90,15 +94,3 @@ class Segment:
             octets += sum((len(data) + 5) // 4 * 4 for _, data in self.unknown)
         fixed = (self.mss is not None) + (self.window_scale is not None) + self.sack_permitted
         return octets + 4 * fixed
-
-    @property
-    def has_options(self) -> bool:
-        """Whether any option is present."""
-        return bool(
-            self.sack_blocks
-            or self.timestamps is not None
-            or self.mss is not None
-            or self.window_scale is not None
-            or self.sack_permitted
-            or self.unknown
-        )
