@@ -31,10 +31,8 @@ TIMESTAMP_OCTETS = 12
 
 def smallest_shift(buffer: int) -> int:
     """The smallest window scale that can advertise ``buffer`` octets."""
-    shift = 0
-    while shift < LARGEST_SHIFT and buffer > 0xFFFF << shift:
-        shift += 1
-    return shift
+    shifts = range(LARGEST_SHIFT)
+    return next((shift for shift in shifts if buffer <= 0xFFFF << shift), LARGEST_SHIFT)
 
 
 class Handshake:
@@ -102,10 +100,6 @@ class Handshake:
         self.attempts += 1
         self._sent_at = now
         self.deadline = now + self._estimator.rto
-
-    def give_up(self) -> bool:
-        """Whether the SYN has been retransmitted as often as configured."""
-        return self.attempts > self._config.max_syn_retransmissions
 
     def complete(self, now: float) -> float | None:
         """The SYN is acknowledged; its round-trip time unless it was retransmitted (Karn)."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 
 from bentpipe_reference.common.address import address_number
+from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
@@ -70,9 +71,8 @@ class TcpHost:
         try:
             segment = self._parts.parse(packet)
         except WireError:
-            self.ignored += 1
-            return
-        if segment.destination != self.address:
+            segment = None
+        if segment is None or segment.destination != self.address:
             self.ignored += 1
             return
         key = (segment.source, segment.sport, segment.dport)
@@ -101,8 +101,7 @@ class TcpHost:
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        deadlines = (connection.next_deadline() for connection in self.connections.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest(*(each.next_deadline() for each in self.connections.values()))
 
     def connect(
         self, remote: str, port: int, service: Service, now: float, local_port: int | None = None
@@ -111,9 +110,7 @@ class TcpHost:
         if local_port is None:
             local_port = self._random.randrange(49152, 65536)
         key = (address_number(remote), port, local_port)
-        connection = self._new_connection(key)
-        self.connections[key] = connection
-        self._running[key] = service
+        connection = self._new_connection(key, service)
         connection.open(now)
         self._settle(key, now)
         return connection
@@ -128,13 +125,11 @@ class TcpHost:
             return
         if len(self.connections) >= self._most_connections and not self._make_room():
             return
-        connection = self._new_connection(key)
-        self.connections[key] = connection
-        self._running[key] = service()
-        connection.accept(segment, now)
+        self._new_connection(key, service()).accept(segment, now)
 
-    def _new_connection(self, key: Key) -> Connection:
-        return self._parts.connection(
+    def _new_connection(self, key: Key, service: Service) -> Connection:
+        self._running[key] = service
+        self.connections[key] = connection = self._parts.connection(
             self.config,
             Addresses(self.address, key[2], key[0], key[1]),
             self._random.getrandbits(32),
@@ -142,6 +137,7 @@ class TcpHost:
             timestamp_offset=self._random.getrandbits(32),
             on_event=self._on_event,
         )
+        return connection
 
     def _make_room(self) -> bool:
         for key, connection in self.connections.items():

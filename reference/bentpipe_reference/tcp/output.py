@@ -165,9 +165,6 @@ class ConnectionOutput:
         if self.state in SENDS_DATA:
             self.sender.output(now)
 
-    def _all_sent(self) -> bool:
-        return self.sender.snd_nxt == self.sender.snd_max
-
     def _timestamp(self, now: float) -> int:
         return int(now * TIMESTAMP_HZ) + self._timestamp_offset & MASK
 

@@ -57,12 +57,8 @@ class Receiver:
     def update_edge(self) -> None:
         """Advance the advertised edge, never back (RFC 9293 section 3.8.6.2.2, SWS avoidance)."""
         edge = self.rcv_nxt + self.free_room()
-        if edge - self.edge >= self.window_step():
+        if edge - self.edge >= min(self.config.receive_buffer // 2, self.config.mss):
             self.edge = edge
-
-    def window_step(self) -> int:
-        """Smallest advance of the edge worth advertising."""
-        return min(self.config.receive_buffer // 2, self.config.mss)
 
     def window_field(self) -> int:
         """The 16-bit field; rounded up to the scale, so that the edge never moves back."""
@@ -98,11 +94,10 @@ class Receiver:
 
     def note_timestamp(self, tsval: int, seq: int, now: float) -> None:
         """Choose the timestamp to echo (RFC 7323 section 4.3)."""
-        if self.ts_recent is None:
+        if self.ts_recent is None or before(tsval, self.ts_recent):
             return
-        if not before(tsval, self.ts_recent) and seq <= self._last_ack_sent:
-            self.ts_recent = tsval
-            self._ts_recent_time = now
+        if seq <= self._last_ack_sent:
+            self.start_timestamps(tsval, now)
 
     def start_timestamps(self, tsval: int, now: float) -> None:
         """Timestamps were negotiated; ``tsval`` came with the SYN."""
@@ -118,16 +113,15 @@ class Receiver:
         if self.fin_seq is not None:
             payload = payload[: max(0, self.fin_seq - seq)]
         payload = payload[: max(0, self.edge - seq)]
-        end = seq + len(payload)
         if payload:
-            self._take(seq, payload, end, now)
+            self._take(seq, payload, now)
         if fin:
             self.ack_now = True
         if self.fin_seq == self.buffer.rcv_nxt and not self.fin_received:
             self.fin_received = self.ack_now = True
 
-    def _take(self, seq: int, payload: bytes, end: int, now: float) -> None:
-        buffer = self.buffer
+    def _take(self, seq: int, payload: bytes, now: float) -> None:
+        buffer, end = self.buffer, seq + len(payload)
         expected = buffer.rcv_nxt
         gap_before = bool(buffer.blocks)
         if self.config.dsack:
@@ -177,15 +171,11 @@ class Receiver:
             return ()
         blocks = self.buffer.blocks
         if self._duplicate is not None:
-            blocks = [self._duplicate, *self._containing_first(self._duplicate, blocks)]
+            # The block around a D-SACK has to follow it (RFC 2883 section 4).
+            start, end = self._duplicate
+            around = sorted(blocks, key=lambda block: not (block[0] <= start and end <= block[1]))
+            blocks = [self._duplicate, *around]
         return tuple(blocks[:most])
-
-    @staticmethod
-    def _containing_first(
-        inner: tuple[int, int], blocks: list[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
-        """The block around a D-SACK has to follow it (RFC 2883 section 4)."""
-        return sorted(blocks, key=lambda block: not (block[0] <= inner[0] and inner[1] <= block[1]))
 
     def note_ack_sent(self, *, complete: bool = True) -> None:
         """An acknowledgment of everything received so far was sent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.tcp.sending.congestion import CongestionRules
 from bentpipe_reference.tcp.sending.variables import Ack
 
@@ -41,17 +42,10 @@ class ClockRules(CongestionRules):
         """Rules 5.2 and 5.3: restart the timer, or stop it when nothing is outstanding."""
         self.rto_deadline = now + self.estimator.rto if self.flight_size else None
 
-    def idle_interval(self) -> float:
-        """Seconds without sending after which cwnd is no longer trusted (RFC 5681 section 4.1)."""
-        return self.estimator.rto
-
     def restart_after_idle(self, now: float) -> None:
-        """Return to the restart window after an idle period."""
-        if (
-            self.last_send is not None
-            and not self.flight_size
-            and now - self.last_send > self.idle_interval()
-        ):
+        """Return to the restart window after an RTO without sending (RFC 5681 section 4.1)."""
+        idle = self.last_send is not None and now - self.last_send > self.estimator.rto
+        if idle and not self.flight_size:
             self.cwnd = self.restart_window()
 
     def zero_window_probe_interval(self, probes: int) -> float:
@@ -65,8 +59,4 @@ class ClockRules(CongestionRules):
 
     def next_deadline(self) -> float | None:
         """When the earlier of the two timers expires, None when both are off."""
-        if self.rto_deadline is None:
-            return self.persist_deadline
-        if self.persist_deadline is None:
-            return self.rto_deadline
-        return min(self.rto_deadline, self.persist_deadline)
+        return earliest(self.rto_deadline, self.persist_deadline)
