@@ -258,7 +258,7 @@ class Connection(ConnectionOutput):
         self.handshake.take_options(segment)
         receiver.sack_ok = self.handshake.sack_ok
         if self.handshake.timestamps_ok and segment.timestamps is not None:
-            receiver.start_timestamps(segment.timestamps[0], now)
+            receiver.echo_timestamp(segment.timestamps[0], now)
         self.receiver = receiver
         return receiver
 

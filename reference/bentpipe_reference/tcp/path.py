@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from operator import call
 
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -152,10 +153,10 @@ class Path:
         self.simulation = simulation or Simulation()
         self._numbers = random.Random(seed)
         self.forward: VirtualLink[Delivery] = VirtualLink(
-            self.simulation, profile.forward, _deliver, self._numbers.getrandbits(32)
+            self.simulation, profile.forward, call, self._numbers.getrandbits(32)
         )
         self.return_: VirtualLink[Delivery] = VirtualLink(
-            self.simulation, profile.return_, _deliver, self._numbers.getrandbits(32)
+            self.simulation, profile.return_, call, self._numbers.getrandbits(32)
         )
         self._next_port = _FIRST_PORT
 
@@ -190,7 +191,3 @@ class Path:
             setup.parts,
         )
         return Flow(self, sending, receiving, octets)
-
-
-def _deliver(arrival: Delivery) -> None:
-    arrival()

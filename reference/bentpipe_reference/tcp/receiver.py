@@ -97,10 +97,10 @@ class Receiver:
         if self.ts_recent is None or before(tsval, self.ts_recent):
             return
         if seq <= self._last_ack_sent:
-            self.start_timestamps(tsval, now)
+            self.echo_timestamp(tsval, now)
 
-    def start_timestamps(self, tsval: int, now: float) -> None:
-        """Timestamps were negotiated; ``tsval`` came with the SYN."""
+    def echo_timestamp(self, tsval: int, now: float) -> None:
+        """Echo ``tsval`` from now on; the first comes with the SYN that negotiates timestamps."""
         self.ts_recent = tsval
         self._ts_recent_time = now
 

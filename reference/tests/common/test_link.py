@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bentpipe_reference.common.link import Direction, ProfileError, VirtualLink, load_profiles
+from bentpipe_reference.common.link.profile import Direction, ProfileError, load_profiles
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -91,16 +91,16 @@ class VirtualLink(Generic[Item]):
             return
         direction = self.direction
         arrival += direction.delay_s
-        if direction.reorder_probability and self._random.random() < direction.reorder_probability:
+        if self._happens(direction.reorder_probability):
             counters.reordered += 1
             arrival += direction.reorder_delay_s
         self._simulation.call_at(arrival, partial(self._arrive, item))
-        if (
-            direction.duplicate_probability
-            and self._random.random() < direction.duplicate_probability
-        ):
+        if self._happens(direction.duplicate_probability):
             counters.duplicated += 1
             self._simulation.call_at(arrival, partial(self._arrive, item))
+
+    def _happens(self, probability: float) -> bool:
+        return bool(probability) and self._random.random() < probability
 
     def _is_lost(self, size: int) -> bool:
         direction, counters = self.direction, self.counters
@@ -108,7 +108,7 @@ class VirtualLink(Generic[Item]):
             self.drops.discard(counters.offered)
             counters.dropped_by_list += 1
             return True
-        if direction.loss_probability and self._random.random() < direction.loss_probability:
+        if self._happens(direction.loss_probability):
             counters.dropped_at_random += 1
             return True
         if direction.ber and self._random.random() >= (1.0 - direction.ber) ** (8 * size):

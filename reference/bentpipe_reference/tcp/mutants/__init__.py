@@ -38,7 +38,7 @@ Part = TypeVar("Part", bound=Callable[..., object])
 
 
 def mutant(
-    identifier: str, *, breaks: str, profile: str = "", hk99: str = ""
+    identifier: str, *, breaks: str, profile: str = "", hk99: bool = False
 ) -> Callable[[Part], Part]:
     """Declare a mutant: a subclass of one of the reference's parts, or a parser of packets.
 
@@ -49,17 +49,16 @@ def mutant(
         identifier: of the mutant.
         breaks: the requirement it violates.
         profile: the profile it mutates; that of the sender it is derived from, or else ``rfc``.
-        hk99: identifier of a second mutant, the same defect in the profile ``hk99``.
+        hk99: whether ``identifier-hk99`` is a second mutant, the same defect in that profile.
     """
 
     def declare(part: Part) -> Part:
         title = (part.__doc__ or "").partition("\n")[0]
         of_hk99 = isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender)
         own = "hk99" if of_hk99 else "rfc"
-        for name, mutated in ((identifier, profile or own), (hk99, "hk99")):
-            if name:
-                change = _replacing(part, mutated)
-                MUTANTS.append(Mutant(name, breaks, title, change, mutated))
+        names = {profile or own: identifier} | ({"hk99": f"{identifier}-hk99"} if hk99 else {})
+        for mutated, name in names.items():
+            MUTANTS.append(Mutant(name, breaks, title, _replacing(part, mutated), mutated))
         return part
 
     return declare

@@ -30,7 +30,7 @@ class WaitsAfterPartialAck(SackNewRenoHk99Sender):
             self.cwnd = self.cwnd_after_partial_ack(acked)
 
 
-@mutant("snr-reduces-on-partial-ack", breaks="SNR-REC-002", hk99="snr-reduces-on-partial-ack-hk99")
+@mutant("snr-reduces-on-partial-ack", breaks="SNR-REC-002", hk99=True)
 class ReducesOnPartialAck(NewRenoSender):
     """Every partial acknowledgment halves the window again."""
 

@@ -121,11 +121,7 @@ class SkipsTheEarliest(SackNewRenoRfcSender):
         return super().retransmit(seq + self.smss * getattr(self, "_skips", False), now)
 
 
-@mutant(
-    "snr-no-slow-start-after-timeout",
-    breaks="SNR-RTO-009",
-    hk99="snr-no-slow-start-after-timeout-hk99",
-)
+@mutant("snr-no-slow-start-after-timeout", breaks="SNR-RTO-009", hk99=True)
 class NoSlowStartAfterTimeout(Sender):
     """After a timeout half the flight is sent at once."""
 
@@ -159,11 +155,7 @@ class WaitsForEachTimeout(SackNewRenoRfcSender):
         return self.snd_nxt >= self.snd_max
 
 
-@mutant(
-    "snr-any-acknowledgment-ends-back-off",
-    breaks="SNR-RTO-013",
-    hk99="snr-any-acknowledgment-ends-back-off-hk99",
-)
+@mutant("snr-any-acknowledgment-ends-back-off", breaks="SNR-RTO-013", hk99=True)
 class ForgetsTheBackOff(Sender):
     """The acknowledgment of a retransmission ends the back-off."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
-from bentpipe_reference.common.address import address_text
-
 
 class WireError(ValueError):
     """The packet is malformed, is not TCP over IPv4, or the segment has no encoding."""
@@ -66,16 +64,6 @@ class Segment:
     sack_blocks: tuple[tuple[int, int], ...] = ()
     timestamps: tuple[int, int] | None = None
     unknown: tuple[tuple[int, bytes], ...] = ()
-
-    @property
-    def source_text(self) -> str:
-        """Dotted source address."""
-        return address_text(self.source)
-
-    @property
-    def destination_text(self) -> str:
-        """Dotted destination address."""
-        return address_text(self.destination)
 
     @property
     def sequence_length(self) -> int:
