@@ -233,14 +233,8 @@ class Connection(ConnectionOutput):
         if blocks:
             una = self.sender.snd_una
             blocks = tuple((unwrap(left, una), unwrap(right, una)) for left, right in blocks)
-        return Ack(
-            number,
-            segment.window << self.handshake.send_shift,
-            seq,
-            blocks,
-            age,
-            bare=not segment.sequence_length,
-        )
+        window = segment.window << self.handshake.send_shift
+        return Ack(number, window, seq, blocks, age, bare=not segment.sequence_length)
 
     def _take_text(self, segment: Segment, seq: int, receiver: Receiver, now: float) -> None:
         fin = bool(segment.flags & _FIN)

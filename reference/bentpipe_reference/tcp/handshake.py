@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.wire.options import MAXIMUM_OCTETS
 from bentpipe_reference.tcp.wire.segment import Segment
 
 DEFAULT_MSS = 536
@@ -17,9 +18,6 @@ SMALLEST_MSS = 48
 
 RFC 9293 has no such bound; the figure is that of Linux.
 """
-
-OPTION_OCTETS = 40
-"""Room for options in a header."""
 
 SACK_BLOCK_OCTETS = 8
 SACK_OVERHEAD_OCTETS = 4
@@ -88,7 +86,7 @@ class Handshake:
 
     def sack_room(self, payload: int) -> int:
         """SACK blocks that fit beside ``payload`` octets and the timestamps (RFC 6691)."""
-        options = min(OPTION_OCTETS, min(self._peer_mss, self._config.mss) - payload)
+        options = min(MAXIMUM_OCTETS, min(self._peer_mss, self._config.mss) - payload)
         if self.timestamps_ok:
             options -= TIMESTAMP_OCTETS
         return max(0, (options - SACK_OVERHEAD_OCTETS) // SACK_BLOCK_OCTETS)

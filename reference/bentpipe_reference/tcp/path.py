@@ -16,8 +16,8 @@ from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.sending.variables import EventSink
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 

@@ -10,7 +10,7 @@ from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
-from bentpipe_reference.tcp.setup import Setup
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.states import State
 
 ICS = {
@@ -102,7 +102,7 @@ SUBJECT = Subject(
         **{name: Setup(EndpointConfig(variant=name)) for name in VARIANTS},
         **{setup.config.variant: setup for setup in SETUPS.values()},
     },
-    make=lambda address, setup, seed: setup.make(address, seed),
+    make=lambda address, setup, seed: TcpHost(address, setup.config, seed, parts=setup.parts),
     draw=_draw,
     call=_call,
 )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.sending.variables import EventSink, SenderCounters
-from bentpipe_reference.tcp.setup import Setup
 
 CrossTraffic = Callable[[Path], None]
 """Called once before a transfer starts; plans flows of its own on the same path."""

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
@@ -56,8 +56,7 @@ def mutant(
         title = (part.__doc__ or "").partition("\n")[0]
         of_hk99 = isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender)
         own = "hk99" if of_hk99 else "rfc"
-        names = {profile or own: identifier} | ({"hk99": f"{identifier}-hk99"} if hk99 else {})
-        for mutated, name in names.items():
+        for mutated, name in _identifiers(identifier, profile or own, hk99).items():
             MUTANTS.append(Mutant(name, breaks, title, _replacing(part, mutated), mutated))
         return part
 
@@ -65,12 +64,18 @@ def mutant(
 
 
 def mutant_setting(
-    identifier: str, title: str, *, breaks: str, profile: str = "rfc", **settings: Any
+    name: str, title: str, *, breaks: str, profile: str = "rfc", hk99: bool = False, **settings: Any
 ) -> None:
-    """Declare a mutant that is the true reference with other settings."""
-    MUTANTS.append(
-        Mutant(identifier, breaks, title, lambda setup: setup.configured(**settings), profile)
-    )
+    """Declare a mutant that is the true reference with other settings; see :func:`mutant`."""
+    for mutated, identifier in _identifiers(name, profile, hk99).items():
+        MUTANTS.append(
+            Mutant(identifier, breaks, title, lambda setup: setup.configured(**settings), mutated)
+        )
+
+
+def _identifiers(name: str, profile: str, hk99: bool) -> dict[str, str]:
+    """Profile to identifier of a mutant, or of the two that are one defect."""
+    return {profile: name} | ({"hk99": f"{name}-hk99"} if hk99 else {})
 
 
 def _replacing(part: Any, profile: str) -> Callable[[Setup], Setup]:

@@ -7,6 +7,7 @@ import struct
 from bentpipe_reference.tcp.wire.segment import Segment, WireError
 
 MAXIMUM_OCTETS = 40
+"""Room for options in a header."""
 
 END, NOP, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
 
