@@ -95,7 +95,7 @@ class ConnectionOutput:
             granularity=config.granularity,
         )
         sender_class = SENDERS[config.variant] if parts.sender is Sender else parts.sender
-        self.sender = sender_class(config, self, iss, estimator)
+        self.sender = sender_class(config, self.put, iss, estimator)
         self.sender.on_event = on_event
         self.receiver: Receiver | None = None
         self.failure: str | None = None

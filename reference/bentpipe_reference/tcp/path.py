@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from operator import call
 
 from bentpipe_reference.common.address import address_number
@@ -152,13 +153,11 @@ class Path:
     ) -> None:
         self.simulation = simulation or Simulation()
         self._numbers = random.Random(seed)
-        self.forward: VirtualLink[Delivery] = VirtualLink(
-            self.simulation, profile.forward, call, self._numbers.getrandbits(32)
+        self.forward, self.return_ = (
+            VirtualLink[Delivery](self.simulation, way, call, self._numbers.getrandbits(32))
+            for way in (profile.forward, profile.return_)
         )
-        self.return_: VirtualLink[Delivery] = VirtualLink(
-            self.simulation, profile.return_, call, self._numbers.getrandbits(32)
-        )
-        self._next_port = _FIRST_PORT
+        self._ports = count(_FIRST_PORT)
 
     def flow(
         self,
@@ -178,16 +177,8 @@ class Path:
         """
         if isinstance(setup, EndpointConfig):
             setup = Setup(setup)
-        port, self._next_port = self._next_port, self._next_port + 1
-        ends = Addresses(_SENDER_ADDRESS, port, _RECEIVER_ADDRESS, DISCARD)
-        make = setup.parts.connection
-        sending = make(
-            setup.config, ends, self._numbers.getrandbits(32), setup.parts, on_event=on_event
-        )
-        receiving = make(
-            receiver_config or setup.config,
-            ends.swapped(),
-            self._numbers.getrandbits(32),
-            setup.parts,
-        )
+        config, parts, number = setup.config, setup.parts, self._numbers.getrandbits
+        ends = Addresses(_SENDER_ADDRESS, next(self._ports), _RECEIVER_ADDRESS, DISCARD)
+        sending = parts.connection(config, ends, number(32), parts, on_event=on_event)
+        receiving = parts.connection(receiver_config or config, ends.swapped(), number(32), parts)
         return Flow(self, sending, receiving, octets)

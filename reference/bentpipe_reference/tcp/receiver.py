@@ -124,8 +124,11 @@ class Receiver:
         buffer, end = self.buffer, seq + len(payload)
         expected = buffer.rcv_nxt
         gap_before = bool(buffer.blocks)
-        if self.config.dsack:
-            self._note_duplicate(seq, end)
+        if self.config.dsack:  # find the duplicate range to report (RFC 2883 section 4)
+            if buffer.covered(seq, end):
+                self._duplicate = seq, end
+            elif seq < expected:
+                self._duplicate = seq, expected
         buffer.insert(seq, payload)
         in_order = seq <= expected < end
         self._largest_segment = max(self._largest_segment, len(payload))
@@ -157,13 +160,6 @@ class Receiver:
         """Text wholly outside the window; D-SACK reports it when it lies below."""
         if self.config.dsack and octets and seq + octets <= self.buffer.rcv_nxt:
             self._duplicate = seq, seq + octets
-
-    def _note_duplicate(self, seq: int, end: int) -> None:
-        """Find the duplicate range to report by D-SACK (RFC 2883 section 4)."""
-        if self.buffer.covered(seq, end):
-            self._duplicate = seq, end
-        elif seq < self.buffer.rcv_nxt:
-            self._duplicate = seq, self.buffer.rcv_nxt
 
     def sack_blocks_to_send(self, most: int) -> tuple[tuple[int, int], ...]:
         """At most ``most`` blocks: a D-SACK first, then what grew last first (RFC 2018)."""
