@@ -74,9 +74,10 @@ class Sender(CongestionRules):
         if wanted <= 0:
             return 0
         octets = min(wanted, usable)
-        if octets == wanted and (octets >= self.smss or self.may_send_small(seq)):
-            return octets
-        return octets if octets >= self.smss or 2 * octets >= self.max_snd_wnd else 0
+        # A retransmission is not a new small segment, so that Nagle's rule does not hold it.
+        held = self.config.nagle and self.flight_size and seq >= self.snd_max
+        sends = octets >= self.smss or 2 * octets >= self.max_snd_wnd
+        return octets if sends or (octets == wanted and not held) else 0
 
     def segment_limit(self, seq: int) -> int:
         """Most sequence numbers in one segment from ``seq``: SMSS, and one more for a FIN."""
@@ -84,10 +85,6 @@ class Sender(CongestionRules):
         if self.fin_queued and data_end is not None and data_end - seq <= self.smss:
             return data_end + 1 - seq
         return self.smss
-
-    def may_send_small(self, seq: int) -> bool:
-        """Nagle's rule, when it is on; a retransmission is not a new small segment."""
-        return not (self.config.nagle and self.flight_size) or seq < self.snd_max
 
     def transmit(self, seq: int, end: int, now: float) -> None:
         """Put the sequence numbers from ``seq`` to ``end`` into a segment."""

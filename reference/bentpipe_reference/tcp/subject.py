@@ -52,9 +52,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
     )
     ics = ICS | {
-        "sack": config.uses_sack,
-        "sack_sender": config.uses_sack,
-        "sack_receiver": config.uses_sack,
+        **dict.fromkeys(("sack", "sack_sender", "sack_receiver"), config.uses_sack),
         "dsack": config.dsack and config.uses_sack,
         "timestamps": config.uses_timestamps,
         "window_scale": config.window_scale,

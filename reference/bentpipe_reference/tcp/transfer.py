@@ -10,6 +10,7 @@ from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
+from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import EventSink, SenderCounters
 
 CrossTraffic = Callable[[Path], None]
@@ -39,6 +40,7 @@ def transfer(
     limit_s: float = 3600.0,
     on_event: EventSink | None = None,
     cross_traffic: CrossTraffic | None = None,
+    watch: Callable[[Sender], None] | None = None,
 ) -> TransferResult:
     """Send ``octets`` of the test pattern through ``profile`` and close.
 
@@ -53,6 +55,7 @@ def transfer(
         limit_s: virtual seconds after which the transfer is given up.
         on_event: called with the sender's protocol events.
         cross_traffic: other users of the same link.
+        watch: called with the sender before it starts.
     """
     path = Path(profile, seed)
     path.forward.drops.update(drops)
@@ -60,6 +63,8 @@ def transfer(
     flow = path.flow(octets, setup, receiver_config, on_event=on_event)
     if cross_traffic is not None:
         cross_traffic(path)
+    if watch is not None:
+        watch(flow.sending.sender)
     flow.start()
     path.simulation.run_while(flow.is_pending, limit_s)
     failure = None

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_reference.tcp.mutants import mutant
-from bentpipe_reference.tcp.recovery import (
-    NewRenoSender,
-    SackNewRenoHk99Sender,
-    SackNewRenoRfcSender,
-)
+from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
+from bentpipe_reference.tcp.recovery.newreno import NewRenoSender
 from bentpipe_reference.tcp.sending.variables import Ack
 
 
