@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
 
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.sim import earliest
@@ -11,7 +10,6 @@ from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
 from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire import Flags, Segment, WireError, emit_packet
@@ -33,8 +31,6 @@ class TcpHost:
         config: settings of every connection.
         seed: seed of the initial sequence numbers and timestamp offsets.
         parts: what the host is composed of.
-        services: port to service, echo, discard and chargen when omitted.
-        on_event: called with every protocol event of every connection.
         most_connections: connections held at once; beyond them one in SYN-RECEIVED or TIME-WAIT
             is dropped for a new one, or else the SYN is ignored.
 
@@ -50,8 +46,6 @@ class TcpHost:
         seed: int,
         *,
         parts: Parts = TRUE_PARTS,
-        services: Mapping[int, Callable[[], Service]] = SERVICES,
-        on_event: EventSink | None = None,
         most_connections: int = 64,
     ) -> None:
         self.address = address_number(address)
@@ -59,9 +53,7 @@ class TcpHost:
         self.connections: dict[Key, Connection] = {}
         self.ignored = 0
         self._parts = parts
-        self._services = services
         self._running: dict[Key, Service] = {}
-        self._on_event = on_event
         self._most_connections = most_connections
         self._random = random.Random(seed)
         self._outbox: list[bytes] = []
@@ -103,13 +95,9 @@ class TcpHost:
         """When :meth:`advance` must be called next, None when no timer runs."""
         return earliest(*(each.next_deadline() for each in self.connections.values()))
 
-    def connect(
-        self, remote: str, port: int, service: Service, now: float, local_port: int | None = None
-    ) -> Connection:
+    def connect(self, remote: str, port: int, service: Service, now: float) -> Connection:
         """Open a connection to ``remote`` and run ``service`` on it."""
-        if local_port is None:
-            local_port = self._random.randrange(49152, 65536)
-        key = (address_number(remote), port, local_port)
+        key = (address_number(remote), port, self._random.randrange(49152, 65536))
         connection = self._new_connection(key, service)
         connection.open(now)
         self._settle(key, now)
@@ -119,7 +107,7 @@ class TcpHost:
         flags = segment.flags
         if flags & _RST:
             return
-        service = self._services.get(segment.dport)
+        service = SERVICES.get(segment.dport)
         if flags & (_SYN | _ACK) != _SYN or service is None:
             self._outbox.append(emit_packet(reset_for(segment)))
             return
@@ -135,7 +123,6 @@ class TcpHost:
             self._random.getrandbits(32),
             self._parts,
             timestamp_offset=self._random.getrandbits(32),
-            on_event=self._on_event,
         )
         return connection
 

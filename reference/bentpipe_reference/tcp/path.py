@@ -160,19 +160,13 @@ class Path:
         self._ports = count(_FIRST_PORT)
 
     def flow(
-        self,
-        octets: int,
-        setup: EndpointConfig | Setup,
-        receiver_config: EndpointConfig | None = None,
-        *,
-        on_event: EventSink | None = None,
+        self, octets: int, setup: EndpointConfig | Setup, *, on_event: EventSink | None = None
     ) -> Flow:
         """A flow of ``octets``, to be started.
 
         Args:
             octets: length of the stream.
-            setup: the sending end; settings alone are those of the true reference.
-            receiver_config: settings of the receiving end, those of ``setup`` when omitted.
+            setup: both ends; settings alone are those of the true reference.
             on_event: called with the sender's protocol events.
         """
         if isinstance(setup, EndpointConfig):
@@ -180,5 +174,5 @@ class Path:
         config, parts, number = setup.config, setup.parts, self._numbers.getrandbits
         ends = Addresses(_SENDER_ADDRESS, next(self._ports), _RECEIVER_ADDRESS, DISCARD)
         sending = parts.connection(config, ends, number(32), parts, on_event=on_event)
-        receiving = parts.connection(receiver_config or config, ends.swapped(), number(32), parts)
+        receiving = parts.connection(config, ends.swapped(), number(32), parts)
         return Flow(self, sending, receiving, octets)

@@ -34,7 +34,6 @@ def transfer(
     octets: int,
     *,
     seed: int = 0,
-    receiver_config: EndpointConfig | None = None,
     drops: Iterable[int] = (),
     return_drops: Iterable[int] = (),
     limit_s: float = 3600.0,
@@ -46,10 +45,9 @@ def transfer(
 
     Args:
         profile: the link; data travels in its forward direction.
-        setup: the sending end; settings alone are those of the true reference.
+        setup: both ends; settings alone are those of the true reference.
         octets: length of the stream.
         seed: seed of the links' faults and the initial sequence numbers.
-        receiver_config: settings of the receiving end, those of ``setup`` when omitted.
         drops: numbers of the forward packets to drop, the SYN being 1.
         return_drops: the same for the return direction, the SYN-ACK being 1.
         limit_s: virtual seconds after which the transfer is given up.
@@ -60,7 +58,7 @@ def transfer(
     path = Path(profile, seed)
     path.forward.drops.update(drops)
     path.return_.drops.update(return_drops)
-    flow = path.flow(octets, setup, receiver_config, on_event=on_event)
+    flow = path.flow(octets, setup, on_event=on_event)
     if cross_traffic is not None:
         cross_traffic(path)
     if watch is not None:

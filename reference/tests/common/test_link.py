@@ -19,9 +19,8 @@ class Bench:
     def __init__(self, direction: Direction, seed: int = 0, drops: tuple[int, ...] = ()) -> None:
         self.simulation = Simulation()
         self.arrived: list[tuple[float, int]] = []
-        self.link: VirtualLink[int] = VirtualLink(
-            self.simulation, direction, self._take, seed, drops
-        )
+        self.link = VirtualLink(self.simulation, direction, self._take, seed)
+        self.link.drops.update(drops)
 
     def _take(self, item: int) -> None:
         self.arrived.append((self.simulation.now, item))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -46,6 +46,8 @@ class VirtualLink(Generic[Item]):
         direction: rate, delay, queue and random faults.
         deliver: called at the far end with each arriving item.
         seed: seed of this link's own random numbers.
+
+    Attributes:
         drops: numbers of the offered packets to drop, counting from 1.
     """
 
@@ -55,11 +57,10 @@ class VirtualLink(Generic[Item]):
         direction: Direction,
         deliver: Callable[[Item], None],
         seed: int = 0,
-        drops: Iterable[int] = (),
     ) -> None:
         self.direction = direction
         self.counters = LinkCounters()
-        self.drops = set(drops)
+        self.drops = set[int]()
         self._simulation = simulation
         self._deliver = deliver
         self._random = random.Random(seed)
