@@ -24,7 +24,6 @@ from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 _SENDER_ADDRESS = address_number("10.77.0.2")
 _RECEIVER_ADDRESS = address_number("10.78.0.2")
-_FIRST_PORT = 40000
 
 Delivery = Callable[[], None]
 """What the links of a path carry: a packet's arrival, as a call at the far end."""
@@ -157,7 +156,7 @@ class Path:
             VirtualLink[Delivery](self.simulation, way, call, self._numbers.getrandbits(32))
             for way in (profile.forward, profile.return_)
         )
-        self._ports = count(_FIRST_PORT)
+        self._ports = count(40000)
 
     def flow(
         self, octets: int, setup: EndpointConfig | Setup, *, on_event: EventSink | None = None

@@ -95,11 +95,8 @@ class Sender(CongestionRules):
         if self.source is not None and stop > seq:
             payload = self.source.read(seq - self.iss - 1, stop - seq)
         repeated = seq < self.snd_max
-        self.counters.segments += 1
-        self.counters.octets += len(payload)
         if repeated:
             self.counters.retransmissions += 1
-            self.counters.retransmitted_octets += len(payload)
             self.forget_measurement()
         else:
             self.start_measuring(end, now)
@@ -330,7 +327,6 @@ class Sender(CongestionRules):
             octets = min(octets, end - self.snd_una)
         self.transmit(self.snd_una, self.snd_una + octets, now)
         self.emit("window_probe", now, probes=probes)
-        self.counters.window_probes += 1
         self.silent_timeouts += 1
         self.rto_deadline = None
         self.snd_nxt = self.snd_una

@@ -58,13 +58,9 @@ Put = Callable[[int, bytes, bool, float], None]
 class SenderCounters:
     """Running totals of one sender."""
 
-    segments: int = 0
-    octets: int = 0
     retransmissions: int = 0
-    retransmitted_octets: int = 0
     timeouts: int = 0
     fast_recoveries: int = 0
-    window_probes: int = 0
 
 
 class SenderVariables:
