@@ -127,11 +127,11 @@ class TcpHost:
         return connection
 
     def _make_room(self) -> bool:
-        for key, connection in self.connections.items():
-            if connection.state in (State.TIME_WAIT, State.SYN_RECEIVED):
-                self._forget(key)
-                return True
-        return False
+        spare = (State.TIME_WAIT, State.SYN_RECEIVED)
+        key = next((key for key, each in self.connections.items() if each.state in spare), None)
+        if key is not None:
+            self._forget(key)
+        return key is not None
 
     @staticmethod
     def _may_reopen(connection: Connection, segment: Segment) -> bool:

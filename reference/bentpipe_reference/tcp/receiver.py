@@ -146,11 +146,8 @@ class Receiver:
             in_order: the segment advanced ``rcv_nxt``.
             gap: data was missing before the segment arrived, or is missing after it.
         """
-        return (
-            not in_order
-            or gap
-            or self._octets_unacked >= self.config.ack_every * self._largest_segment
-        )
+        full = self._octets_unacked >= self.config.ack_every * self._largest_segment
+        return not in_order or gap or full
 
     def delayed_ack_interval(self) -> float:
         """Seconds an acknowledgment may wait; RFC 5681 section 4.2 allows half a second."""

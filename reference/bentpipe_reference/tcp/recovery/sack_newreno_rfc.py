@@ -148,10 +148,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             super().output(now)
             return
         pipe = self.pipe()
-        while self.cwnd - pipe >= self.smss:
-            chosen = self.next_segment()
-            if chosen is None:
-                break
+        while self.cwnd - pipe >= self.smss and (chosen := self.next_segment()) is not None:
             self.send_chosen(chosen, now)
             pipe += chosen[1] - chosen[0]
 

@@ -73,9 +73,7 @@ class Segment:
     @property
     def packet_octets(self) -> int:
         """Size of the IPv4 packet, its options aligned on four-octet boundaries."""
-        octets = 40 + len(self.payload)
-        if self.timestamps is not None:
-            octets += 12
+        octets = 40 + len(self.payload) + 12 * (self.timestamps is not None)
         if self.sack_blocks:
             octets += 4 + 8 * len(self.sack_blocks)
         if self.unknown:
