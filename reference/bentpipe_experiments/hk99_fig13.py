@@ -9,11 +9,10 @@ from itertools import pairwise
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
-from bentpipe_reference.tcp.parts import Parts
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.transfer import transfer
 
 from bentpipe_experiments import links, net3

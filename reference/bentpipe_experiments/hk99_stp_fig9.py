@@ -15,9 +15,8 @@ from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
-from bentpipe_reference.tcp.parts import Parts
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.path import Path
-from bentpipe_reference.tcp.setup import Setup
 
 from bentpipe_experiments import links, net3
 from bentpipe_experiments.model import Cell, Cells, Experiment, Judgment, Measurement, Panel, Series

@@ -19,9 +19,8 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import StpPath
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection as TcpConnection
-from bentpipe_reference.tcp.parts import Parts
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.path import Flow, Path
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 
 from bentpipe_experiments import links, net3

@@ -17,8 +17,8 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.transfer import PORT, Station
 from bentpipe_reference.tcp.connection import Connection as TcpConnection
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Delivery, Flow, Path
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
 

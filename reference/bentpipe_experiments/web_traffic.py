@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
-from bentpipe_reference.tcp.setup import Setup
 
 _SHAPE = 1.1
 _MSS = 1460

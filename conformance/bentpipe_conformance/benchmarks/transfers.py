@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from bentpipe_reference.common.link import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.transfer import StpTransferResult
 from bentpipe_reference.stp.transfer import stp_transfer as run_stp_transfer

@@ -69,7 +69,7 @@ class HostMachine(RuleBasedStateMachine):
         assert len(packets) <= PACKETS_AT_ONCE
         for packet in packets:
             answer = parse_packet(packet)
-            assert answer.source_text == HOST
+            assert answer.source == address_number(HOST)
             if answer.dport == PEER_PORT and not answer.flags & 0x04:
                 end = (answer.seq + answer.sequence_length) & MASK
                 if self.received == 0 or ((end - self.received) & MASK) < 1 << 31:

@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
+from bentpipe_reference.common.ipv4 import emit_ipv4, parse_ipv4
 
 UDP = 17
 PROTOCOL = 253
@@ -17,14 +18,9 @@ PROTOCOL = 253
 
 OTHER_PROTOCOL = 254
 
-_IP = struct.Struct("!BBHHHBBHII")
 _ADDRESSES = struct.Struct("!II")
 _UDP = struct.Struct("!HHHH")
-_IP_OCTETS = 20
 _UDP_OCTETS = 8
-_DONT_FRAGMENT = 0x4000
-_FRAGMENT = 0x3FFF
-_TIME_TO_LIVE = 64
 
 
 class MalformedPacket(ValueError):
@@ -87,20 +83,12 @@ def emit_datagram(datagram: Datagram) -> bytes:
     Raises:
         MalformedPacket: a field is out of its range, or more than 65535 octets.
     """
-    source, destination, protocol = datagram.source, datagram.destination, datagram.protocol
-    body = datagram.payload
+    protocol = datagram.protocol
     try:
-        if protocol == UDP:
-            body = _with_udp_header(datagram)
-        total = _IP_OCTETS + len(body)
-        head = 0x4500 + total + _DONT_FRAGMENT + (_TIME_TO_LIVE << 8 | protocol)
-        field = checksum_field(head + source + destination)
-        header = _IP.pack(
-            0x45, 0, total, 0, _DONT_FRAGMENT, _TIME_TO_LIVE, protocol, field, source, destination
-        )
+        body = _with_udp_header(datagram) if protocol == UDP else datagram.payload
+        return emit_ipv4(protocol, datagram.source, datagram.destination, body)
     except (struct.error, TypeError) as error:
         raise MalformedPacket(f"the datagram has no encoding: {error}") from error
-    return header + body
 
 
 def _with_udp_header(datagram: Datagram) -> bytes:
@@ -122,20 +110,7 @@ def parse_datagram(octets: bytes) -> Datagram:
         MalformedPacket: truncated, not IPv4, another protocol, a fragment, or a wrong checksum of
             IP or UDP. The packet that it carries is not examined.
     """
-    available = len(octets)
-    if available < _IP_OCTETS:
-        raise MalformedPacket(f"{available} octets cannot hold an IPv4 header")
-    version, _, total, _, fragment, _, protocol, _, source, destination = _IP.unpack_from(octets)
-    ip_octets = (version & 15) * 4
-    if version >> 4 != 4 or ip_octets < _IP_OCTETS:
-        raise MalformedPacket("not an IPv4 header")
-    if total > available or total < ip_octets:
-        raise MalformedPacket(f"an IPv4 length of {total} does not fit {available} octets")
-    if fragment & _FRAGMENT:
-        raise MalformedPacket("an IPv4 fragment; reassembly is not supported")
-    if ones_complement_residue(octets[:ip_octets]):
-        raise MalformedPacket("wrong IPv4 header checksum")
-    body = octets[ip_octets:total]
+    protocol, source, destination, body = parse_ipv4(octets, MalformedPacket)
     if protocol == UDP:
         return _parse_udp(body, source, destination)
     if protocol not in (PROTOCOL, OTHER_PROTOCOL):

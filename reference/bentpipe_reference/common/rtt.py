@@ -8,7 +8,7 @@ class RttEstimator:
 
     Args:
         initial: timeout before the first measurement.
-        minimum: lower bound of the timeout.
+        minimum: lower bound of the timeout, one second by rule 2.4.
         maximum: upper bound of the timeout, also after back-off.
         granularity: G, the tick of the clock that runs the timer.
 
@@ -50,11 +50,7 @@ class RttEstimator:
 
     def bounded(self, rto: float) -> float:
         """``rto`` within its bounds (rules 2.4 and 2.5)."""
-        return min(max(rto, self.lower_bound()), self.maximum)
-
-    def lower_bound(self) -> float:
-        """Rule 2.4: at least one second unless set up otherwise."""
-        return self.minimum
+        return min(max(rto, self.minimum), self.maximum)
 
     def back_off(self) -> None:
         """Rule 5.5: double the timeout when it expires."""

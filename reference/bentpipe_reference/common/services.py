@@ -13,29 +13,23 @@ class Stream(Protocol):
     @property
     def readable(self) -> int:
         """Octets that :meth:`read` would return now."""
-        ...
 
     @property
     def write_room(self) -> int:
         """Octets that :meth:`write` would take now."""
-        ...
 
     @property
     def peer_has_closed(self) -> bool:
         """Whether the peer's stream has ended."""
-        ...
 
     def read(self, octets: int | None = None) -> bytes:
         """Received octets in order, at most ``octets``; empty when there are none."""
-        ...
 
     def write(self, data: bytes, *now: Any, **_: Any) -> int:
         """Queue octets to send; return how many were taken."""
-        ...
 
     def close(self, *now: Any, **_: Any) -> None:
         """End our stream after everything queued."""
-        ...
 
 
 class Echo:

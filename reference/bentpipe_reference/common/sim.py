@@ -6,6 +6,11 @@ import heapq
 from collections.abc import Callable
 
 
+def earliest(*deadlines: float | None) -> float | None:
+    """The first of the deadlines, None when there is none."""
+    return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+
 class Handle:
     """One planned call."""
 
@@ -54,9 +59,8 @@ class Simulation:
         """Advance to the next planned call and run it; False when nothing is planned."""
         while self._queue:
             time, _, handle = heapq.heappop(self._queue)
-            action = handle.action
+            action, handle.action = handle.action, None
             if action is not None:
-                handle.action = None
                 self.now = time
                 action()
                 return True

@@ -24,15 +24,12 @@ class Source(Protocol):
 
     def end(self) -> int | None:
         """Offset one past the last octet available now, None for an endless stream."""
-        ...
 
     def read(self, offset: int, octets: int) -> bytes:
         """Octets from ``offset``, which has not been released."""
-        ...
 
     def release(self, offset: int) -> None:
         """Octets before ``offset`` will not be read again."""
-        ...
 
 
 class PatternSource:

@@ -21,19 +21,15 @@ class Host(Protocol):
 
     def receive(self, packet: bytes, now: float) -> None:
         """Process one IPv4 packet."""
-        ...
 
     def advance(self, now: float) -> None:
         """Let timers expire."""
-        ...
 
     def transmit(self, now: float) -> Sequence[bytes]:
         """The IPv4 packets to send now."""
-        ...
 
     def next_deadline(self) -> float | None:
         """When the next timer expires, None when none runs."""
-        ...
 
 
 class Station(Protocol):
@@ -41,7 +37,6 @@ class Station(Protocol):
 
     def step(self, action: Callable[[float], object]) -> None:
         """Act on the host, then transmit the packets it has to send."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.common.stream import Source, WriteBuffer
 from bentpipe_reference.tcp.output import TIMESTAMP_HZ, ConnectionOutput
 from bentpipe_reference.tcp.receiver import Receiver
@@ -94,21 +95,23 @@ class Connection(ConnectionOutput):
         """Segments to send now, including an acknowledgment that is due."""
         receiver = self.receiver
         if receiver is not None and receiver.ack_now and self.state is not State.CLOSED:
-            self._put(self.sender.snd_nxt if self._all_sent() else self.sender.snd_max, _ACK, now)
+            self._put(self.sender.snd_max, _ACK, now)
         outbox, self._outbox = self._outbox, []
         return outbox
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        deadlines = [self.sender.next_deadline(), self.handshake.deadline, self.time_wait_until]
-        if self.receiver is not None:
-            deadlines.append(self.receiver.ack_deadline)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest(
+            self.sender.next_deadline(),
+            self.handshake.deadline,
+            self.time_wait_until,
+            None if self.receiver is None else self.receiver.ack_deadline,
+        )
 
     def advance(self, now: float) -> None:
         """Run the timers that are due."""
-        if self.handshake.deadline is not None and now >= self.handshake.deadline:
-            if self.handshake.give_up():
+        if now >= (self.handshake.deadline or math.inf):
+            if self.handshake.attempts > self.config.max_syn_retransmissions:
                 self._end("the peer does not complete the handshake", now)
                 return
             self._send_syn(now)
@@ -119,7 +122,7 @@ class Connection(ConnectionOutput):
         receiver = self.receiver
         if receiver is not None and now >= (receiver.ack_deadline or math.inf):
             receiver.ack_now = True
-        if self.time_wait_until is not None and now >= self.time_wait_until:
+        if now >= (self.time_wait_until or math.inf):
             self.time_wait_until = None
             self._happen(Happening.QUIET_TIME_OVER, now)
 
@@ -191,7 +194,10 @@ class Connection(ConnectionOutput):
         if flags & _RST:
             return
         if flags & _SYN and self.state is State.SYN_RECEIVED and seq == receiver.irs:
-            self._receive_syn_again(segment, seq, now)
+            if flags & _ACK:  # the SYN-ACK of a simultaneous open, which establishes
+                self._take_ack(segment, seq, now)
+            else:
+                self._send_syn(now, repeated=True)
             return
         if self.state is State.TIME_WAIT and flags & _FIN:
             self.time_wait_until = now + self.config.time_wait
@@ -199,13 +205,6 @@ class Connection(ConnectionOutput):
         receiver.on_old_text(seq, len(segment.payload))
         if flags & _ACK and not flags & _SYN and seq == receiver.rcv_nxt:
             self._take_ack(segment, seq, now)
-
-    def _receive_syn_again(self, segment: Segment, seq: int, now: float) -> None:
-        """A retransmitted SYN, or the SYN-ACK of a simultaneous open, which establishes."""
-        if segment.flags & _ACK:
-            self._take_ack(segment, seq, now)
-        else:
-            self._send_syn(now, repeated=True)
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
         """Process the acknowledgment; False when the segment must be processed no further."""
@@ -234,14 +233,8 @@ class Connection(ConnectionOutput):
         if blocks:
             una = self.sender.snd_una
             blocks = tuple((unwrap(left, una), unwrap(right, una)) for left, right in blocks)
-        return Ack(
-            number,
-            segment.window << self.handshake.send_shift,
-            seq,
-            blocks,
-            age,
-            bare=not segment.sequence_length,
-        )
+        window = segment.window << self.handshake.send_shift
+        return Ack(number, window, seq, blocks, age, bare=not segment.sequence_length)
 
     def _take_text(self, segment: Segment, seq: int, receiver: Receiver, now: float) -> None:
         fin = bool(segment.flags & _FIN)
@@ -259,7 +252,7 @@ class Connection(ConnectionOutput):
         self.handshake.take_options(segment)
         receiver.sack_ok = self.handshake.sack_ok
         if self.handshake.timestamps_ok and segment.timestamps is not None:
-            receiver.start_timestamps(segment.timestamps[0], now)
+            receiver.echo_timestamp(segment.timestamps[0], now)
         self.receiver = receiver
         return receiver
 
@@ -268,8 +261,7 @@ class Connection(ConnectionOutput):
         handshake = self.handshake
         receiver = self.receiver
         assert receiver is not None
-        rtt = handshake.complete(now)
-        if rtt is not None:
+        if (rtt := handshake.complete(now)) is not None:
             self.sender.estimator.sample(rtt)
         receiver.window_shift = handshake.receive_shift
         shift = 0 if segment.flags & _SYN else handshake.send_shift

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.wire.options import MAXIMUM_OCTETS
 from bentpipe_reference.tcp.wire.segment import Segment
 
 DEFAULT_MSS = 536
@@ -18,9 +19,6 @@ SMALLEST_MSS = 48
 RFC 9293 has no such bound; the figure is that of Linux.
 """
 
-OPTION_OCTETS = 40
-"""Room for options in a header."""
-
 SACK_BLOCK_OCTETS = 8
 SACK_OVERHEAD_OCTETS = 4
 """Kind and length of the SACK option with the padding before them."""
@@ -31,10 +29,8 @@ TIMESTAMP_OCTETS = 12
 
 def smallest_shift(buffer: int) -> int:
     """The smallest window scale that can advertise ``buffer`` octets."""
-    shift = 0
-    while shift < LARGEST_SHIFT and buffer > 0xFFFF << shift:
-        shift += 1
-    return shift
+    shifts = range(LARGEST_SHIFT)
+    return next((shift for shift in shifts if buffer <= 0xFFFF << shift), LARGEST_SHIFT)
 
 
 class Handshake:
@@ -90,7 +86,7 @@ class Handshake:
 
     def sack_room(self, payload: int) -> int:
         """SACK blocks that fit beside ``payload`` octets and the timestamps (RFC 6691)."""
-        options = min(OPTION_OCTETS, min(self._peer_mss, self._config.mss) - payload)
+        options = min(MAXIMUM_OCTETS, min(self._peer_mss, self._config.mss) - payload)
         if self.timestamps_ok:
             options -= TIMESTAMP_OCTETS
         return max(0, (options - SACK_OVERHEAD_OCTETS) // SACK_BLOCK_OCTETS)
@@ -102,10 +98,6 @@ class Handshake:
         self.attempts += 1
         self._sent_at = now
         self.deadline = now + self._estimator.rto
-
-    def give_up(self) -> bool:
-        """Whether the SYN has been retransmitted as often as configured."""
-        return self.attempts > self._config.max_syn_retransmissions
 
     def complete(self, now: float) -> float | None:
         """The SYN is acknowledged; its round-trip time unless it was retransmitted (Karn)."""

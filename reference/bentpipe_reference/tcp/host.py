@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
 
 from bentpipe_reference.common.address import address_number
+from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
 from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.tcp.sending.variables import EventSink
 from bentpipe_reference.tcp.services import SERVICES, Service
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.wire.codec import emit_packet
-from bentpipe_reference.tcp.wire.errors import WireError
-from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire import Flags, Segment, WireError, emit_packet
 from bentpipe_reference.tcp.wire.sequence import MASK
 
 _ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)
@@ -34,8 +31,6 @@ class TcpHost:
         config: settings of every connection.
         seed: seed of the initial sequence numbers and timestamp offsets.
         parts: what the host is composed of.
-        services: port to service, echo, discard and chargen when omitted.
-        on_event: called with every protocol event of every connection.
         most_connections: connections held at once; beyond them one in SYN-RECEIVED or TIME-WAIT
             is dropped for a new one, or else the SYN is ignored.
 
@@ -51,8 +46,6 @@ class TcpHost:
         seed: int,
         *,
         parts: Parts = TRUE_PARTS,
-        services: Mapping[int, Callable[[], Service]] = SERVICES,
-        on_event: EventSink | None = None,
         most_connections: int = 64,
     ) -> None:
         self.address = address_number(address)
@@ -60,9 +53,7 @@ class TcpHost:
         self.connections: dict[Key, Connection] = {}
         self.ignored = 0
         self._parts = parts
-        self._services = services
         self._running: dict[Key, Service] = {}
-        self._on_event = on_event
         self._most_connections = most_connections
         self._random = random.Random(seed)
         self._outbox: list[bytes] = []
@@ -72,9 +63,8 @@ class TcpHost:
         try:
             segment = self._parts.parse(packet)
         except WireError:
-            self.ignored += 1
-            return
-        if segment.destination != self.address:
+            segment = None
+        if segment is None or segment.destination != self.address:
             self.ignored += 1
             return
         key = (segment.source, segment.sport, segment.dport)
@@ -103,19 +93,12 @@ class TcpHost:
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        deadlines = (connection.next_deadline() for connection in self.connections.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest(*(each.next_deadline() for each in self.connections.values()))
 
-    def connect(
-        self, remote: str, port: int, service: Service, now: float, local_port: int | None = None
-    ) -> Connection:
+    def connect(self, remote: str, port: int, service: Service, now: float) -> Connection:
         """Open a connection to ``remote`` and run ``service`` on it."""
-        if local_port is None:
-            local_port = self._random.randrange(49152, 65536)
-        key = (address_number(remote), port, local_port)
-        connection = self._new_connection(key)
-        self.connections[key] = connection
-        self._running[key] = service
+        key = (address_number(remote), port, self._random.randrange(49152, 65536))
+        connection = self._new_connection(key, service)
         connection.open(now)
         self._settle(key, now)
         return connection
@@ -124,33 +107,31 @@ class TcpHost:
         flags = segment.flags
         if flags & _RST:
             return
-        service = self._services.get(segment.dport)
+        service = SERVICES.get(segment.dport)
         if flags & (_SYN | _ACK) != _SYN or service is None:
             self._outbox.append(emit_packet(reset_for(segment)))
             return
         if len(self.connections) >= self._most_connections and not self._make_room():
             return
-        connection = self._new_connection(key)
-        self.connections[key] = connection
-        self._running[key] = service()
-        connection.accept(segment, now)
+        self._new_connection(key, service()).accept(segment, now)
 
-    def _new_connection(self, key: Key) -> Connection:
-        return self._parts.connection(
+    def _new_connection(self, key: Key, service: Service) -> Connection:
+        self._running[key] = service
+        self.connections[key] = connection = self._parts.connection(
             self.config,
             Addresses(self.address, key[2], key[0], key[1]),
             self._random.getrandbits(32),
             self._parts,
             timestamp_offset=self._random.getrandbits(32),
-            on_event=self._on_event,
         )
+        return connection
 
     def _make_room(self) -> bool:
-        for key, connection in self.connections.items():
-            if connection.state in (State.TIME_WAIT, State.SYN_RECEIVED):
-                self._forget(key)
-                return True
-        return False
+        spare = (State.TIME_WAIT, State.SYN_RECEIVED)
+        key = next((key for key, each in self.connections.items() if each.state in spare), None)
+        if key is not None:
+            self._forget(key)
+        return key is not None
 
     @staticmethod
     def _may_reopen(connection: Connection, segment: Segment) -> bool:

@@ -95,7 +95,7 @@ class ConnectionOutput:
             granularity=config.granularity,
         )
         sender_class = SENDERS[config.variant] if parts.sender is Sender else parts.sender
-        self.sender = sender_class(config, self, iss, estimator)
+        self.sender = sender_class(config, self.put, iss, estimator)
         self.sender.on_event = on_event
         self.receiver: Receiver | None = None
         self.failure: str | None = None
@@ -164,9 +164,6 @@ class ConnectionOutput:
     def _output(self, now: float) -> None:
         if self.state in SENDS_DATA:
             self.sender.output(now)
-
-    def _all_sent(self) -> bool:
-        return self.sender.snd_nxt == self.sender.snd_max
 
     def _timestamp(self, now: float) -> int:
         return int(now * TIMESTAMP_HZ) + self._timestamp_offset & MASK

@@ -1,14 +1,16 @@
-"""The composition root: which class plays which part of a host."""
+"""Everything a host is made from: settings, and which class plays which part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from bentpipe_reference.common.parts import with_part
+from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import ConnectionParts
-from bentpipe_reference.tcp.wire.codec import parse_packet
-from bentpipe_reference.tcp.wire.segment import Segment
+from bentpipe_reference.tcp.wire import Segment, parse_packet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +28,23 @@ class Parts(ConnectionParts):
 
 TRUE_PARTS = Parts()
 """The reference itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The user's settings and the parts; the self-test and the experiments change it stepwise."""
+
+    config: EndpointConfig
+    parts: Parts = TRUE_PARTS
+
+    def configured(self, **settings: Any) -> Setup:
+        """The same with other settings."""
+        return replace(self, config=replace(self.config, **settings))
+
+    def with_part(self, part: type[Any]) -> Setup:
+        """The same with a subclass in place of the part that it derives from.
+
+        Raises:
+            TypeError: it derives from no part.
+        """
+        return replace(self, parts=with_part(self.parts, part))

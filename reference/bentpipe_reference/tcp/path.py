@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import count
+from operator import call
 
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -15,14 +17,13 @@ from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.sending.variables import EventSink
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 _SENDER_ADDRESS = address_number("10.77.0.2")
 _RECEIVER_ADDRESS = address_number("10.78.0.2")
-_FIRST_PORT = 40000
 
 Delivery = Callable[[], None]
 """What the links of a path carry: a packet's arrival, as a call at the far end."""
@@ -151,46 +152,26 @@ class Path:
     ) -> None:
         self.simulation = simulation or Simulation()
         self._numbers = random.Random(seed)
-        self.forward: VirtualLink[Delivery] = VirtualLink(
-            self.simulation, profile.forward, _deliver, self._numbers.getrandbits(32)
+        self.forward, self.return_ = (
+            VirtualLink[Delivery](self.simulation, way, call, self._numbers.getrandbits(32))
+            for way in (profile.forward, profile.return_)
         )
-        self.return_: VirtualLink[Delivery] = VirtualLink(
-            self.simulation, profile.return_, _deliver, self._numbers.getrandbits(32)
-        )
-        self._next_port = _FIRST_PORT
+        self._ports = count(40000)
 
     def flow(
-        self,
-        octets: int,
-        setup: EndpointConfig | Setup,
-        receiver_config: EndpointConfig | None = None,
-        *,
-        on_event: EventSink | None = None,
+        self, octets: int, setup: EndpointConfig | Setup, *, on_event: EventSink | None = None
     ) -> Flow:
         """A flow of ``octets``, to be started.
 
         Args:
             octets: length of the stream.
-            setup: the sending end; settings alone are those of the true reference.
-            receiver_config: settings of the receiving end, those of ``setup`` when omitted.
+            setup: both ends; settings alone are those of the true reference.
             on_event: called with the sender's protocol events.
         """
         if isinstance(setup, EndpointConfig):
             setup = Setup(setup)
-        port, self._next_port = self._next_port, self._next_port + 1
-        ends = Addresses(_SENDER_ADDRESS, port, _RECEIVER_ADDRESS, DISCARD)
-        make = setup.parts.connection
-        sending = make(
-            setup.config, ends, self._numbers.getrandbits(32), setup.parts, on_event=on_event
-        )
-        receiving = make(
-            receiver_config or setup.config,
-            ends.swapped(),
-            self._numbers.getrandbits(32),
-            setup.parts,
-        )
+        config, parts, number = setup.config, setup.parts, self._numbers.getrandbits
+        ends = Addresses(_SENDER_ADDRESS, next(self._ports), _RECEIVER_ADDRESS, DISCARD)
+        sending = parts.connection(config, ends, number(32), parts, on_event=on_event)
+        receiving = parts.connection(config, ends.swapped(), number(32), parts)
         return Flow(self, sending, receiving, octets)
-
-
-def _deliver(arrival: Delivery) -> None:
-    arrival()

@@ -25,8 +25,7 @@ class Reassembly:
         self.blocks: list[tuple[int, int]] = []
         self._ready: deque[bytes] = deque()
         self._held = RangeSet()
-        self._starts: list[int] = []
-        self._pieces: dict[int, bytes] = {}
+        self._pieces: list[tuple[int, bytes]] = []
 
     def covered(self, left: int, right: int) -> bool:
         """Whether every octet of the range has arrived before."""
@@ -41,21 +40,10 @@ class Reassembly:
             return
         end = seq + len(payload)
         for left, right in self._held.gaps(seq, end):
-            self._keep(left, payload[left - seq : right - seq])
+            insort(self._pieces, (left, payload[left - seq : right - seq]))
         self._held.add(seq, end)
         grown = left, right = self._held.around(seq)
         self.blocks = [grown, *(block for block in self.blocks if not left <= block[0] < right)]
-
-    def forget(self) -> None:
-        """Drop what arrived out of order."""
-        self.blocks = []
-        self._held.clear()
-        self._starts.clear()
-        self._pieces.clear()
-
-    def _keep(self, start: int, piece: bytes) -> None:
-        insort(self._starts, start)
-        self._pieces[start] = piece
 
     def _deliver(self, piece: bytes) -> None:
         if piece:
@@ -65,29 +53,22 @@ class Reassembly:
 
     def _fill(self) -> None:
         """Deliver stored pieces that are now in order."""
-        starts = self._starts
-        while starts and starts[0] <= self.rcv_nxt:
-            start = starts.pop(0)
-            self._deliver(self._pieces.pop(start)[self.rcv_nxt - start :])
+        pieces = self._pieces
+        while pieces and pieces[0][0] <= self.rcv_nxt:
+            start, piece = pieces.pop(0)
+            self._deliver(piece[self.rcv_nxt - start :])
         self._held.remove_below(self.rcv_nxt)
         self.blocks = [block for block in self.blocks if block[1] > self.rcv_nxt]
 
     def read(self, octets: int | None = None) -> bytes:
         """In-order octets, at most ``octets``, which then leave the buffer."""
-        ready = self._ready
-        if octets is None or octets >= self.unread:
-            data = ready[0] if len(ready) == 1 else b"".join(ready)
-            ready.clear()
-            self.unread = 0
-            return data
-        taken: list[bytes] = []
-        wanted = octets
+        ready, taken = self._ready, []
+        wanted = self.unread if octets is None else min(octets, self.unread)
+        self.unread -= wanted
         while wanted > 0:
             piece = ready.popleft()
             if len(piece) > wanted:
                 ready.appendleft(piece[wanted:])
-                piece = piece[:wanted]
-            taken.append(piece)
-            wanted -= len(piece)
-        self.unread -= octets
+            taken.append(piece[:wanted])
+            wanted -= len(taken[-1])
         return b"".join(taken)

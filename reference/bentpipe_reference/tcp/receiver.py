@@ -57,12 +57,8 @@ class Receiver:
     def update_edge(self) -> None:
         """Advance the advertised edge, never back (RFC 9293 section 3.8.6.2.2, SWS avoidance)."""
         edge = self.rcv_nxt + self.free_room()
-        if edge - self.edge >= self.window_step():
+        if edge - self.edge >= min(self.config.receive_buffer // 2, self.config.mss):
             self.edge = edge
-
-    def window_step(self) -> int:
-        """Smallest advance of the edge worth advertising."""
-        return min(self.config.receive_buffer // 2, self.config.mss)
 
     def window_field(self) -> int:
         """The 16-bit field; rounded up to the scale, so that the edge never moves back."""
@@ -98,14 +94,13 @@ class Receiver:
 
     def note_timestamp(self, tsval: int, seq: int, now: float) -> None:
         """Choose the timestamp to echo (RFC 7323 section 4.3)."""
-        if self.ts_recent is None:
+        if self.ts_recent is None or before(tsval, self.ts_recent):
             return
-        if not before(tsval, self.ts_recent) and seq <= self._last_ack_sent:
-            self.ts_recent = tsval
-            self._ts_recent_time = now
+        if seq <= self._last_ack_sent:
+            self.echo_timestamp(tsval, now)
 
-    def start_timestamps(self, tsval: int, now: float) -> None:
-        """Timestamps were negotiated; ``tsval`` came with the SYN."""
+    def echo_timestamp(self, tsval: int, now: float) -> None:
+        """Echo ``tsval`` from now on; the first comes with the SYN that negotiates timestamps."""
         self.ts_recent = tsval
         self._ts_recent_time = now
 
@@ -118,20 +113,22 @@ class Receiver:
         if self.fin_seq is not None:
             payload = payload[: max(0, self.fin_seq - seq)]
         payload = payload[: max(0, self.edge - seq)]
-        end = seq + len(payload)
         if payload:
-            self._take(seq, payload, end, now)
+            self._take(seq, payload, now)
         if fin:
             self.ack_now = True
         if self.fin_seq == self.buffer.rcv_nxt and not self.fin_received:
             self.fin_received = self.ack_now = True
 
-    def _take(self, seq: int, payload: bytes, end: int, now: float) -> None:
-        buffer = self.buffer
+    def _take(self, seq: int, payload: bytes, now: float) -> None:
+        buffer, end = self.buffer, seq + len(payload)
         expected = buffer.rcv_nxt
         gap_before = bool(buffer.blocks)
-        if self.config.dsack:
-            self._note_duplicate(seq, end)
+        if self.config.dsack:  # find the duplicate range to report (RFC 2883 section 4)
+            if buffer.covered(seq, end):
+                self._duplicate = seq, end
+            elif seq < expected:
+                self._duplicate = seq, expected
         buffer.insert(seq, payload)
         in_order = seq <= expected < end
         self._largest_segment = max(self._largest_segment, len(payload))
@@ -149,11 +146,8 @@ class Receiver:
             in_order: the segment advanced ``rcv_nxt``.
             gap: data was missing before the segment arrived, or is missing after it.
         """
-        return (
-            not in_order
-            or gap
-            or self._octets_unacked >= self.config.ack_every * self._largest_segment
-        )
+        full = self._octets_unacked >= self.config.ack_every * self._largest_segment
+        return not in_order or gap or full
 
     def delayed_ack_interval(self) -> float:
         """Seconds an acknowledgment may wait; RFC 5681 section 4.2 allows half a second."""
@@ -164,28 +158,17 @@ class Receiver:
         if self.config.dsack and octets and seq + octets <= self.buffer.rcv_nxt:
             self._duplicate = seq, seq + octets
 
-    def _note_duplicate(self, seq: int, end: int) -> None:
-        """Find the duplicate range to report by D-SACK (RFC 2883 section 4)."""
-        if self.buffer.covered(seq, end):
-            self._duplicate = seq, end
-        elif seq < self.buffer.rcv_nxt:
-            self._duplicate = seq, self.buffer.rcv_nxt
-
     def sack_blocks_to_send(self, most: int) -> tuple[tuple[int, int], ...]:
         """At most ``most`` blocks: a D-SACK first, then what grew last first (RFC 2018)."""
         if not self.sack_ok:
             return ()
         blocks = self.buffer.blocks
         if self._duplicate is not None:
-            blocks = [self._duplicate, *self._containing_first(self._duplicate, blocks)]
+            # The block around a D-SACK has to follow it (RFC 2883 section 4).
+            start, end = self._duplicate
+            around = sorted(blocks, key=lambda block: not (block[0] <= start and end <= block[1]))
+            blocks = [self._duplicate, *around]
         return tuple(blocks[:most])
-
-    @staticmethod
-    def _containing_first(
-        inner: tuple[int, int], blocks: list[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
-        """The block around a D-SACK has to follow it (RFC 2883 section 4)."""
-        return sorted(blocks, key=lambda block: not (block[0] <= inner[0] and inner[1] <= block[1]))
 
     def note_ack_sent(self, *, complete: bool = True) -> None:
         """An acknowledgment of everything received so far was sent.

@@ -6,11 +6,14 @@ one small method, named after the rule, so that a variant or a mutant overrides 
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.sending.clocks import ClockRules
+import math
+
+from bentpipe_reference.common.sim import earliest
+from bentpipe_reference.tcp.sending.congestion import CongestionRules
 from bentpipe_reference.tcp.sending.variables import Ack
 
 
-class Sender(ClockRules):
+class Sender(CongestionRules):
     """Sliding window, duplicate ACKs, timeouts and window probes."""
 
     def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
@@ -31,10 +34,6 @@ class Sender(ClockRules):
         """Octets that count against :meth:`send_window`."""
         return self.snd_nxt - self.snd_una
 
-    def usable_window(self) -> int:
-        """Octets that may be sent now; zero or less when the window is full."""
-        return self.send_window() - self.outstanding()
-
     def output(self, now: float) -> None:
         """Send what the window allows."""
         self.restart_after_idle(now)
@@ -46,7 +45,7 @@ class Sender(ClockRules):
         """Send one segment at ``snd_nxt`` if the window and RFC 9293 3.8.6.2.1 allow one."""
         self.skip_held()
         seq = self.snd_nxt
-        octets = self.sendable(seq, self.usable_window())
+        octets = self.sendable(seq, self.send_window() - self.outstanding())
         if not octets:
             return False
         self.transmit(seq, seq + octets, now)
@@ -70,16 +69,15 @@ class Sender(ClockRules):
         limit = self.segment_limit(seq)
         end = self.sending_end
         wanted = limit if end is None else min(limit, end - seq)
-        if seq < self.snd_max:
-            stop = self.repeat_end(seq)
-            if stop is not None:
-                wanted = min(wanted, stop - seq)
+        if seq < self.snd_max and (stop := self.repeat_end(seq)) is not None:
+            wanted = min(wanted, stop - seq)
         if wanted <= 0:
             return 0
         octets = min(wanted, usable)
-        if octets == wanted and (octets >= self.smss or self.may_send_small(seq)):
-            return octets
-        return octets if octets >= self.smss or 2 * octets >= self.max_snd_wnd else 0
+        # A retransmission is not a new small segment, so that Nagle's rule does not hold it.
+        held = self.config.nagle and self.flight_size and seq >= self.snd_max
+        sends = octets >= self.smss or 2 * octets >= self.max_snd_wnd
+        return octets if sends or (octets == wanted and not held) else 0
 
     def segment_limit(self, seq: int) -> int:
         """Most sequence numbers in one segment from ``seq``: SMSS, and one more for a FIN."""
@@ -87,10 +85,6 @@ class Sender(ClockRules):
         if self.fin_queued and data_end is not None and data_end - seq <= self.smss:
             return data_end + 1 - seq
         return self.smss
-
-    def may_send_small(self, seq: int) -> bool:
-        """Nagle's rule, when it is on; a retransmission is not a new small segment."""
-        return not (self.config.nagle and self.flight_size) or seq < self.snd_max
 
     def transmit(self, seq: int, end: int, now: float) -> None:
         """Put the sequence numbers from ``seq`` to ``end`` into a segment."""
@@ -101,11 +95,8 @@ class Sender(ClockRules):
         if self.source is not None and stop > seq:
             payload = self.source.read(seq - self.iss - 1, stop - seq)
         repeated = seq < self.snd_max
-        self.counters.segments += 1
-        self.counters.octets += len(payload)
         if repeated:
             self.counters.retransmissions += 1
-            self.counters.retransmitted_octets += len(payload)
             self.forget_measurement()
         else:
             self.start_measuring(end, now)
@@ -116,7 +107,7 @@ class Sender(ClockRules):
         self.persist_deadline = None
         self.probes = 0
         self.start_rto(now)
-        self.outlet.put(seq, payload, bool(fin), now)
+        self.put(seq, payload, bool(fin), now)
         if self.on_event is not None:
             name = "retransmit" if repeated else "send"
             self.emit(name, now, seq=seq - self.iss, octets=end - seq)
@@ -151,13 +142,12 @@ class Sender(ClockRules):
         """Record the SACK blocks; return how many octets they newly report as held."""
         if not self.sack_ok or not ack.blocks:
             return 0
-        newly = 0
-        for index, (left, right) in enumerate(ack.blocks):
-            if index == 0 and self.is_duplicate_report(ack):
-                continue
-            if self.accept_sack_block(left, right, ack):
-                newly += self.scoreboard.add(left, right)
-        return newly
+        blocks = ack.blocks[1:] if self.is_duplicate_report(ack) else ack.blocks
+        return sum(
+            self.scoreboard.add(left, right)
+            for left, right in blocks
+            if self.accept_sack_block(left, right, ack)
+        )
 
     def accept_sack_block(self, left: int, right: int, ack: Ack) -> bool:
         """Whether a block can be true: not empty, above the ACK, and of data that was sent."""
@@ -168,10 +158,7 @@ class Sender(ClockRules):
         left, right = ack.blocks[0]
         if right <= ack.number:
             return True
-        if len(ack.blocks) < 2:
-            return False
-        outer_left, outer_right = ack.blocks[1]
-        return outer_left <= left and right <= outer_right
+        return any(outer <= left and right <= end for outer, end in ack.blocks[1:2])
 
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
         """The five conditions of RFC 5681 section 2, and no report of a duplicate.
@@ -184,12 +171,10 @@ class Sender(ClockRules):
             and not self.probes
             and ack.bare
             and ack.window == self.snd_wnd
-            and not (self.sack_ok and self.only_reports_duplicate(ack, newly_held))
+            and not (
+                self.sack_ok and ack.blocks and not newly_held and self.is_duplicate_report(ack)
+            )
         )
-
-    def only_reports_duplicate(self, ack: Ack, newly_held: int) -> bool:
-        """Whether the ACK answers a segment that arrived twice, and thus shows no loss."""
-        return bool(ack.blocks) and not newly_held and self.is_duplicate_report(ack)
 
     def update_window(self, ack: Ack) -> bool:
         """Take the offered window from a segment that is not older (RFC 9293 section 3.10.7.4).
@@ -210,13 +195,15 @@ class Sender(ClockRules):
     def on_new_ack(self, ack: Ack, now: float) -> None:
         """Advance ``snd_una``, then grow cwnd or proceed with recovery, then send."""
         acked = ack.number - self.snd_una
-        rtt = self.measured_rtt(ack, now)
-        if rtt is not None:
+        if (rtt := self.measured_rtt(ack, now)) is not None:
             self.estimator.sample(rtt)
         self.snd_una = ack.number
         self.snd_nxt = max(self.snd_nxt, self.snd_una)
         self.scoreboard.remove_below(self.snd_una)
-        self._release()
+        if self.source is not None:
+            data_end = self.data_end
+            edge = self.snd_una if data_end is None else min(self.snd_una, data_end)
+            self.source.release(edge - self.iss - 1)
         self.consecutive_timeouts = self.probes = 0
         self.dupacks = self.limited_transmit_octets = 0
         if self.restarts_timer(ack):
@@ -228,12 +215,6 @@ class Sender(ClockRules):
         self.emit("ack", now, ack=ack.number - self.iss, acked=acked)
         if self.sends_after_ack():
             self.output(now)
-
-    def _release(self) -> None:
-        if self.source is not None:
-            data_end = self.data_end
-            edge = self.snd_una if data_end is None else min(self.snd_una, data_end)
-            self.source.release(edge - self.iss - 1)
 
     def restarts_timer(self, ack: Ack) -> bool:  # noqa: ARG002
         """Rule 5.3 of RFC 6298: every ACK of new data restarts the timer."""
@@ -295,12 +276,8 @@ class Sender(ClockRules):
 
     def has_given_up(self, now: float) -> bool:
         """Whether a timer expires after as many unanswered ones as the configuration allows."""
-        deadline = self.next_deadline()
-        return (
-            deadline is not None
-            and now >= deadline
-            and self.silent_timeouts >= self.config.max_retransmissions
-        )
+        due = now >= (self.next_deadline() or math.inf)
+        return due and self.silent_timeouts >= self.config.max_retransmissions
 
     def on_timer(self, now: float) -> None:
         """Process the timers that have expired."""
@@ -321,7 +298,7 @@ class Sender(ClockRules):
         self.in_recovery = False
         self.after_timeout = True
         self.dupacks = self.limited_transmit_octets = 0
-        self.forget_sack_after_timeout()
+        self.scoreboard.clear()  # the receiver may have reneged (RFC 2018 section 8)
         self.snd_nxt = self.snd_una
         self.rto_deadline = None
         self.emit("timeout", now, rto=self.estimator.rto)
@@ -330,15 +307,10 @@ class Sender(ClockRules):
     def on_timeout_in_recovery(self) -> None:
         """What the variant records about the loss episode at a timeout."""
 
-    def forget_sack_after_timeout(self) -> None:
-        """RFC 2018 section 8: the receiver may have reneged, so discard earlier reports."""
-        self.scoreboard.clear()
-
     def check_probe(self, now: float) -> None:
         """Plan a window probe when data is pending, none may be sent and no timer runs."""
         end = self.sending_end
-        waits = end is None or end > self.snd_nxt
-        if waits and self.rto_deadline is None:
+        if (end is None or end > self.snd_nxt) and self.rto_deadline is None:
             self.plan_probe(now)
         else:
             self.persist_deadline = None
@@ -355,10 +327,62 @@ class Sender(ClockRules):
             octets = min(octets, end - self.snd_una)
         self.transmit(self.snd_una, self.snd_una + octets, now)
         self.emit("window_probe", now, probes=probes)
-        self.counters.window_probes += 1
         self.silent_timeouts += 1
         self.rto_deadline = None
         self.snd_nxt = self.snd_una
         self.forget_measurement()
         self.probes = probes
         self.plan_probe(now)
+
+    # -- round-trip measurement, and when the timers run --------------------------------------
+
+    def start_measuring(self, end: int, now: float) -> None:
+        """Time the segment that ends at ``end`` unless another is being timed."""
+        if self.timed is None:
+            self.timed = end, now
+
+    def forget_measurement(self) -> None:
+        """Karn's rule (RFC 6298 section 3): do not measure retransmitted segments."""
+        self.timed = None
+
+    def measured_rtt(self, ack: Ack, now: float) -> float | None:
+        """The round-trip time measured by ``ack``, which acknowledges new data; None for none.
+
+        With timestamps every such ACK does (RFC 7323 section 4.1), else one that covers the
+        segment being timed.
+        """
+        if ack.ts_ecr_age is not None:
+            return ack.ts_ecr_age
+        if self.timed is None or ack.number < self.timed[0]:
+            return None
+        rtt = now - self.timed[1]
+        self.timed = None
+        return rtt
+
+    def start_rto(self, now: float) -> None:
+        """Rule 5.1 of RFC 6298: sending data starts the timer unless it runs."""
+        if self.rto_deadline is None:
+            self.rto_deadline = now + self.estimator.rto
+
+    def restart_rto(self, now: float) -> None:
+        """Rules 5.2 and 5.3: restart the timer, or stop it when nothing is outstanding."""
+        self.rto_deadline = now + self.estimator.rto if self.flight_size else None
+
+    def restart_after_idle(self, now: float) -> None:
+        """Return to the restart window after an RTO without sending (RFC 5681 section 4.1)."""
+        idle = self.last_send is not None and now - self.last_send > self.estimator.rto
+        if idle and not self.flight_size:
+            self.cwnd = self.restart_window()
+
+    def zero_window_probe_interval(self, probes: int) -> float:
+        """Seconds until the next probe after ``probes`` unanswered ones (RFC 9293 3.8.6.1)."""
+        return min(self.estimator.rto * 2.0**probes, self.config.max_rto)
+
+    def plan_probe(self, now: float) -> None:
+        """Start the persist timer unless it runs."""
+        if self.persist_deadline is None:
+            self.persist_deadline = now + self.zero_window_probe_interval(self.probes)
+
+    def next_deadline(self) -> float | None:
+        """When the earlier of the two timers expires, None when both are off."""
+        return earliest(self.rto_deadline, self.persist_deadline)

@@ -16,7 +16,6 @@ class Service(Protocol):
 
     def run(self, connection: Connection, now: float, /) -> None:
         """Read, write and close as the service does."""
-        ...
 
 
 class Chargen:

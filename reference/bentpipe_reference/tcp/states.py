@@ -57,13 +57,7 @@ A close in SYN-RECEIVED waits for ESTABLISHED (RFC 9293 section 3.10.4 permits q
 """
 
 RECEIVES_DATA = {State.ESTABLISHED, State.FIN_WAIT_1, State.FIN_WAIT_2}
-SENDS_DATA = {
-    State.ESTABLISHED,
-    State.CLOSE_WAIT,
-    State.FIN_WAIT_1,
-    State.CLOSING,
-    State.LAST_ACK,
-}
+SENDS_DATA = {State.ESTABLISHED, State.CLOSE_WAIT, State.FIN_WAIT_1, State.CLOSING, State.LAST_ACK}
 
 
 def transitions() -> tuple[tuple[str, str, str], ...]:

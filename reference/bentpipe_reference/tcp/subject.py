@@ -11,7 +11,7 @@ from bentpipe_reference.common.users import Caller
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
-from bentpipe_reference.tcp.setup import Setup
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.states import State
 
 ICS = {
@@ -53,9 +53,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
     )
     ics = ICS | {
-        "sack": config.uses_sack,
-        "sack_sender": config.uses_sack,
-        "sack_receiver": config.uses_sack,
+        **dict.fromkeys(("sack", "sack_sender", "sack_receiver"), config.uses_sack),
         "dsack": config.dsack and config.uses_sack,
         "timestamps": config.uses_timestamps,
         "window_scale": config.window_scale,
@@ -91,7 +89,7 @@ SUBJECT = Subject(
         **{name: Setup(EndpointConfig(variant=name)) for name in VARIANTS},
         **{setup.config.variant: setup for setup in SETUPS.values()},
     },
-    make=lambda address, setup, seed: setup.make(address, seed),
+    make=lambda address, setup, seed: TcpHost(address, setup.config, seed, parts=setup.parts),
     draw=_draw,
     call=_call,
 )

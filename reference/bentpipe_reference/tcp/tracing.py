@@ -18,9 +18,9 @@ from typing import Any
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.tracing import EventTrace
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.path import Path
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Ack, Event
+from bentpipe_reference.tcp.transfer import transfer
 
 
 class ProtocolTrace(EventTrace):
@@ -74,21 +74,12 @@ def record(
 ) -> ProtocolTrace:
     """Transfer ``octets`` over ``link`` in virtual time and collect the sender's events.
 
-    Args:
-        link: the link; data travels in its forward direction.
-        config: settings of both endpoints; its variant determines the trace's profile.
-        octets: length of the stream.
-        drops: numbers of the forward packets to drop, the SYN being 1.
-        return_drops: the same for the return direction, the SYN-ACK being 1.
-        seed: seed of the initial sequence numbers and the link's faults.
-        limit_s: virtual seconds after which the transfer is given up.
+    Both ends have the settings ``config``, whose variant determines the trace's profile; see
+    :func:`~bentpipe_reference.tcp.transfer.transfer` for the rest.
     """
-    path = Path(link, seed)
-    path.forward.drops.update(drops)
-    path.return_.drops.update(return_drops)
-    flow = path.flow(octets, config)
     trace = ProtocolTrace("hk99" if config.variant.endswith("hk99") else "rfc")
-    trace.attach(flow.sending.sender)
-    flow.start()
-    path.simulation.run_while(flow.is_pending, limit_s)
+    transfer(
+        link, config, octets, drops=drops, return_drops=return_drops, seed=seed, limit_s=limit_s,
+        watch=trace.attach,
+    )  # fmt: skip
     return trace

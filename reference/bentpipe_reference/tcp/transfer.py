@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
+from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import EventSink, SenderCounters
-from bentpipe_reference.tcp.setup import Setup
 
 CrossTraffic = Callable[[Path], None]
 """Called once before a transfer starts; plans flows of its own on the same path."""
@@ -33,33 +34,35 @@ def transfer(
     octets: int,
     *,
     seed: int = 0,
-    receiver_config: EndpointConfig | None = None,
     drops: Iterable[int] = (),
     return_drops: Iterable[int] = (),
     limit_s: float = 3600.0,
     on_event: EventSink | None = None,
     cross_traffic: CrossTraffic | None = None,
+    watch: Callable[[Sender], None] | None = None,
 ) -> TransferResult:
     """Send ``octets`` of the test pattern through ``profile`` and close.
 
     Args:
         profile: the link; data travels in its forward direction.
-        setup: the sending end; settings alone are those of the true reference.
+        setup: both ends; settings alone are those of the true reference.
         octets: length of the stream.
         seed: seed of the links' faults and the initial sequence numbers.
-        receiver_config: settings of the receiving end, those of ``setup`` when omitted.
         drops: numbers of the forward packets to drop, the SYN being 1.
         return_drops: the same for the return direction, the SYN-ACK being 1.
         limit_s: virtual seconds after which the transfer is given up.
         on_event: called with the sender's protocol events.
         cross_traffic: other users of the same link.
+        watch: called with the sender before it starts.
     """
     path = Path(profile, seed)
     path.forward.drops.update(drops)
     path.return_.drops.update(return_drops)
-    flow = path.flow(octets, setup, receiver_config, on_event=on_event)
+    flow = path.flow(octets, setup, on_event=on_event)
     if cross_traffic is not None:
         cross_traffic(path)
+    if watch is not None:
+        watch(flow.sending.sender)
     flow.start()
     path.simulation.run_while(flow.is_pending, limit_s)
     failure = None

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bentpipe_reference.common.link import Direction, ProfileError, VirtualLink, load_profiles
+from bentpipe_reference.common.link.profile import Direction, ProfileError, load_profiles
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +19,8 @@ class Bench:
     def __init__(self, direction: Direction, seed: int = 0, drops: tuple[int, ...] = ()) -> None:
         self.simulation = Simulation()
         self.arrived: list[tuple[float, int]] = []
-        self.link: VirtualLink[int] = VirtualLink(
-            self.simulation, direction, self._take, seed, drops
-        )
+        self.link = VirtualLink(self.simulation, direction, self._take, seed)
+        self.link.drops.update(drops)
 
     def _take(self, item: int) -> None:
         self.arrived.append((self.simulation.now, item))

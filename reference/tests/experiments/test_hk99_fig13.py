@@ -7,9 +7,8 @@ from bentpipe_experiments import hk99_fig13, net3
 from bentpipe_experiments.hk99_fig13 import BEST, ORDER, control, judge, measure
 from bentpipe_experiments.model import Cell, Judgment
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
-from bentpipe_reference.tcp.parts import Parts
+from bentpipe_reference.tcp.parts import Parts, Setup
 from bentpipe_reference.tcp.sending.variables import Event
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.transfer import transfer
 
 SMALL = 300_000

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from bentpipe_reference.common.link import Direction, VirtualLink
+from bentpipe_reference.common.link.profile import Direction
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.stream import PatternSource, pattern
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from bentpipe_reference.common.link import load_profiles
+from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.sending.variables import Event
 from bentpipe_reference.tcp.transfer import TransferResult, transfer

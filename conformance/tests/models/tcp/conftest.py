@@ -14,8 +14,8 @@ from bentpipe_conformance.models.manifest import model_root
 from bentpipe_conformance.models.tool import Tool, cache_directory, find_tool, read_pin
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Delivery, Path
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.wire.codec import emit_packet
 
 Recorder = Callable[..., list[Frame]]

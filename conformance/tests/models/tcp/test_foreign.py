@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.run.rejudge import analyze
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
-from bentpipe_reference.tcp.setup import Setup
+from bentpipe_reference.tcp.parts import Setup
 
 from .conftest import Recorder, found_tool, write
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -46,6 +46,8 @@ class VirtualLink(Generic[Item]):
         direction: rate, delay, queue and random faults.
         deliver: called at the far end with each arriving item.
         seed: seed of this link's own random numbers.
+
+    Attributes:
         drops: numbers of the offered packets to drop, counting from 1.
     """
 
@@ -55,11 +57,10 @@ class VirtualLink(Generic[Item]):
         direction: Direction,
         deliver: Callable[[Item], None],
         seed: int = 0,
-        drops: Iterable[int] = (),
     ) -> None:
         self.direction = direction
         self.counters = LinkCounters()
-        self.drops = set(drops)
+        self.drops = set[int]()
         self._simulation = simulation
         self._deliver = deliver
         self._random = random.Random(seed)
@@ -91,16 +92,16 @@ class VirtualLink(Generic[Item]):
             return
         direction = self.direction
         arrival += direction.delay_s
-        if direction.reorder_probability and self._random.random() < direction.reorder_probability:
+        if self._happens(direction.reorder_probability):
             counters.reordered += 1
             arrival += direction.reorder_delay_s
         self._simulation.call_at(arrival, partial(self._arrive, item))
-        if (
-            direction.duplicate_probability
-            and self._random.random() < direction.duplicate_probability
-        ):
+        if self._happens(direction.duplicate_probability):
             counters.duplicated += 1
             self._simulation.call_at(arrival, partial(self._arrive, item))
+
+    def _happens(self, probability: float) -> bool:
+        return bool(probability) and self._random.random() < probability
 
     def _is_lost(self, size: int) -> bool:
         direction, counters = self.direction, self.counters
@@ -108,7 +109,7 @@ class VirtualLink(Generic[Item]):
             self.drops.discard(counters.offered)
             counters.dropped_by_list += 1
             return True
-        if direction.loss_probability and self._random.random() < direction.loss_probability:
+        if self._happens(direction.loss_probability):
             counters.dropped_at_random += 1
             return True
         if direction.ber and self._random.random() >= (1.0 - direction.ber) ** (8 * size):

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.tcp.setup import Setup
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
@@ -38,7 +38,7 @@ Part = TypeVar("Part", bound=Callable[..., object])
 
 
 def mutant(
-    identifier: str, *, breaks: str, profile: str = "", hk99: str = ""
+    identifier: str, *, breaks: str, profile: str = "", hk99: bool = False
 ) -> Callable[[Part], Part]:
     """Declare a mutant: a subclass of one of the reference's parts, or a parser of packets.
 
@@ -49,29 +49,33 @@ def mutant(
         identifier: of the mutant.
         breaks: the requirement it violates.
         profile: the profile it mutates; that of the sender it is derived from, or else ``rfc``.
-        hk99: identifier of a second mutant, the same defect in the profile ``hk99``.
+        hk99: whether ``identifier-hk99`` is a second mutant, the same defect in that profile.
     """
 
     def declare(part: Part) -> Part:
         title = (part.__doc__ or "").partition("\n")[0]
         of_hk99 = isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender)
         own = "hk99" if of_hk99 else "rfc"
-        for name, mutated in ((identifier, profile or own), (hk99, "hk99")):
-            if name:
-                change = _replacing(part, mutated)
-                MUTANTS.append(Mutant(name, breaks, title, change, mutated))
+        for mutated, name in _identifiers(identifier, profile or own, hk99).items():
+            MUTANTS.append(Mutant(name, breaks, title, _replacing(part, mutated), mutated))
         return part
 
     return declare
 
 
 def mutant_setting(
-    identifier: str, title: str, *, breaks: str, profile: str = "rfc", **settings: Any
+    name: str, title: str, *, breaks: str, profile: str = "rfc", hk99: bool = False, **settings: Any
 ) -> None:
-    """Declare a mutant that is the true reference with other settings."""
-    MUTANTS.append(
-        Mutant(identifier, breaks, title, lambda setup: setup.configured(**settings), profile)
-    )
+    """Declare a mutant that is the true reference with other settings; see :func:`mutant`."""
+    for mutated, identifier in _identifiers(name, profile, hk99).items():
+        MUTANTS.append(
+            Mutant(identifier, breaks, title, lambda setup: setup.configured(**settings), mutated)
+        )
+
+
+def _identifiers(name: str, profile: str, hk99: bool) -> dict[str, str]:
+    """Profile to identifier of a mutant, or of the two that are one defect."""
+    return {profile: name} | ({"hk99": f"{name}-hk99"} if hk99 else {})
 
 
 def _replacing(part: Any, profile: str) -> Callable[[Setup], Setup]:

@@ -90,7 +90,7 @@ class ReleasesOnePerStretch(SackNewRenoRfcSender):
             super().output(now)
 
 
-@mutant("snr-repeats-per-duplicate", breaks="SNR-ACK-007", hk99="snr-repeats-per-duplicate-hk99")
+@mutant("snr-repeats-per-duplicate", breaks="SNR-ACK-007", hk99=True)
 class RepeatsPerDuplicate(Sender):
     """Repeats the missing segment on every duplicate during recovery."""
 

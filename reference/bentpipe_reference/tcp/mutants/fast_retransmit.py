@@ -46,9 +46,10 @@ class WaitsForTheFourth(SackNewRenoHk99Sender):
 class RepeatsTheNextSegment(SackNewRenoRfcSender):
     """The segment after the missing one is retransmitted."""
 
-    def first_retransmission(self, now: float) -> None:
-        self.retransmit(self.snd_una + self.smss, now)
+    def first_retransmission(self, now: float) -> int:
+        end = self.retransmit(self.snd_una + self.smss, now)
         self.snd_nxt = self.snd_max
+        return end
 
 
 @mutant("snr-one-held-segment-suffices", breaks="SNR-FR-003")
@@ -120,7 +121,7 @@ class CountsBareRepetitions(SackNewRenoRfcSender):
         return Sender.is_duplicate_ack(self, ack, newly_held)
 
 
-@mutant("snr-keeps-the-window", breaks="SNR-FR-009", hk99="snr-keeps-the-window-hk99")
+@mutant("snr-keeps-the-window", breaks="SNR-FR-009", hk99=True)
 class KeepsTheWindow(Sender):
     """The window is not reduced after a loss."""
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_reference.tcp.mutants import mutant
-from bentpipe_reference.tcp.recovery import (
-    NewRenoSender,
-    SackNewRenoHk99Sender,
-    SackNewRenoRfcSender,
-)
+from bentpipe_reference.tcp.recovery import SackNewRenoHk99Sender, SackNewRenoRfcSender
+from bentpipe_reference.tcp.recovery.newreno import NewRenoSender
 from bentpipe_reference.tcp.sending.variables import Ack
 
 
@@ -30,7 +27,7 @@ class WaitsAfterPartialAck(SackNewRenoHk99Sender):
             self.cwnd = self.cwnd_after_partial_ack(acked)
 
 
-@mutant("snr-reduces-on-partial-ack", breaks="SNR-REC-002", hk99="snr-reduces-on-partial-ack-hk99")
+@mutant("snr-reduces-on-partial-ack", breaks="SNR-REC-002", hk99=True)
 class ReducesOnPartialAck(NewRenoSender):
     """Every partial acknowledgment halves the window again."""
 

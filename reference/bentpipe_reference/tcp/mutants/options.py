@@ -6,9 +6,7 @@ from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.handshake import Handshake
 from bentpipe_reference.tcp.mutants import Altering, mutant
 from bentpipe_reference.tcp.receiver import Receiver
-from bentpipe_reference.tcp.wire.codec import parse_packet
-from bentpipe_reference.tcp.wire.errors import WireError
-from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire import Flags, Segment, WireError, parse_packet
 
 
 @mutant("snr-sack-permitted-unasked", breaks="SNR-OPT-001")

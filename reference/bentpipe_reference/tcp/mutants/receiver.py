@@ -204,5 +204,7 @@ class Reneges(Reassembly):
 
     def insert(self, seq: int, payload: bytes) -> None:
         if seq <= self.rcv_nxt < seq + len(payload):
-            self.forget()
+            self.blocks = []
+            self._held.clear()
+            self._pieces.clear()
         super().insert(seq, payload)

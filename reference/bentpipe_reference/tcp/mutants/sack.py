@@ -33,11 +33,7 @@ class RepeatsHeldDataHk99(SackNewRenoHk99Sender):
         return None
 
 
-@mutant(
-    "snr-reports-after-timeout-forgotten",
-    breaks="SNR-SAK-002",
-    hk99="snr-reports-after-timeout-forgotten-hk99",
-)
+@mutant("snr-reports-after-timeout-forgotten", breaks="SNR-SAK-002", hk99=True)
 class ForgetsReportsAfterTimeout(Sender):
     """Goes back after a timeout as if nothing had been reported since."""
 

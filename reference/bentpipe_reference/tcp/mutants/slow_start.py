@@ -55,9 +55,7 @@ class NeverGrows(SackNewRenoRfcSender):
         return 0 * acked
 
 
-@mutant(
-    "snr-no-restart-after-idleness", breaks="SNR-SS-004", hk99="snr-no-restart-after-idleness-hk99"
-)
+@mutant("snr-no-restart-after-idleness", breaks="SNR-SS-004", hk99=True)
 class TrustsAnOldWindow(Sender):
     """The window of before is used after a long silence."""
 
@@ -65,7 +63,7 @@ class TrustsAnOldWindow(Sender):
         return self.cwnd
 
 
-@mutant("snr-no-congestion-avoidance", breaks="SNR-CA-001", hk99="snr-no-congestion-avoidance-hk99")
+@mutant("snr-no-congestion-avoidance", breaks="SNR-CA-001", hk99=True)
 class NeverAvoids(Sender):
     """The window doubles per round trip also above ssthresh."""
 
@@ -73,7 +71,7 @@ class NeverAvoids(Sender):
         return acked
 
 
-@mutant("snr-timeout-keeps-ssthresh", breaks="SNR-CA-002", hk99="snr-timeout-keeps-ssthresh-hk99")
+@mutant("snr-timeout-keeps-ssthresh", breaks="SNR-CA-002", hk99=True)
 class KeepsThresholdAtTimeout(Sender):
     """A timeout leaves ssthresh as it was."""
 

@@ -18,27 +18,17 @@ class TooShort(RttEstimator):
         return super().bounded(rto) if self.srtt is None else self.srtt / 2
 
 
-@mutant("snr-timeout-of-200-ms", breaks="SNR-RTO-002")
-class FifthOfASecond(RttEstimator):
-    """The timeout has a lower bound of 200 ms."""
-
-    def lower_bound(self) -> float:
-        return 0.2
-
-
+mutant_setting(
+    "snr-timeout-of-200-ms",
+    "The timeout has a lower bound of 200 ms.",
+    breaks="SNR-RTO-002",
+    min_rto=0.2,
+)
 mutant_setting(
     "snr-initial-timeout-of-half-a-second",
     "The first SYN-ACK times out after half a second.",
     breaks="SNR-RTO-003",
-    initial_rto=0.5,
-)
-
-
-mutant_setting(
-    "snr-initial-timeout-of-half-a-second-hk99",
-    "The first SYN-ACK times out after half a second.",
-    breaks="SNR-RTO-003",
-    profile="hk99",
+    hk99=True,
     initial_rto=0.5,
 )
 
@@ -77,10 +67,7 @@ class BacksOffByHalf(RttEstimator):
 
 
 mutant_setting(
-    "snr-back-off-ends-at-20-s",
-    "Back-off stops at 20 seconds.",
-    breaks="SNR-RTO-006",
-    max_rto=20.0,
+    "snr-back-off-ends-at-20-s", "Back-off stops at 20 seconds.", breaks="SNR-RTO-006", max_rto=20.0
 )
 
 
@@ -121,11 +108,7 @@ class SkipsTheEarliest(SackNewRenoRfcSender):
         return super().retransmit(seq + self.smss * getattr(self, "_skips", False), now)
 
 
-@mutant(
-    "snr-no-slow-start-after-timeout",
-    breaks="SNR-RTO-009",
-    hk99="snr-no-slow-start-after-timeout-hk99",
-)
+@mutant("snr-no-slow-start-after-timeout", breaks="SNR-RTO-009", hk99=True)
 class NoSlowStartAfterTimeout(Sender):
     """After a timeout half the flight is sent at once."""
 
@@ -159,11 +142,7 @@ class WaitsForEachTimeout(SackNewRenoRfcSender):
         return self.snd_nxt >= self.snd_max
 
 
-@mutant(
-    "snr-any-acknowledgment-ends-back-off",
-    breaks="SNR-RTO-013",
-    hk99="snr-any-acknowledgment-ends-back-off-hk99",
-)
+@mutant("snr-any-acknowledgment-ends-back-off", breaks="SNR-RTO-013", hk99=True)
 class ForgetsTheBackOff(Sender):
     """The acknowledgment of a retransmission ends the back-off."""
 

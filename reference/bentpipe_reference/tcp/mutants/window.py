@@ -11,7 +11,7 @@ from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
-@mutant("snr-offered-window-ignored", breaks="SNR-WIN-001", hk99="snr-offered-window-ignored-hk99")
+@mutant("snr-offered-window-ignored", breaks="SNR-WIN-001", hk99=True)
 class IgnoresTheOfferedWindow(Sender):
     """Only the congestion window limits the sender."""
 
@@ -72,7 +72,7 @@ class ProbesSteadily(SackNewRenoRfcSender):
 PROBES_ENOUGH = 4
 
 
-@mutant("snr-gives-up-probing", breaks="SNR-WIN-006", hk99="snr-gives-up-probing-hk99")
+@mutant("snr-gives-up-probing", breaks="SNR-WIN-006", hk99=True)
 class GivesUpProbing(Sender):
     """The connection is given up although its probes are acknowledged."""
 
@@ -115,7 +115,7 @@ class NeverShrinks(SackNewRenoRfcSender):
         return moved
 
 
-@mutant("snr-silly-segments", breaks="SNR-WIN-010", hk99="snr-silly-segments-hk99")
+@mutant("snr-silly-segments", breaks="SNR-WIN-010", hk99=True)
 class FillsSmallOpenings(Sender):
     """Any opening of the window is filled at once."""
 

@@ -5,7 +5,7 @@ from bentpipe_reference.tcp.recovery.newreno import NewRenoSender
 from bentpipe_reference.tcp.recovery.reno import RenoSender
 from bentpipe_reference.tcp.recovery.sack_newreno_hk99 import SackNewRenoHk99Sender
 from bentpipe_reference.tcp.recovery.sack_newreno_rfc import SackNewRenoRfcSender
-from bentpipe_reference.tcp.recovery.sack_reno import SackRenoSender
+from bentpipe_reference.tcp.recovery.selective import SackRenoSender
 from bentpipe_reference.tcp.sender import Sender
 
 SENDERS: dict[Variant, type[Sender]] = {

@@ -34,15 +34,16 @@ class RenoSender(Sender):
         """
         return True
 
-    def first_retransmission(self, now: float) -> None:
-        """Retransmit the segment the duplicate ACKs ask for, regardless of cwnd.
+    def first_retransmission(self, now: float) -> int:
+        """Retransmit the segment the duplicate ACKs ask for, regardless of cwnd; return its end.
 
         As in 4.4BSD, transmission then resumes where it was. After a timeout that is below
         ``snd_max``; resuming at ``snd_max`` would skip segments still to be retransmitted.
         """
         stood = self.snd_nxt
-        self.retransmit(self.snd_una, now)
+        end = self.retransmit(self.snd_una, now)
         self.snd_nxt = max(stood, self.snd_nxt)
+        return end
 
     def cwnd_entering_recovery(self) -> int:
         """Return ssthresh plus the three segments that have left the network."""

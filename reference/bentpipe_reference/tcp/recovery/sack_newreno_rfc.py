@@ -37,10 +37,6 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         edge = self.scoreboard.loss_edge(runs, (runs - 1) * self.smss)
         return self.snd_una if edge is None else edge
 
-    def is_lost(self, seq: int) -> bool:
-        """IsLost(seq) for a number that is not held."""
-        return seq < self.loss_edge()
-
     def loss_detected(self) -> bool:
         """Section 5, steps 1 and 2: enough duplicates, or the next octet counts as lost.
 
@@ -49,7 +45,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         """
         if not self.sack_ok:
             return super().loss_detected()
-        return self.dupacks >= self.duplicate_threshold() or self.is_lost(self.snd_una)
+        return self.dupacks >= self.duplicate_threshold() or self.snd_una < self.loss_edge()
 
     # -- the recovery phase -------------------------------------------------------------------
 
@@ -152,10 +148,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             super().output(now)
             return
         pipe = self.pipe()
-        while self.cwnd - pipe >= self.smss:
-            chosen = self.next_segment()
-            if chosen is None:
-                break
+        while self.cwnd - pipe >= self.smss and (chosen := self.next_segment()) is not None:
             self.send_chosen(chosen, now)
             pipe += chosen[1] - chosen[0]
 

@@ -16,37 +16,33 @@ class SelectiveRetransmission(RenoSender):
     high_rxt = 0
     _ack_used = False
 
-    def first_retransmission(self, now: float) -> None:
+    def first_retransmission(self, now: float) -> int:
         """Fast retransmit, recording what has been retransmitted."""
-        stood = self.snd_nxt
-        end = self.retransmit(self.snd_una, now)
+        end = super().first_retransmission(now)
         self.high_rxt = max(self.high_rxt, end)
-        self.snd_nxt = max(stood, self.snd_nxt)
+        return end
 
     def next_missing(self) -> int | None:
         """The lowest number neither held nor retransmitted in this episode."""
         hole = self.scoreboard.first_gap(max(self.high_rxt, self.snd_una), self.snd_max)
         return None if hole is None else hole[0]
 
-    def is_eligible(self, seq: int) -> bool:
-        """Rule 5, for a segment at ``seq`` that has not been retransmitted yet.
-
-        Three duplicate ACKs ask for it, or the receiver holds data of a segment at least three
-        beyond it.
-        """
-        if seq == self.snd_una and self.dupacks >= self.duplicate_threshold():
-            return True
-        highest = self.scoreboard.highest
-        return highest is not None and highest > seq + self.eligibility_distance()
-
     def eligibility_distance(self) -> int:
         """Rule 5: octets from a segment to the one three beyond it."""
         return 3 * self.smss
 
     def next_retransmission(self) -> int | None:
-        """The segment rule 6 retransmits next, None when none is eligible."""
+        """The segment rule 6 retransmits next, None when none is eligible by rule 5.
+
+        Three duplicate ACKs ask for an eligible one, or the receiver holds data of a segment at
+        least three beyond it.
+        """
         seq = self.next_missing()
-        return seq if seq is not None and self.is_eligible(seq) else None
+        if seq is None:
+            return None
+        asked_for = seq == self.snd_una and self.dupacks >= self.duplicate_threshold()
+        passed = (self.scoreboard.highest or 0) > seq + self.eligibility_distance()
+        return seq if asked_for or passed else None
 
     def use_ack(self, now: float) -> bool:
         """Rule 6: one eligible retransmission for this ACK, or none and False."""
@@ -66,12 +62,9 @@ class SelectiveRetransmission(RenoSender):
 
     def skip_held(self) -> None:
         """Rule 7: skip what the receiver reports as held."""
-        while self.sack_ok and self.snd_nxt < self.snd_max:
+        if self.sack_ok and self.snd_nxt < self.snd_max:
             hole = self.scoreboard.first_gap(self.snd_nxt, self.snd_max)
-            following = self.snd_max if hole is None else hole[0]
-            if following == self.snd_nxt:
-                return
-            self.snd_nxt = following
+            self.snd_nxt = self.snd_max if hole is None else hole[0]
 
     def repeat_end(self, seq: int) -> int | None:
         """Rule 7: a retransmission ends where the receiver's data begins."""
@@ -82,3 +75,10 @@ class SelectiveRetransmission(RenoSender):
         """After a timeout everything may be retransmitted again."""
         super().on_timeout_in_recovery()
         self.high_rxt = self.snd_una
+
+
+class SackRenoSender(SelectiveRetransmission):
+    """TCP SACK-Reno (HK99 section 5.3): Reno's window with selective retransmission.
+
+    Each recovery phase ends with the first new ACK, so one burst can halve cwnd repeatedly.
+    """

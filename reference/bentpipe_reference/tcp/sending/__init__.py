@@ -1,1 +1,1 @@
-"""The layers of the sender: variables, congestion window, clocks."""
+"""The layers below the sender: variables, congestion window."""

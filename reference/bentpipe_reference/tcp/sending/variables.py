@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.common.stream import Source
@@ -51,25 +50,17 @@ class Event:
 EventSink = Callable[[Event], None]
 
 
-class Outlet(Protocol):
-    """Where the sender puts its segments."""
-
-    def put(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
-        """Send ``payload`` at the unwrapped sequence number ``seq``, with FIN or without."""
-        ...
+Put = Callable[[int, bytes, bool, float], None]
+"""Sends a payload at an unwrapped sequence number, with FIN or without, at a time."""
 
 
 @dataclass(slots=True)
 class SenderCounters:
     """Running totals of one sender."""
 
-    segments: int = 0
-    octets: int = 0
     retransmissions: int = 0
-    retransmitted_octets: int = 0
     timeouts: int = 0
     fast_recoveries: int = 0
-    window_probes: int = 0
 
 
 class SenderVariables:
@@ -104,11 +95,9 @@ class SenderVariables:
         timed: end of the segment whose round trip is being measured, and when it was sent.
     """
 
-    def __init__(
-        self, config: EndpointConfig, outlet: Outlet, iss: int, estimator: RttEstimator
-    ) -> None:
+    def __init__(self, config: EndpointConfig, put: Put, iss: int, estimator: RttEstimator) -> None:
         self.config = config
-        self.outlet = outlet
+        self.put = put
         self.iss = iss
         self.smss = config.mss
         self.snd_una = self.snd_nxt = self.snd_max = iss + 1

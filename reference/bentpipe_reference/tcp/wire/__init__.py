@@ -1,13 +1,6 @@
 """IPv4 and TCP packets as typed records."""
 
 from bentpipe_reference.tcp.wire.codec import emit_packet, parse_packet
-from bentpipe_reference.tcp.wire.errors import WireError
-from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire.segment import Flags, Segment, WireError
 
-__all__ = [
-    "Flags",
-    "Segment",
-    "WireError",
-    "emit_packet",
-    "parse_packet",
-]
+__all__ = ["Flags", "Segment", "WireError", "emit_packet", "parse_packet"]

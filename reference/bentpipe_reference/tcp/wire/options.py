@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import struct
 
-from bentpipe_reference.tcp.wire.errors import WireError
-from bentpipe_reference.tcp.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Segment, WireError
 
 MAXIMUM_OCTETS = 40
+"""Room for options in a header."""
 
 END, NOP, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
 
 _TIMESTAMPS = struct.Struct("!BBII")
 _PAIR = struct.Struct("!II")
-_ALIGNED_TIMESTAMPS = struct.Struct("!BBBBII")
 
 
 def parse_options(raw: bytes, segment: Segment) -> None:
@@ -70,27 +69,6 @@ def emit_options(segment: Segment) -> bytes:
     Raises:
         WireError: the options need more than 40 octets.
     """
-    if segment.timestamps is not None and not (
-        segment.sack_blocks
-        or segment.mss is not None
-        or segment.window_scale is not None
-        or segment.sack_permitted
-        or segment.unknown
-    ):
-        return _ALIGNED_TIMESTAMPS.pack(NOP, NOP, TIMESTAMPS, 10, *segment.timestamps)
-    parts = _encoded(segment)
-    aligned = b"".join(b"\x01" * (-len(part) % 4) + part for part in parts)
-    if len(aligned) <= MAXIMUM_OCTETS:
-        return aligned
-    packed = b"".join(parts)
-    if len(packed) > MAXIMUM_OCTETS:
-        raise WireError(
-            f"TCP options of {len(packed)} octets do not fit the {MAXIMUM_OCTETS} of the header"
-        )
-    return packed + b"\x00" * (-len(packed) % 4)
-
-
-def _encoded(segment: Segment) -> list[bytes]:
     parts: list[bytes] = []
     if segment.mss is not None:
         parts.append(bytes((MSS, 4)) + segment.mss.to_bytes(2, "big"))
@@ -104,4 +82,12 @@ def _encoded(segment: Segment) -> list[bytes]:
         blocks = b"".join(_PAIR.pack(*block) for block in segment.sack_blocks)
         parts.append(bytes((SACK, 2 + len(blocks))) + blocks)
     parts.extend(bytes((kind, 2 + len(data))) + data for kind, data in segment.unknown)
-    return parts
+    aligned = b"".join(b"\x01" * (-len(part) % 4) + part for part in parts)
+    if len(aligned) <= MAXIMUM_OCTETS:
+        return aligned
+    packed = b"".join(parts)
+    if len(packed) > MAXIMUM_OCTETS:
+        raise WireError(
+            f"TCP options of {len(packed)} octets do not fit the {MAXIMUM_OCTETS} of the header"
+        )
+    return packed + b"\x00" * (-len(packed) % 4)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
-from bentpipe_reference.common.address import address_text
+
+class WireError(ValueError):
+    """The packet is malformed, is not TCP over IPv4, or the segment has no encoding."""
 
 
 class Flags(IntFlag):
@@ -64,16 +66,6 @@ class Segment:
     unknown: tuple[tuple[int, bytes], ...] = ()
 
     @property
-    def source_text(self) -> str:
-        """Dotted source address."""
-        return address_text(self.source)
-
-    @property
-    def destination_text(self) -> str:
-        """Dotted destination address."""
-        return address_text(self.destination)
-
-    @property
     def sequence_length(self) -> int:
         """Sequence numbers occupied: data, SYN and FIN (SEG.LEN of RFC 9293)."""
         return len(self.payload) + (self.flags & 1) + (self.flags >> 1 & 1)
@@ -81,24 +73,10 @@ class Segment:
     @property
     def packet_octets(self) -> int:
         """Size of the IPv4 packet, its options aligned on four-octet boundaries."""
-        octets = 40 + len(self.payload)
-        if self.timestamps is not None:
-            octets += 12
+        octets = 40 + len(self.payload) + 12 * (self.timestamps is not None)
         if self.sack_blocks:
             octets += 4 + 8 * len(self.sack_blocks)
         if self.unknown:
             octets += sum((len(data) + 5) // 4 * 4 for _, data in self.unknown)
         fixed = (self.mss is not None) + (self.window_scale is not None) + self.sack_permitted
         return octets + 4 * fixed
-
-    @property
-    def has_options(self) -> bool:
-        """Whether any option is present."""
-        return bool(
-            self.sack_blocks
-            or self.timestamps is not None
-            or self.mss is not None
-            or self.window_scale is not None
-            or self.sack_permitted
-            or self.unknown
-        )
