@@ -34,9 +34,9 @@ def _certain(board: Scoreboard, context: Context) -> set[Episode]:
 def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> Findings:
     """Several holes are repaired in one round trip (HK99 rule 6, RFC 6675 section 5 step C)."""
     # Exercised when a recovery knows of several holes before its first repair is acknowledged.
-    board = negotiated_scoreboard(flow, context)
-    if board is None:
+    if not flow.handshake.sack:
         return
+    board = context.prepared.scoreboard
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or episode.flight < 8 * largest_segment(flow):
@@ -74,9 +74,9 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
 def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findings:
     """Each acknowledgment in recovery causes one retransmission (HK99 rule 6)."""
     # Exercised by every acknowledgment in a recovery while a segment is certainly eligible.
-    board = negotiated_scoreboard(flow, context)
-    if board is None:
+    if not flow.handshake.sack:
         return
+    board = context.prepared.scoreboard
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
         if episode.trigger is None or episode not in certain:
@@ -111,9 +111,9 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
     # a violation only when the sender certainly had data, buffer and offered window: a full
     # segment, which Nagle's rule does not hold back, leaves as soon as recovery ends, and more was
     # outstanding before.
-    board = negotiated_scoreboard(flow, context)
-    if board is None:
+    if not flow.handshake.sack:
         return
+    board = context.prepared.scoreboard
     segment = largest_segment(flow)
     certain = _certain(board, context)
     for episode in context.prepared.episodes:
@@ -151,7 +151,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
     """One acknowledgment that shows a loss starts recovery (RFC 6675 section 5 step 2)."""
     # Exercised by an acknowledgment that shows a loss with fewer than three duplicates.
     board = negotiated_scoreboard(flow, context)
-    if board is None or not board.rtt:
+    if not board.rtt:
         return
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
     last = flow.last_time

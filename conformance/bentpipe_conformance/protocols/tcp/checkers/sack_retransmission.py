@@ -13,17 +13,15 @@ from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scorebo
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 
-def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard | None:
-    """The flow's scoreboard, None when SACK was not negotiated."""
-    if not flow.handshake.sack:
-        return None
-    return context.prepared.scoreboard
+def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard:
+    """The flow's scoreboard, empty when SACK was not negotiated."""
+    return context.prepared.scoreboard if flow.handshake.sack else Scoreboard([], [], 0.0)
 
 
 def _repeats(flow: Flow, context: Context) -> list[Repeat]:
     """Retransmissions that no timer explains, with SACK negotiated."""
     board = negotiated_scoreboard(flow, context)
-    return [repeat for repeat in board.repeats if not repeat.timer] if board else []
+    return [repeat for repeat in board.repeats if not repeat.timer]
 
 
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
@@ -67,14 +65,11 @@ def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Findin
                 expected="data reported held since the timeout is passed over",
                 actual=f"a retransmission of {repeat.sent.span}",
             )
-    yield from _went_past_held_data(flow, context)
+    yield from _went_past_held_data(context)
 
 
-def _went_past_held_data(flow: Flow, context: Context) -> Findings:
+def _went_past_held_data(context: Context) -> Findings:
     """New data sent while going back, with held data between: the held data was passed over."""
-    board = negotiated_scoreboard(flow, context)
-    if board is None:
-        return
     for episode in context.prepared.episodes:
         if episode.fast or episode.end is None:
             continue
@@ -151,8 +146,6 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
     """Recovery begins at the threshold (RFC 6675 section 5, RFC 8985 section 6.2)."""
     # Exercised by the first retransmission of every recovery that no timeout starts.
     board = negotiated_scoreboard(flow, context)
-    if board is None:
-        return
     runs = context.permitted("held_runs")
     octets = context.permitted("held_segments") * flow.segment
     distance = context.permitted("distance_segments") * flow.segment
@@ -191,7 +184,7 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Fin
     # may return the same octets once more.
     board = negotiated_scoreboard(flow, context)
     round_trips = context.permitted("repeat_after_rtts")
-    if board is None or (round_trips and not board.rtt):
+    if round_trips and not board.rtt:
         return
     patience = round_trips * board.rtt
     episode_of = {sent: e for e in context.prepared.episodes for sent in e.sent}
