@@ -17,7 +17,7 @@ MODEL_TESTS := conformance/tests/models/test_models.py
 QUICK_TESTS := spec/tests \
 	$(filter-out %/experiments %/__pycache__,$(patsubst %/,%,$(wildcard reference/tests/*/))) \
 	conformance/tests/engine conformance/tests/protocols conformance/tests/evidence \
-	conformance/tests/report
+	conformance/tests/report conformance/tests/selftest/test_coverage_of_requirements.py
 # Sockets, hostile peers and whole transfers take seconds each.
 QUICK_LEFT_OUT := $(addprefix --ignore-glob=*/,test_asyncio.py test_sockets.py test_hostile.py \
 	test_transfer.py test_stream_integrity.py)

@@ -14,14 +14,12 @@ class Rung:
         arrived: when it arrived, None if it was lost.
         forward: whether it went from the left side to the right one.
         what: kind and numbers.
-        remark: what is to be noticed about it.
     """
 
     sent: float
     arrived: float | None
     forward: bool
     what: str
-    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,5 @@ class Ladder:
         for rung in self.rungs:
             arrow = "->" if rung.forward else "<-"
             end = "lost" if rung.arrived is None else f"{1000 * rung.arrived:.0f} ms"
-            line = f"  {1000 * rung.sent:4.0f} ms  {arrow} {rung.what:{width}}  {end:>7}"
-            lines.append(f"{line}  {rung.remark}".rstrip())
+            lines.append(f"  {1000 * rung.sent:4.0f} ms  {arrow} {rung.what:{width}}  {end:>7}")
         return "\n".join(lines) + "\n"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
 
 import click
 
-from bentpipe_conformance.benchmarks import machine
 from bentpipe_conformance.benchmarks.model import Report
 
 
@@ -70,7 +73,7 @@ def main(only: tuple[str, ...], repeat: int | None, as_json: bool) -> None:
     Targets are meant for two cores that have nothing else to do. A missed one does not change
     the exit status.
     """
-    about = machine.describe()
+    about = _machine()
     if not as_json:
         click.echo("  ".join(f"{name} {value}" for name, value in about.items()))
     reports = {}
@@ -84,6 +87,28 @@ def main(only: tuple[str, ...], repeat: int | None, as_json: bool) -> None:
             "benchmarks": {name: asdict(report) for name, report in reports.items()},
         }
         click.echo(json.dumps(document, indent=2))
+
+
+def _machine() -> dict[str, str]:
+    """Processor, cores, how busy they are, system, Python, Scapy and bentpipe."""
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "load": f"{os.getloadavg()[0]:.1f}",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "scapy": version("scapy"),
+        "bentpipe": version("bentpipe"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "unknown"
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "unknown")
 
 
 def _print(name: str, report: Report) -> None:

@@ -63,7 +63,6 @@ class Encoder(Protocol):
         Raises:
             TraceProblem: the event cannot be expressed in the model.
         """
-        ...
 
 
 class PlainEncoder:

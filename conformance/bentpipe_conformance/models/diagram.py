@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -75,10 +75,8 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
             gone, added = _difference(old, new)
             for at in sorted(gone, reverse=True):
                 which = under_way[name].pop(at)
-                found = messages[which]
-                messages[which] = Message(
-                    found.text, rightwards, found.left_at, number, "Lose" in state.action
-                )
+                lost = "Lose" in state.action
+                messages[which] = replace(messages[which], arrived_at=number, lost=lost)
             for value in added:
                 under_way[name].append(len(messages))
                 messages.append(Message(_shown(value), rightwards, number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,7 @@ from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.cover import Cover, covering_paths, set_cover
 from bentpipe_conformance.models.graph import Edge, Graph, read_graph
 from bentpipe_conformance.models.manifest import Manifest
-from bentpipe_conformance.models.plan import (
-    Bounded,
-    Plan,
-    graph_configuration,
-    plan_hash,
-)
+from bentpipe_conformance.models.plan import Bounded, Plan, graph_configuration, plan_hash
 from bentpipe_conformance.models.projection import Projection
 from bentpipe_conformance.models.script import Journey, Message
 from bentpipe_conformance.models.tool import Tool, ToolProblem
@@ -90,8 +85,8 @@ class Generator:
             constants = graph["constants"]
             scenarios.append(
                 {"name": f"cover-{order:03}", "kind": "cover", "graph": graph["name"],
-                 "edges": adds, "offered": _bound(constants, plan.offered),
-                 "window": _bound(constants, plan.window), "events": every[at].events}
+                 "edges": adds, "offered": int(constants[plan.offered]),
+                 "window": int(constants[plan.window]), "events": every[at].events}
                 | ({"order": list(every[at].order)} if every[at].order else {})
             )  # fmt: skip
         return scenarios, graphs
@@ -168,8 +163,8 @@ def _counterexample(result: Result, plan: Plan) -> Data:
         "property": run.violates,
         "requirements": list(manifest.requirements.get(run.violates, ())),
         "about": run.about,
-        "offered": _bound(constants, plan.offered),
-        "window": _bound(constants, plan.window),
+        "offered": int(constants[plan.offered]),
+        "window": int(constants[plan.window]),
         "steps": [edge.action for edge in edges],
     }
     path = range(len(edges))
@@ -188,10 +183,6 @@ def _counterexample(result: Result, plan: Plan) -> Data:
 def _label(message: Message, journey: Journey, plan: Plan) -> str:
     numbered = message.kind in plan.numbered
     return f"{message.kind} {journey.numbers[message]}" if numbered else message.kind
-
-
-def _bound(constants: Mapping[str, str], name: str) -> int:
-    return int(constants[name])
 
 
 def _events(journey: Journey, plan: Plan) -> list[Data]:

@@ -87,16 +87,9 @@ def load_plan(manifest: Manifest) -> Plan | None:
             Bounded(item["name"], _varied(runs[item["run"]], item["constants"]))
             for item in data["graphs"]
         )
-        elsewhere: Mapping[str, Mapping[str, str]] = data["mutants"]
+        others: Mapping[str, Mapping[str, str]] = data["mutants"]
         broken = tuple(
-            replace(
-                run,
-                constants={
-                    **run.constants,
-                    **elsewhere.get(run.name, elsewhere.get(run.config, {})),
-                },
-                depth=None,
-            )
+            replace(_varied(run, others.get(run.name, others.get(run.config, {}))), depth=None)
             for run in manifest.runs
             if run.kind in ("mutant", "limit")
         )

@@ -44,6 +44,7 @@ _CHATTER = (
     "Abort messages:", "Fatal errors",
 )  # fmt: skip
 _TAILS = ("Residual stack trace", " while looking in these directories")
+_COMPLAINTS = ("***", "Error", "error:", "Exception")
 _NO_TLC = "Could not find or load main class"
 
 
@@ -294,7 +295,10 @@ class _Reading:
         elif code == _BACK and (found := _NUMBER.search(text)):
             outcome.loop = int(found[1]) - 1
         elif text and (
-            severity == 1 or code >= _QUOTED or self._quoting or (code == 0 and _is_complaint(text))
+            severity == 1
+            or code >= _QUOTED
+            or self._quoting
+            or (code == 0 and any(mark in text for mark in _COMPLAINTS))
         ):
             self._errors.append(text)
         self._quoting = code == _QUOTING
@@ -340,15 +344,9 @@ def _messages(stream: IO[str], copy: IO[str]) -> Iterator[tuple[int, int, str]]:
         yield code, severity, "".join(lines)
 
 
-def _is_complaint(text: str) -> bool:
-    return any(mark in text for mark in ("***", "Error", "error:", "Exception"))
-
-
 def _violated_name(sentence: str) -> str:
     found = re.match(r"(?:Invariant|Action property|Property) (\w+) (?:is|of)", sentence)
-    if found is None or found[1] == "line":
-        return ""
-    return found[1]
+    return found[1] if found and found[1] != "line" else ""
 
 
 def _variables(lines: list[str]) -> dict[str, str]:

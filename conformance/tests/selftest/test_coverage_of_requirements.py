@@ -18,6 +18,11 @@ every = pytest.mark.parametrize("suite", load_suites().values(), ids=str)
 complete = pytest.mark.parametrize("suite", [load_suites()[name] for name in COMPLETE], ids=str)
 
 
+def nothing_lacks(what: str, missing: set[str]) -> None:
+    """Fail with a sentence that names the requirements without ``what``."""
+    assert not missing, f"no {what} for {', '.join(sorted(missing))}; see docs/howto/extend.rst"
+
+
 def wire(suite: Suite) -> set[str]:
     return {name for name, item in suite.requirements().items() if item.testability == "wire"}
 
@@ -29,7 +34,7 @@ def test_every_checker_judges_a_wire_testable_requirement(suite: Suite) -> None:
 
 @complete
 def test_every_wire_testable_requirement_has_a_checker(suite: Suite) -> None:
-    assert wire(suite) - set(load_checkers(suite)) == set()
+    nothing_lacks("checker", wire(suite) - set(load_checkers(suite)))
 
 
 @complete
@@ -43,7 +48,7 @@ def test_every_wire_testable_requirement_is_targeted_in_each_of_its_profiles(sui
     wanted = {
         (name, profile) for name in wire(suite) for profile in suite.requirements()[name].profiles
     }
-    assert wanted - targeted == set()
+    nothing_lacks("case", {f"{name} in {profile}" for name, profile in wanted - targeted})
 
 
 @every
@@ -55,7 +60,7 @@ def test_every_case_targets_known_requirements_in_profiles_of_its_suite(suite: S
 
 @complete
 def test_every_wire_testable_requirement_has_a_mutant(suite: Suite) -> None:
-    assert wire(suite) - {mutant.breaks for mutant in load_mutants().values()} == set()
+    nothing_lacks("mutant", wire(suite) - {item.breaks for item in load_mutants().values()})
 
 
 def test_every_mutant_breaks_a_wire_testable_requirement_of_its_profile() -> None:

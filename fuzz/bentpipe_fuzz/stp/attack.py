@@ -14,7 +14,7 @@ from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
 
 from bentpipe_fuzz.stp.forging import damaged, invented, mutated, near
-from bentpipe_fuzz.stp.network import Network, Node, address_of
+from bentpipe_fuzz.stp.network import Network, address_of
 from bentpipe_fuzz.stp.plan import AttackPlan
 
 _KEPT = 400
@@ -73,10 +73,6 @@ class Attacker:
         other = self.pair[self.pair[0] == name]
         sport, dport = self.ports(name)
         return self.network.nodes[name].endpoint.connections.get((address_of(other), sport, dport))
-
-    def node(self, name: str) -> Node:
-        """One of the pair."""
-        return self.network.nodes[name]
 
 
 # Somebody on the path

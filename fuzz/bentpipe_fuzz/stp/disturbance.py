@@ -6,7 +6,7 @@ A run is repeated from its plan and its disturbances; fewer of them make a small
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
 from bentpipe_fuzz.stp.plan import LinkPlan
@@ -53,11 +53,7 @@ Disturbance = Fault | Injection
 
 def as_json(disturbance: Disturbance) -> list[Any]:
     """For a file."""
-    if isinstance(disturbance, Fault):
-        return ["fault", disturbance.way, disturbance.ordinal, disturbance.kind, disturbance.value]
-    return [
-        "packet", disturbance.at, disturbance.target, disturbance.source, disturbance.octets,
-    ]  # fmt: skip
+    return ["fault" if isinstance(disturbance, Fault) else "packet", *astuple(disturbance)]
 
 
 def from_json(item: list[Any]) -> Disturbance:

@@ -18,13 +18,7 @@ from bentpipe_reference.stp.packets import Packet
 from bentpipe_reference.stp.setup import Setup
 
 from bentpipe_fuzz.campaign.violation import Violation
-from bentpipe_fuzz.stp.disturbance import (
-    Disturbance,
-    DrawnFaults,
-    GivenFaults,
-    Injection,
-    apply,
-)
+from bentpipe_fuzz.stp.disturbance import Disturbance, DrawnFaults, GivenFaults, Injection, apply
 from bentpipe_fuzz.stp.metering import Meter, excess, too_costly, units
 from bentpipe_fuzz.stp.plan import Plan
 

@@ -117,22 +117,19 @@ def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
         for user in call.users:
             if user.connection is None or user.lost:
                 continue
+            who = f"the user at {user.node.name} of the connection to port {call.plan.port}"
             if user.ended_at is None:
                 if any(known(call, user) for known in KNOWN_HANGS):
                     hanging += 1
                     continue
                 raise Violation(
                     "STP-CC-009",
-                    f"the user at {user.node.name} of the connection to port {call.plan.port} was "
-                    f"told no outcome; its connection is in state {int(user.connection.state)}",
+                    f"{who} was told no outcome; its connection is in state "
+                    f"{int(user.connection.state)}",
                 )
             if user.ended_at > deadline:
-                raise Violation(
-                    "STP-CC-009",
-                    f"the user at {user.node.name} of the connection to port {call.plan.port} was "
-                    f"told the outcome {user.ended_at - deadline:.1f} s too late",
-                    user.ended_at,
-                )
+                late = f"{who} was told the outcome {user.ended_at - deadline:.1f} s too late"
+                raise Violation("STP-CC-009", late, user.ended_at)
             if user.succeeded:
                 _judge_success(call, user)
             else:

@@ -289,10 +289,10 @@ def _unlucky(mode: Mode, seed: int, numbers: random.Random) -> Plan:
 def _vanish(mode: Mode, seed: int, numbers: random.Random) -> Plan:
     gone = numbers.choice([0.0, 0.3, 0.9, 2.0, 5.0, 20.0])
     which = numbers.choice([("a>b",), ("b>a",), ("a>b", "b>a")])
-    links = {}
-    for name in ("a>b", "b>a"):
-        link = LinkPlan(numbers.choice(DELAYS), gone_from=gone if name in which else None)
-        links[name] = link
+    links = {
+        name: LinkPlan(numbers.choice(DELAYS), gone_from=gone if name in which else None)
+        for name in ("a>b", "b>a")
+    }
     return Plan(
         mode, seed, 0.0,
         configs={name: _config(numbers, keep_alive=True) for name in "ab"},

@@ -13,7 +13,7 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.setup import Setup
 
 from bentpipe_fuzz.campaign.violation import Violation
-from bentpipe_fuzz.stp.attack import Attacker, OffPath, OnPath
+from bentpipe_fuzz.stp.attack import OffPath, OnPath
 from bentpipe_fuzz.stp.disturbance import Disturbance, Injection
 from bentpipe_fuzz.stp.metering import excess, weight
 from bentpipe_fuzz.stp.network import Network, Node, Seen, address_of
@@ -78,7 +78,6 @@ class Run:
         self.network = Network(plan, given)
         self.witness = Witness(self.network)
         self.calls: list[Call] = []
-        self.attacker: Attacker | None = None
         self._given = given
         self._waiting: dict[tuple[str, str, int, int], list[Call]] = {}
         for name, settings in plan.configs.items():
@@ -90,6 +89,7 @@ class Run:
             node.metered = plan.attack is not None and plan.attack.metered
         for number, call in enumerate(plan.calls):
             self._plan_call(number, call)
+        self.honest = self.calls[: plan.honest_calls]
         if plan.restarts is not None:
             name, when = plan.restarts
             self.network.at(when, partial(self._restart, name))
@@ -103,8 +103,7 @@ class Run:
                     honest=not hostile)  # fmt: skip
         far = User(self.network, nodes[plan.called], plan.far, 2 * number + 2, 2 * number + 1,
                    honest=not hostile)  # fmt: skip
-        near.expect(far)
-        far.expect(near)
+        near.peer, far.peer = far, near
         call = Call(plan, near, far)
         self.calls.append(call)
         nodes[plan.called].listen(plan.port)
@@ -164,7 +163,6 @@ class Run:
         else:
             kind = OnPath if plan.mode == "on-path" else OffPath
             attacker = kind(self.network, plan.attack, plan.seed, (call.caller, call.called))
-            self.attacker = attacker
             self.network.on_sent = attacker.watch
             attacker.start(attacker.forge)
         if plan.mode == "on-path":
@@ -188,7 +186,7 @@ class Run:
             if self.plan.attack is not None:
                 rest = max(rest, clock + self.plan.attack.ends + _AFTER_S)
             simulation.run_until(rest)
-            outcome.hanging = judge(self._judged(), self.witness, clock + self.plan.limit())
+            outcome.hanging = judge(self.honest, self.witness, clock + self.plan.limit())
             if not outcome.hanging:
                 self._look_at_the_rest()
         except Violation as violation:
@@ -205,10 +203,6 @@ class Run:
                 outcome.failed += user.ended_at is not None and not user.succeeded
         outcome.costliest = max(node.costliest for node in self.network.nodes.values())
         return outcome
-
-    def _judged(self) -> list[Call]:
-        """The connections that are honest."""
-        return self.calls[: self.plan.honest_calls]
 
     def _run_until_all_is_told(self) -> None:
         simulation = self.network.simulation
@@ -260,7 +254,7 @@ def run(
     if calm.violation is not None:
         return replace(calm, disturbances=[])
     try:
-        for one, other in zip(attacked._judged(), quiet._judged(), strict=True):
+        for one, other in zip(attacked.honest, quiet.honest, strict=True):
             _compare(one, other, plan)
     except Violation as violation:
         outcome.violation = violation

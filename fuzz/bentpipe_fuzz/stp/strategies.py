@@ -7,7 +7,7 @@ from bentpipe_reference.stp.codec import encode
 from bentpipe_reference.stp.packets import Packet
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.tcp.strategies import damaged, short, word
+from bentpipe_fuzz.campaign.octets import damaged, short, word
 
 number = st.sampled_from([0, 1, 2**23 - 1, 2**23, 2**24 - 2, 2**24 - 1]) | st.integers(0, 2**24 - 1)
 """A 24-bit field: packet numbers, credits, poll numbers."""

@@ -30,6 +30,7 @@ class User:
 
     Attributes:
         connection: None until it has one.
+        peer: whose stream it reads.
         opened: whether the connection was ever open.
         written, received: octets.
         closed, aborted: whether it has done so.
@@ -61,11 +62,7 @@ class User:
         self._writes, self._expects = writes, expects
         self._honest = honest
         self._reads = self._waits = False
-        self._peer = self
-
-    def expect(self, peer: User) -> None:
-        """Set the peer, whose stream it reads."""
-        self._peer = peer
+        self.peer = self
 
     def begin(self, connection: Connection) -> None:
         """Use this connection."""
@@ -196,7 +193,7 @@ class User:
                     f"octet {self.received + at} that {self.node.name} read is not its peer's",
                     now,
                 )
-            if self.received + len(data) > self._peer.written:
+            if self.received + len(data) > self.peer.written:
                 raise Violation(
                     "STP-DT-012", f"{self.node.name} read more than its peer wrote", now
                 )

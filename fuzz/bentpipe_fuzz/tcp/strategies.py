@@ -5,8 +5,7 @@ from __future__ import annotations
 from bentpipe_reference.tcp.wire import Segment, emit_packet
 from hypothesis import strategies as st
 
-word = st.integers(0, 2**32 - 1)
-short = st.integers(0, 2**16 - 1)
+from bentpipe_fuzz.campaign.octets import damaged, short, word
 
 near = st.integers(-3, 3) | st.integers(-70_000, 70_000) | st.integers(-(2**31), 2**31 - 1)
 """Distances from a number that matters: at it, a window away, half the sequence space away."""
@@ -38,16 +37,6 @@ def segments(
     )
     edges = draw(st.lists(st.tuples(near, near), max_size=2))
     return segment, draw(near), draw(near), tuple(edges)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, packet: bytes) -> bytes:
-    """A packet with octets changed, cut off or added."""
-    octets = bytearray(packet)
-    for _ in range(draw(st.integers(0, 4))):
-        octets[draw(st.integers(0, len(octets) - 1))] = draw(st.integers(0, 255))
-    cut = draw(st.integers(0, len(octets)))
-    return bytes(octets[:cut] if draw(st.booleans()) else octets + draw(st.binary(max_size=8)))
 
 
 hostile_octets = st.binary(max_size=120) | st.builds(

@@ -11,13 +11,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from bentpipe_conformance.models.binding import (
-    Binding,
-    Form,
-    Step,
-    TraceProblem,
-    numbers,
-)
+from bentpipe_conformance.models.binding import Binding, Form, Step, TraceProblem, numbers
 from bentpipe_conformance.models.rejection import Module
 from bentpipe_conformance.models.values import Value
 

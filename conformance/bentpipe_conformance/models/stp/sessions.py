@@ -11,13 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bentpipe_conformance.models.binding import (
-    Binding,
-    Form,
-    Step,
-    TraceProblem,
-    numbers,
-)
+from bentpipe_conformance.models.binding import Binding, Form, Step, TraceProblem, numbers
 from bentpipe_conformance.models.rejection import Module
 from bentpipe_conformance.models.values import Record, Value
 
@@ -71,7 +65,11 @@ class _Numbers:
 
     def tagged(self, tag: int) -> int:
         """The number of the newest CSN with this tag."""
-        return self._of.get(self._tagged.get(tag, -1), _STRANGE)
+        return self._of.get(self.csn_tagged(tag), _STRANGE)
+
+    def csn_tagged(self, tag: int) -> int:
+        """The newest CSN with this tag; -1 for none."""
+        return self._tagged.get(tag, -1)
 
 
 def _ahead(csn: int, other: int) -> int:
@@ -211,39 +209,36 @@ class SessionEncoder:
 
     def _message(self, packet: Event, sender: str) -> Record:
         """A packet as a message of the model."""
-        kind = packet["packet"]
-        own, other = self._sides[sender], self._sides[_SIDES[sender]]
+        kind: str = packet["packet"]
         kind = _TYPES.get(kind, kind)
+        own, other = self._sides[sender], self._sides[_SIDES[sender]]
         flags = packet["flags"]
-        head: tuple[tuple[str, int | bool | str], ...] = (("from", sender),)
-        rest: tuple[tuple[str, int | bool | str], ...]
+        fin = bool(flags & _FIN)
+        fields: dict[str, int | bool | str] = {"from": sender}
         if kind in ("SD", "POLL", "STAT"):
-            head += (("csn", own.tagged(packet["tag"])),)
-            rest = (("r", 0),) if kind == "STAT" else ()  # it will be discarded
-            if kind == "SD":
-                number = self._relative(packet["n_s"], self._csn_tagged(packet, own))
-                rest = (("n", number), ("fin", bool(flags & _FIN)))
+            fields["csn"] = own.tagged(packet["tag"])
+            if kind == "STAT":
+                fields["r"] = 0  # it will be discarded
+            elif kind == "SD":
+                number = self._relative(packet["n_s"], own.csn_tagged(packet["tag"]))
+                fields |= {"n": number, "fin": fin}
         elif kind == "BEGIN":
-            fin = bool(flags & _FIN)
-            rest = (("csn", own.of(packet["csn"])), ("data", packet["octets"] > 0 or fin))
-            rest += (("fin", fin),)
-        elif kind == "BGAK":
-            rest = (("csn", own.of(packet["csn"])), ("peer", other.of(packet["peer_csn"])))
-            rest += (("r", self._relative(packet["n_r"], packet["peer_csn"])),)
-            rest += (("asks", bool(flags & _C)),)
+            data = packet["octets"] > 0 or fin
+            fields |= {"csn": own.of(packet["csn"]), "data": data, "fin": fin}
         elif kind == "END" and flags & _R and packet["csn"] == 0:
-            kind, rest = "NOBODY", (("csn", other.tagged(packet["peer_csn"])),)
-        elif kind == "END":
-            rest = (("csn", own.of(packet["csn"])), ("peer", other.of(packet["peer_csn"])))
-            which = "unknown" if flags & _R else "abort" if flags & _A else "release"
-            number = self._relative(packet["n_r"], packet["peer_csn"])
-            rest += (("kind", which), ("r", number if which == "release" else 0))
+            kind, fields["csn"] = "NOBODY", other.tagged(packet["peer_csn"])
         else:
-            rest = (("peer", other.of(packet["peer_csn"])),)
-        return Record((("type", kind), *head, *rest))
-
-    def _csn_tagged(self, packet: Event, side: _Numbers) -> int:
-        return side._tagged.get(packet["tag"], -1)
+            peer_csn = packet["peer_csn"]
+            if kind in ("BGAK", "END"):
+                fields["csn"] = own.of(packet["csn"])
+            fields["peer"] = other.of(peer_csn)
+            if kind == "BGAK":
+                fields |= {"r": self._relative(packet["n_r"], peer_csn), "asks": bool(flags & _C)}
+            elif kind == "END":
+                which = "unknown" if flags & _R else "abort" if flags & _A else "release"
+                number = self._relative(packet["n_r"], peer_csn)
+                fields |= {"kind": which, "r": number if which == "release" else 0}
+        return Record((("type", kind), *fields.items()))
 
     def _relative(self, field: int, csn: int) -> int:
         """A number counted from the ISS of the direction whose sender has this CSN."""
