@@ -310,7 +310,7 @@ class Actions:
     def _measure(self, v: Variables, now: float) -> None:
         """STP-PL-009: a BGAK is a measurement if the packet it answers was sent once."""
         if v.asked_at is not None:
-            v.outgoing.rtt.opened(now - v.asked_at)
+            v.outgoing.rtt.sample(now - v.asked_at)
         v.asked_at = None
 
     def open_and_confirm(self, v: Variables, bgak: Bgak, now: float) -> None:

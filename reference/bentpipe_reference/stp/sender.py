@@ -87,6 +87,7 @@ class Sender:
         serial: transmissions of SDs so far.
         retransmissions: those of them that were not the first of their SD.
         acknowledged: octets of user data acknowledged in sequence.
+        closed: whether the user has ended the stream.
         fin_number: number of the SD with FIN, None before it is sent.
     """
 
@@ -102,7 +103,7 @@ class Sender:
         self._congestion = congestion
         self._capacity = config.send_buffer
         self._unsent = bytearray()
-        self._closing = False
+        self.closed = False
         self._source: Source | None = None
         self._numbers: list[int] = []  # of the SDs kept, rising
         self._kept: dict[int, SentSd] = {}
@@ -120,11 +121,6 @@ class Sender:
         """Octets written and not yet cut into SDs."""
         return len(self._unsent)
 
-    @property
-    def closed(self) -> bool:
-        """Whether the user has ended the stream."""
-        return self._closing
-
     def write(self, data: bytes | memoryview) -> int:
         """Take as much of ``data`` as there is room for; return how much."""
         taken = min(len(data), self.room)
@@ -137,7 +133,7 @@ class Sender:
 
     def close(self) -> None:
         """The stream ends after what has been written."""
-        self._closing = True
+        self.closed = True
         self._source = None
 
     def drop(self) -> None:
@@ -160,12 +156,9 @@ class Sender:
         if self.fin_number is not None:
             return False
         if self._source is not None and len(self._unsent) < self.max_sd:
-            self._pull(self._source)
-        return bool(self._unsent) or self._closing
-
-    def _pull(self, source: Source) -> None:
-        # The source may close the stream, and so be detached, before it returns its last octets.
-        self._unsent += source(min(_PULLED_OCTETS, self.room))
+            # It may close the stream, and so be detached, before it returns its last octets.
+            self._unsent += self._source(min(_PULLED_OCTETS, self.room))
+        return bool(self._unsent) or self.closed
 
     @property
     def fin_acknowledged(self) -> bool:
@@ -196,7 +189,7 @@ class Sender:
         """STP-DT-016: number the next SD and note it as transmitted."""
         data = bytes(self._unsent[: self.max_sd])
         del self._unsent[: self.max_sd]
-        fin = int(self._closing and not self._unsent)
+        fin = int(self.closed and not self._unsent)
         entry = SentSd(self.vt_s, data, fin, len(data) or 1)
         if fin:
             self.fin_number = entry.number

@@ -43,15 +43,12 @@ class Carrier(Protocol):
     @property
     def pseudo_header(self) -> Callable[[Hashable], bytes] | None:
         """What checksums cover beside a packet from or to a peer, None for nothing."""
-        ...
 
     def fileno(self) -> int:
         """For selectors."""
-        ...
 
     def receive(self) -> list[tuple[bytes, SocketAddress]]:
         """What has arrived, at most :data:`BATCH` packets; empty when there is no more."""
-        ...
 
     def send(self, packets: Sequence[tuple[SocketAddress, bytes]]) -> int:
         """Send packets in order until the kernel's buffer is full; how many it took.
@@ -59,11 +56,9 @@ class Carrier(Protocol):
         A packet that the kernel refuses for good counts as taken: the path has lost it, and
         ``fault`` says why.
         """
-        ...
 
     def close(self) -> None:
         """Close the socket."""
-        ...
 
 
 class SocketCarrier:

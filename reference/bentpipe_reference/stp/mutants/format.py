@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from bentpipe_reference.stp.mutants import mutant
-from bentpipe_reference.stp.mutants.hosts import (
-    MeddlingHost,
-    changed,
-    rechecked,
-    type_of,
-)
+from bentpipe_reference.stp.mutants.hosts import MeddlingHost, changed, rechecked, type_of
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Type
 
 _RESERVED_AT = 12
-
-
 """Offset of the first reserved octet of POLL, STAT and USTAT."""
 
 
