@@ -15,6 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bentpipe_conformance.bed import kernel as kernels
@@ -190,15 +191,13 @@ class _Build:
             if not (folder / "usr/bin" / tool).exists():
                 for package in TOOLS[tool]:
                     apt.unpack(package, folder)
+        programs, environment = f"{folder}/usr/bin", self.environment
         libraries = [
-            str(path) for path in (*folder.glob("usr/lib/*-gnu*"), *folder.glob("lib/*-gnu*"))
+            str(path) for place in ("usr/lib", "lib") for path in folder.glob(f"{place}/*-gnu*")
         ]
-        programs = f"{folder}/usr/bin"
-        environment = self.environment
+        libraries += filter(None, [environment.get("LD_LIBRARY_PATH")])
         environment["PATH"] = f"{programs}:{environment.get('PATH', os.defpath)}"
-        environment["LD_LIBRARY_PATH"] = ":".join(
-            [*libraries, *filter(None, [environment.get("LD_LIBRARY_PATH")])]
-        )
+        environment["LD_LIBRARY_PATH"] = ":".join(libraries)
         if "bison" in missing:
             environment["BISON_PKGDATADIR"] = f"{folder}/usr/share/bison"
         if "m4" in missing:
@@ -220,7 +219,7 @@ class _Build:
 
     def _compile(self, tree: Path, work: Path) -> int:
         """Compile; the number of lines that took."""
-        counter = CompileCounter(_objects(tree))
+        counter = CompileCounter(sum(1 for _ in tree.rglob("*.[oa]")))
         log = work / "compile.log"
         jobs = len(os.sched_getaffinity(0))
 
@@ -285,18 +284,17 @@ class _Build:
         return BedError(f"{what} ({reason}); see {log}, fix it and repeat `bentpipe bed build`.")
 
 
+@dataclass(slots=True)
 class CompileCounter:
-    """Counts the lines that make prints, one for each file it makes."""
+    """Counts the lines that make prints, one for each file it makes, after those made before."""
 
-    def __init__(self, already: int = 0, expected: int = EXPECTED_STEPS) -> None:
-        """Begin with ``already`` files made by an interrupted build."""
-        self.done = already
-        self._expected = expected
+    done: int = 0
+    expected: int = EXPECTED_STEPS
 
     @property
     def total(self) -> int:
         """The estimate of how many there will be."""
-        return max(self._expected, self.done + 1)
+        return max(self.expected, self.done + 1)
 
     def saw(self, line: str) -> bool:
         """Count a line of make's output; False when it names no file."""
@@ -361,8 +359,3 @@ def _compiler() -> str:
 
 def _sized(source: Path) -> tuple[Path, str]:
     return source, f"{source.name} {source.stat().st_size}"
-
-
-def _objects(tree: Path) -> int:
-    """Files an interrupted build has made."""
-    return sum(1 for suffix in ("*.o", "*.a") for _ in tree.rglob(suffix))

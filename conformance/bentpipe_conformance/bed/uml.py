@@ -99,7 +99,7 @@ class Guest(Closing):
         except BaseException:
             self._clear()
             raise
-        self._result: GuestResult | None = None
+        self.running = self._supervisor.running
 
     def _start(self, command: Sequence[str], virtual: bool, memory_mib: int) -> Supervised:
         folder = self._folder
@@ -149,10 +149,6 @@ class Guest(Closing):
             keep=[str(folder)],
         )
 
-    def running(self) -> bool:
-        """Whether the guest still runs."""
-        return self._supervisor.running()
-
     def wait(self, follow: Callable[[str], None] | None = None) -> GuestResult:
         """Wait for the command and the guest to end.
 
@@ -162,13 +158,8 @@ class Guest(Closing):
         Raises:
             BedError: the guest ended without the command's exit status.
         """
-        if self._result is None:
-            if follow is not None:
-                self._supervisor.follow(self._folder / "stdout", follow, POLL)
-            self._result = self._conclude()
-        return self._result
-
-    def _conclude(self) -> GuestResult:
+        if follow is not None:
+            self._supervisor.follow(self._folder / "stdout", follow, POLL)
         outcome = self._supervisor.wait()
         if outcome.ending == "killed":
             raise BedError("User-Mode Linux was killed from outside; run the command again.")
