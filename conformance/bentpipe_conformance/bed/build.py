@@ -73,9 +73,6 @@ _FULL = "No space left on device"
 def build(progress: Progress = silent) -> Kernel:
     """The bed's own kernel, built if it is missing or another source is named.
 
-    Args:
-        progress: called with every step.
-
     Raises:
         BedError: something that the build needs is missing; the message says how to get it.
     """
@@ -116,7 +113,12 @@ class _Build:
             found = kernels.find_virtual()
             if found is not None and found.path == place / "linux":
                 return found
-        self._need_space()
+        free = shutil.disk_usage(self.cache).free
+        if free < SPACE:
+            raise BedError(
+                f"Building the kernel needs {SPACE / 1e9:.1f} GB in {self.cache}, "
+                f"{free / 1e9:.1f} GB are free; make room or set XDG_CACHE_HOME."
+            )
         work = self.cache / "work" / key
         tree = self._unpacked(archive, work)
         self._tools()
@@ -155,14 +157,6 @@ class _Build:
         for path in (folder / package).glob("usr/src/*.tar.*"):
             return _sized(path)
         raise BedError(f"Debian's package {package} holds no source; remove {folder} and repeat.")
-
-    def _need_space(self) -> None:
-        free = shutil.disk_usage(self.cache).free
-        if free < SPACE:
-            raise BedError(
-                f"Building the kernel needs {SPACE / 1e9:.1f} GB in {self.cache}, "
-                f"{free / 1e9:.1f} GB are free; make room or set XDG_CACHE_HOME."
-            )
 
     def _unpacked(self, archive: Path, work: Path) -> Path:
         tree, mark = work / "tree", work / "unpacked"
@@ -317,8 +311,7 @@ def newest(names: Iterable[str]) -> str | None:
 @contextlib.contextmanager
 def _locked(path: Path, progress: Progress) -> Iterator[int]:
     """Hold the lock of the cache, after waiting for another build to end."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with path.open("ab") as handle:
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -326,9 +319,7 @@ def _locked(path: Path, progress: Progress) -> Iterator[int]:
             except BlockingIOError:
                 progress(Step("wait", 0, 0, "another bentpipe is building the kernel"))
                 time.sleep(WAIT)
-        yield handle
-    finally:
-        os.close(handle)
+        yield handle.fileno()
 
 
 def _program(name: str) -> str:

@@ -50,7 +50,7 @@ class Kernel:
         Raises:
             BedError: it is not a User-Mode Linux.
         """
-        virtual = has_virtual_clock(path)
+        virtual = "time-travel=inf-cpu" in _ask(path, "--help")
         return cls(path, virtual, release(path), digest(path), () if virtual else _modules_of(path))
 
 
@@ -166,11 +166,6 @@ def _modules_of(kernel: Path) -> tuple[Path, ...]:
         if (folder / version).is_dir():
             return resolve(folder / version, MODULES)
     return ()
-
-
-def has_virtual_clock(kernel: Path) -> bool:
-    """Whether a kernel knows the option ``time-travel``."""
-    return "time-travel=inf-cpu" in _ask(kernel, "--help")
 
 
 def release(kernel: Path) -> str:

@@ -40,8 +40,6 @@ class GuestResult:
     Attributes:
         status: its exit status, negative when a signal ended it.
         seconds: wall-clock seconds from start to halt.
-        stdout: its standard output.
-        stderr: its standard error.
     """
 
     status: int
@@ -62,14 +60,10 @@ class Guest(Closing):
         memory_mib: int = 512,
         timeout: float = 600.0,
     ) -> None:
-        """Start ``command`` in a new guest.
+        """Start ``command`` in a new guest, with ``virtual`` on a virtual clock.
 
-        Args:
-            kernel: what to boot.
-            command: program and arguments, as for :mod:`subprocess`.
-            virtual: run on a virtual clock.
-            memory_mib: the guest's memory, taken from the host as it is used.
-            timeout: wall-clock seconds after which the guest is killed.
+        Its memory is taken from the host as it is used; after ``timeout`` wall-clock seconds it is
+        killed.
 
         Raises:
             BedError: the kernel cannot do this or cannot be started.
@@ -150,10 +144,7 @@ class Guest(Closing):
         )
 
     def wait(self, follow: Callable[[str], None] | None = None) -> GuestResult:
-        """Wait for the command and the guest to end.
-
-        Args:
-            follow: called with each line the command prints, as it is printed.
+        """Wait for the command and the guest to end; ``follow`` gets each line as it is printed.
 
         Raises:
             BedError: the guest ended without the command's exit status.

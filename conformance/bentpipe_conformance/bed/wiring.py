@@ -23,11 +23,8 @@ def lay_out_host(
 ) -> None:
     """Set up ``eth0`` in a host's namespace.
 
-    Args:
-        host: the namespace.
-        end: IPv4 and Ethernet address of the host.
-        gateway: those of the satellite towards it.
-        prefix: length of their network's prefix.
+    ``end`` are the IPv4 and Ethernet address of the host, ``gateway`` those of the satellite
+    towards it; ``prefix`` is the length of their network's prefix.
 
     Raises:
         BedError: the kernel refuses.

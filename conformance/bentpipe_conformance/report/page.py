@@ -86,13 +86,9 @@ def render_report(
     texts: Mapping[str, RequirementText],
     finished: float | None = None,
 ) -> str:
-    """The page of a bundle, from its stored cases and captures.
+    """The page of a bundle, from its stored cases and captures; see `render_page`.
 
-    Args:
-        bundle: the bundle.
-        result: the content of its ``result.json``.
-        texts: what to say about each requirement, by ID.
-        finished: seconds since 1970, for a run that is just being finished.
+    ``finished`` (seconds since 1970) is for a run that is just being finished.
 
     Raises:
         BundleError: a stored case or capture is damaged.

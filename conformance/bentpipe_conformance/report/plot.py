@@ -195,21 +195,19 @@ def _widest(acks: Sequence[Mark], view: View) -> list[Mark]:
 
 
 def _circles(view: View, marks: Sequence[Mark], numbers: Sequence[int]) -> list[str]:
-    first = {number: place for place, number in enumerate(dict.fromkeys(numbers[:_CIRCLES]))}
-    found = {mark.number: mark for mark in marks if mark.number in first}
+    found = {mark.number: mark for mark in marks}
     parts = []
-    labels = 0
     used: list[tuple[float, float]] = []
-    for number in sorted(found, key=lambda number: first[number]):
-        mark = found[number]
+    for number in dict.fromkeys(numbers[:_CIRCLES]):
+        if (mark := found.get(number)) is None:
+            continue
         x, y = view.x(mark.time), view.y((mark.start + mark.end) / 2)
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="7"/>')
         tx, ty, anchor = (x + 10, y - 9, "start") if x < WIDTH - 110 else (x - 10, y - 9, "end")
         ty = max(ty, TOP + 12)
         while any(abs(tx - ux) < 48 and abs(ty - uy) < 14 for ux, uy in used):
             ty += 14
-        if labels < _LABELS:
-            labels += 1
+        if len(used) < _LABELS:
             used.append((tx, ty))
             parts.append(
                 f'<text class="marked" x="{tx:.1f}" y="{ty:.1f}" text-anchor="{anchor}">'
