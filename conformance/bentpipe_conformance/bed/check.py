@@ -149,9 +149,7 @@ def measure_once(profile: LinkProfile) -> BedReport:
 
 def _round_trips(lane: KernelLane, profile: LinkProfile) -> tuple[list[float], int]:
     """Ping; the times of those that came back, and how many did not."""
-    address = lane.begin()
-    port = lane.port
-    expected = _expected(profile)
+    address, port, expected = lane.begin(), lane.port, _expected(profile)
     ways = profile.forward, profile.return_
     gap = max(PING_GAP, *(2 * _serialising(way, PING_OCTETS) for way in ways))
     sent: dict[int, float] = {}

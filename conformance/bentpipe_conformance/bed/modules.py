@@ -12,9 +12,8 @@ from bentpipe_conformance.bed.errors import BedError
 def resolve(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
     """Files of the modules ``names`` and of what they depend on, each after its dependencies.
 
-    Args:
-        folder: holds ``modules.dep`` and ``modules.builtin`` of one kernel version.
-        names: as in ``modprobe NAME``; those built into the kernel need no file.
+    ``folder`` holds ``modules.dep`` and ``modules.builtin`` of one kernel version. Modules built
+    into the kernel need no file.
 
     Raises:
         BedError: the files are missing or the kernel has no such module.

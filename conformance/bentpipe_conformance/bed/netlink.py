@@ -107,11 +107,8 @@ class Netlink(Closing):
     def request(self, kind: int, flags: int, body: bytes, purpose: str) -> None:
         """Send one request and wait for the kernel's answer.
 
-        Args:
-            kind: message type, ``RTM_...``.
-            flags: beyond request and acknowledgement.
-            body: family header and attributes.
-            purpose: for the error: "could not PURPOSE".
+        ``kind`` is the message type ``RTM_...``, ``flags`` are those beyond request and
+        acknowledgement, ``body`` is the family header with attributes.
 
         Raises:
             BedError: the kernel refused; the message quotes the kernel.

@@ -36,16 +36,10 @@ class IutProcess(Closing):
         inherited: Sequence[int] = (),
         listens: bool = False,
     ) -> None:
-        """Start ``command`` and wait until it says it is ready.
+        """Start ``command`` and wait until it prints the line ``ready`` (None: ready at once).
 
-        Args:
-            command: program and arguments.
-            ready: the line on standard output that reports readiness; None: ready at once.
-            ready_timeout: seconds on this place's clock to wait for that line.
-            env: environment, ours if None.
-            cwd: working directory, ours if None.
-            inherited: file descriptors the process keeps.
-            listens: whether it reads lines from its standard input, see :meth:`tell`.
+        ``ready_timeout`` is in seconds on this place's clock. The process keeps the ``inherited``
+        file descriptors; one that ``listens`` reads lines from its standard input, see `tell`.
 
         Raises:
             BedError: it does not start, ends, or never becomes ready.

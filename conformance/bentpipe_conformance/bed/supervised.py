@@ -48,19 +48,13 @@ class Supervised(Closing):
         keep: Sequence[str] = (),
         inherited: Sequence[int] = (),
     ) -> None:
-        """Start it.
+        """Start it; ``argv`` begins with an absolute path, the file ``console`` gets its output.
 
-        Args:
-            argv: absolute path of the program, and its arguments.
-            env: its environment.
-            cwd: its working directory.
-            console: file that receives its output.
-            timeout: wall-clock seconds after which it is killed.
-            locks: directory of the locks by which it claims a processor; empty: it uses all.
-            isolate: start it in a process namespace where that is allowed.
-            remove: directories to remove when it has ended.
-            keep: directories to remove only if this process has ended by then.
-            inherited: file descriptors that the supervisor keeps open, such as a lock's.
+        It is killed after ``timeout`` wall-clock seconds. It claims a processor by a lock in the
+        directory ``locks`` (empty: it uses all), and is started in a process namespace if
+        ``isolate`` and where that is allowed. When it has ended, the directories ``remove`` are
+        removed, and those of ``keep`` if this process has ended by then. The supervisor keeps the
+        ``inherited`` file descriptors open, such as a lock's.
         """
         order = {
             "argv": list(argv),

@@ -110,12 +110,9 @@ def render_page(
 ) -> str:
     """The page of any records and traces.
 
-    Args:
-        run: the run.
-        result: the content of ``result.json``.
-        texts: what to say about each requirement, by ID; an unknown ID is shown bare.
-        cases: every case with its packets; consumed one at a time, so that a generator keeps
-            memory small.
+    ``result`` is the content of ``result.json``, ``texts`` say something about each requirement by
+    ID; an unknown ID is shown bare. ``cases`` are consumed one at a time, so that a generator
+    keeps memory small.
     """
     suite = suite_named(run.suite)
     views = [_case(index, record, trace, suite) for index, (record, trace) in enumerate(cases, 1)]
