@@ -52,8 +52,7 @@ class Resolver(Closing):
         deadline = time.monotonic() + PATIENCE
         while (now := time.monotonic()) < deadline:
             self._send(REQUEST, BROADCAST, wanted)
-            found = self._answer(wanted, min(now + AGAIN, deadline))
-            if found is not None:
+            if found := self._answer(wanted, min(now + AGAIN, deadline)):
                 return found
         raise BedError(
             f"{address} does not answer behind {self._interface}; check the cable, the address "
@@ -85,8 +84,7 @@ class Resolver(Closing):
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self._socket], [], [], left)[0]:
                 return None
-            found = sender(self._socket.recv(2048), wanted)
-            if found is not None:
+            if found := sender(self._socket.recv(2048), wanted):
                 return found
         return None
 

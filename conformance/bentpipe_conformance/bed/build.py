@@ -15,6 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bentpipe_conformance.bed import kernel as kernels
@@ -72,9 +73,6 @@ _FULL = "No space left on device"
 def build(progress: Progress = silent) -> Kernel:
     """The bed's own kernel, built if it is missing or another source is named.
 
-    Args:
-        progress: called with every step.
-
     Raises:
         BedError: something that the build needs is missing; the message says how to get it.
     """
@@ -115,7 +113,12 @@ class _Build:
             found = kernels.find_virtual()
             if found is not None and found.path == place / "linux":
                 return found
-        self._need_space()
+        free = shutil.disk_usage(self.cache).free
+        if free < SPACE:
+            raise BedError(
+                f"Building the kernel needs {SPACE / 1e9:.1f} GB in {self.cache}, "
+                f"{free / 1e9:.1f} GB are free; make room or set XDG_CACHE_HOME."
+            )
         work = self.cache / "work" / key
         tree = self._unpacked(archive, work)
         self._tools()
@@ -155,14 +158,6 @@ class _Build:
             return _sized(path)
         raise BedError(f"Debian's package {package} holds no source; remove {folder} and repeat.")
 
-    def _need_space(self) -> None:
-        free = shutil.disk_usage(self.cache).free
-        if free < SPACE:
-            raise BedError(
-                f"Building the kernel needs {SPACE / 1e9:.1f} GB in {self.cache}, "
-                f"{free / 1e9:.1f} GB are free; make room or set XDG_CACHE_HOME."
-            )
-
     def _unpacked(self, archive: Path, work: Path) -> Path:
         tree, mark = work / "tree", work / "unpacked"
         if mark.exists() and mark.read_text(encoding="ascii") == repr(UNUSED):
@@ -190,15 +185,13 @@ class _Build:
             if not (folder / "usr/bin" / tool).exists():
                 for package in TOOLS[tool]:
                     apt.unpack(package, folder)
+        programs, environment = f"{folder}/usr/bin", self.environment
         libraries = [
-            str(path) for path in (*folder.glob("usr/lib/*-gnu*"), *folder.glob("lib/*-gnu*"))
+            str(path) for place in ("usr/lib", "lib") for path in folder.glob(f"{place}/*-gnu*")
         ]
-        programs = f"{folder}/usr/bin"
-        environment = self.environment
+        libraries += filter(None, [environment.get("LD_LIBRARY_PATH")])
         environment["PATH"] = f"{programs}:{environment.get('PATH', os.defpath)}"
-        environment["LD_LIBRARY_PATH"] = ":".join(
-            [*libraries, *filter(None, [environment.get("LD_LIBRARY_PATH")])]
-        )
+        environment["LD_LIBRARY_PATH"] = ":".join(libraries)
         if "bison" in missing:
             environment["BISON_PKGDATADIR"] = f"{folder}/usr/share/bison"
         if "m4" in missing:
@@ -220,7 +213,7 @@ class _Build:
 
     def _compile(self, tree: Path, work: Path) -> int:
         """Compile; the number of lines that took."""
-        counter = CompileCounter(_objects(tree))
+        counter = CompileCounter(sum(1 for _ in tree.rglob("*.[oa]")))
         log = work / "compile.log"
         jobs = len(os.sched_getaffinity(0))
 
@@ -285,18 +278,17 @@ class _Build:
         return BedError(f"{what} ({reason}); see {log}, fix it and repeat `bentpipe bed build`.")
 
 
+@dataclass(slots=True)
 class CompileCounter:
-    """Counts the lines that make prints, one for each file it makes."""
+    """Counts the lines that make prints, one for each file it makes, after those made before."""
 
-    def __init__(self, already: int = 0, expected: int = EXPECTED_STEPS) -> None:
-        """Begin with ``already`` files made by an interrupted build."""
-        self.done = already
-        self._expected = expected
+    done: int = 0
+    expected: int = EXPECTED_STEPS
 
     @property
     def total(self) -> int:
         """The estimate of how many there will be."""
-        return max(self._expected, self.done + 1)
+        return max(self.expected, self.done + 1)
 
     def saw(self, line: str) -> bool:
         """Count a line of make's output; False when it names no file."""
@@ -319,8 +311,7 @@ def newest(names: Iterable[str]) -> str | None:
 @contextlib.contextmanager
 def _locked(path: Path, progress: Progress) -> Iterator[int]:
     """Hold the lock of the cache, after waiting for another build to end."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with path.open("ab") as handle:
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -328,9 +319,7 @@ def _locked(path: Path, progress: Progress) -> Iterator[int]:
             except BlockingIOError:
                 progress(Step("wait", 0, 0, "another bentpipe is building the kernel"))
                 time.sleep(WAIT)
-        yield handle
-    finally:
-        os.close(handle)
+        yield handle.fileno()
 
 
 def _program(name: str) -> str:
@@ -361,8 +350,3 @@ def _compiler() -> str:
 
 def _sized(source: Path) -> tuple[Path, str]:
     return source, f"{source.name} {source.stat().st_size}"
-
-
-def _objects(tree: Path) -> int:
-    """Files an interrupted build has made."""
-    return sum(1 for suffix in ("*.o", "*.a") for _ in tree.rglob(suffix))

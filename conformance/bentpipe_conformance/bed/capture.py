@@ -38,12 +38,7 @@ class Capture(Closing):
     """
 
     def __init__(self, point: Point, interface: str, frames: int) -> None:
-        """Start to capture.
-
-        Args:
-            point: the side of the link.
-            interface: its name.
-            frames: packets that the ring holds between two calls of :meth:`drain`.
+        """Start to capture; the ring holds ``frames`` packets between two calls of :meth:`drain`.
 
         Raises:
             BedError: no permission or no memory for the ring.

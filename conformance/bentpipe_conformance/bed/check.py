@@ -94,15 +94,6 @@ class BedReport:
                 )
         return tuple(found)
 
-    def to_json(self) -> str:
-        """For :meth:`from_json`."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> BedReport:
-        """Read what :meth:`to_json` wrote."""
-        return cls(**json.loads(text))
-
 
 def measure(
     profile: LinkProfile, once: Callable[[LinkProfile], BedReport] | None = None
@@ -137,6 +128,7 @@ def measure_once(profile: LinkProfile) -> BedReport:
     expected = _expected(profile)
     errors = [abs(time - expected) for time in times]
     p99 = percentile(errors, 0.99)
+    to_tester, to_iut = profile.forward, profile.return_
     return BedReport(
         place=os.environ.get("BENTPIPE_PLACE", "host"),
         profile=profile.id,
@@ -146,20 +138,18 @@ def measure_once(profile: LinkProfile) -> BedReport:
         rtt_error_p99=p99,
         forward_bit_s=forward,
         return_bit_s=back,
-        forward_expected=profile.forward.rate_bit_s,
-        return_expected=profile.return_.rate_bit_s,
-        sent=PINGS + _burst(profile.forward) + _burst(profile.return_),
+        forward_expected=to_tester.rate_bit_s,
+        return_expected=to_iut.rate_bit_s,
+        sent=PINGS + _burst(to_tester) + _burst(to_iut),
         lost=lost + forward_lost + back_lost,
-        lossy=bool(profile.forward.loss_probability or profile.return_.loss_probability),
+        lossy=bool(to_tester.loss_probability or to_iut.loss_probability),
         timing_error=max(p99, SMALLEST_ERROR),
     )
 
 
 def _round_trips(lane: KernelLane, profile: LinkProfile) -> tuple[list[float], int]:
     """Ping; the times of those that came back, and how many did not."""
-    address = lane.begin()
-    port = lane.port
-    expected = _expected(profile)
+    address, port, expected = lane.begin(), lane.port, _expected(profile)
     ways = profile.forward, profile.return_
     gap = max(PING_GAP, *(2 * _serialising(way, PING_OCTETS) for way in ways))
     sent: dict[int, float] = {}
@@ -185,10 +175,7 @@ def _rate_to_tester(lane: KernelLane, profile: LinkProfile) -> tuple[float | Non
     address = lane.begin()
     count = _burst(profile.forward)
     assert lane.iut_namespace is not None
-    with (
-        lane.iut_namespace.entered(),
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
-    ):
+    with lane.iut_namespace.entered(), socket.socket(type=socket.SOCK_DGRAM) as sender:
         for _ in range(count):
             sender.sendto(bytes(BURST_OCTETS - 28), (address, PORT))
     return _rate(lane, profile.forward, count, outgoing=True)
@@ -236,8 +223,8 @@ def _serialising(way: Direction, octets: int) -> float:
 
 
 def _expected(profile: LinkProfile) -> float:
-    serialising = (_serialising(way, PING_OCTETS) for way in (profile.forward, profile.return_))
-    return profile.round_trip_s + sum(serialising)
+    ways = profile.forward, profile.return_
+    return profile.round_trip_s + sum(_serialising(way, PING_OCTETS) for way in ways)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -283,7 +270,7 @@ def profile_from_json(text: str) -> LinkProfile:
 def main(arguments: Sequence[str]) -> int:
     """``python -m bentpipe_conformance.bed.check PROFILE-JSON``: print the report as JSON."""
     try:
-        print(measure(profile_from_json(arguments[0])).to_json())
+        print(json.dumps(asdict(measure(profile_from_json(arguments[0])))))
     except BedError as error:
         print(error, file=sys.stderr)
         return 1

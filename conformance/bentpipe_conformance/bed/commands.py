@@ -30,13 +30,8 @@ def run_followed(
 ) -> int | None:
     """Run a command whose output goes to ``log``; its exit status, None if it was killed.
 
-    Args:
-        argv: absolute path of the program, and its arguments.
-        log: file to write; an older one is replaced.
-        env: its environment, ours if None.
-        cwd: its working directory, ours if None.
-        inherited: file descriptors kept open as long as it runs.
-        follow: called with each line of output.
+    ``argv`` begins with an absolute path. An older log is replaced; ``follow`` gets each line of
+    it. ``inherited`` file descriptors are kept open as long as the command runs.
     """
     log.unlink(missing_ok=True)
     log.touch()

@@ -58,10 +58,11 @@ class Apt:
         """
         folder = self._cache / "packages" / package
         folder.mkdir(exist_ok=True)
-        status = self._download(package, folder)
+        argv, text = ["download", package], f"downloading {package}"
+        status = self._apt_get(argv, folder, text)
         if status and not self._own_lists:
             self._update()
-            status = self._download(package, folder)
+            status = self._apt_get(argv, folder, text)
         if status:
             raise self._failure(f"Debian's package {package}")
         files = sorted(folder.glob("*.deb"), key=lambda file: file.stat().st_mtime)
@@ -81,16 +82,11 @@ class Apt:
             raise BedError(f"{file.name} cannot be unpacked ({last_line(done.stderr)}); repeat.")
         return file
 
-    def _download(self, package: str, folder: Path) -> int:
-        argv = ["download", "-o", "APT::Status-Fd=1", package]
-        return self._apt_get(argv, folder, f"downloading {package}")
-
     def _update(self) -> None:
         self._own_lists = True
         for part in ("state/lists/partial", "archive/archives/partial"):
             (self._cache / "apt" / part).mkdir(parents=True, exist_ok=True)
-        argv = ["update", "-o", "APT::Status-Fd=1"]
-        if self._apt_get(argv, self._cache, "updating the list of packages"):
+        if self._apt_get(["update"], self._cache, "updating the list of packages"):
             raise self._failure("Debian's list of packages")
 
     def _apt_get(self, argv: Sequence[str], cwd: Path, text: str) -> int:
@@ -102,12 +98,9 @@ class Apt:
 
         program = shutil.which("apt-get")
         assert program is not None
+        argv = [program, "-q", *self._options(), *argv, "-o", "APT::Status-Fd=1"]
         status = run_followed(
-            [program, "-q", *self._options(), *argv],
-            log=self._log,
-            cwd=cwd,
-            inherited=self._inherited,
-            follow=follow,
+            argv, log=self._log, cwd=cwd, inherited=self._inherited, follow=follow
         )
         return 1 if status is None else status
 

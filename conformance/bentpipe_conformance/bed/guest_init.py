@@ -88,11 +88,10 @@ def allow_congestion_controls() -> None:
 def bring_up(interface: str) -> None:
     """Set an interface up."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
-        request = struct.pack("16sH22x", interface.encode(), 0)
-        flags = struct.unpack_from("H", fcntl.ioctl(handle, SIOCGIFFLAGS, request), 16)[0]
-        fcntl.ioctl(
-            handle, SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), flags | IFF_UP)
-        )
+        name = interface.encode()
+        told = fcntl.ioctl(handle, SIOCGIFFLAGS, struct.pack("16sH22x", name, 0))
+        flags = struct.unpack_from("H", told, 16)[0] | IFF_UP
+        fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sH22x", name, flags))
 
 
 def run(order: dict[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -49,7 +50,7 @@ class Kernel:
         Raises:
             BedError: it is not a User-Mode Linux.
         """
-        virtual = has_virtual_clock(path)
+        virtual = "time-travel=inf-cpu" in _ask(path, "--help")
         return cls(path, virtual, release(path), digest(path), () if virtual else _modules_of(path))
 
 
@@ -61,16 +62,13 @@ def cache_directory() -> Path:
     """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = Path(base) / "bentpipe"
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        raise BedError(
-            f"The cache {folder} cannot be written; set XDG_CACHE_HOME to a directory that can."
-        )
-    return folder
+        if os.access(folder, os.W_OK):
+            return folder
+    raise BedError(
+        f"The cache {folder} cannot be written; set XDG_CACHE_HOME to a directory that can."
+    )
 
 
 def config_hash() -> str:
@@ -84,8 +82,7 @@ def find_virtual() -> Kernel | None:
     Raises:
         BedError: the named kernel cannot be used, or has no virtual clock.
     """
-    named = find_named()
-    if named is not None:
+    if named := find_named():
         if not named.virtual:
             raise BedError(
                 f"{KERNEL_VARIABLE} names {named.path}, which has no virtual clock; unset it or "
@@ -130,8 +127,7 @@ def find_named() -> Kernel | None:
 
 def find_packaged() -> Kernel | None:
     """Debian's packaged kernel, installed or downloaded before; it runs on the wall clock."""
-    named = find_named()
-    if named is not None:
+    if named := find_named():
         return named
     for root in (Path("/"), cache_directory() / "packaged"):
         path = root / PACKAGED.relative_to("/")
@@ -146,8 +142,7 @@ def fetch_packaged(progress: Progress = silent) -> Kernel:
     Raises:
         BedError: it is not available.
     """
-    found = find_packaged()
-    if found is not None:
+    if found := find_packaged():
         return found
     cache = cache_directory()
     partial = cache / "packaged.new"
@@ -155,13 +150,12 @@ def fetch_packaged(progress: Progress = silent) -> Kernel:
     Apt(cache, progress).unpack("user-mode-linux", partial)
     shutil.rmtree(cache / "packaged", ignore_errors=True)
     partial.rename(cache / "packaged")
-    found = find_packaged()
-    if found is None:
-        raise BedError(
-            "Debian's package user-mode-linux holds no kernel for this machine; "
-            "build one with `bentpipe bed build`."
-        )
-    return found
+    if found := find_packaged():
+        return found
+    raise BedError(
+        "Debian's package user-mode-linux holds no kernel for this machine; "
+        "build one with `bentpipe bed build`."
+    )
 
 
 def _modules_of(kernel: Path) -> tuple[Path, ...]:
@@ -172,11 +166,6 @@ def _modules_of(kernel: Path) -> tuple[Path, ...]:
         if (folder / version).is_dir():
             return resolve(folder / version, MODULES)
     return ()
-
-
-def has_virtual_clock(kernel: Path) -> bool:
-    """Whether a kernel knows the option ``time-travel``."""
-    return "time-travel=inf-cpu" in _ask(kernel, "--help")
 
 
 def release(kernel: Path) -> str:

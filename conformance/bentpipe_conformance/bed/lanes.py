@@ -92,11 +92,8 @@ class KernelLane(Closing):
     ) -> None:
         """Lay out the link and start the implementation.
 
-        Args:
-            profile: the link.
-            attachment: the implementation.
-            timing_error: seconds, from the bed's check.
-            capture_frames: packets that each capture holds until it is drained.
+        ``timing_error`` (seconds) comes from the bed's check; each capture holds
+        ``capture_frames`` packets until it is drained.
 
         Raises:
             BedError: the kernel cannot lay it out or the implementation does not start.
@@ -138,9 +135,8 @@ class KernelLane(Closing):
                 far = open_tun("sat_b")
                 self._held.callback(os.close, far)
                 if self.iut_namespace is not None:
-                    netlink.add_veth(
-                        ports[0], "eth0", self.iut_namespace.fd, self.profile.mtu, DEVICE_QUEUE
-                    )
+                    fd, mtu = self.iut_namespace.fd, self.profile.mtu
+                    netlink.add_veth(ports[0], "eth0", fd, mtu, DEVICE_QUEUE)
                     clear_offloads(ports[0])
                 elif not borrowed:
                     fds = [open_tun(ports[0], ethernet=attachment.kind == "tap")]
@@ -239,27 +235,19 @@ class KernelLane(Closing):
         Raises:
             BedError: the captures are not complete or the clock was set meanwhile.
         """
+        begun, address = self._start[1], self.port.address
         found = [
-            Captured(
-                (time_ns - self._start[1]) / 1e9,
-                capture.point,
-                sent == (capture.point == "peer"),
-                data,
-            )
+            Captured((time - begun) / 1e9, capture.point, sent == (capture.point == "peer"), data)
             for capture in self._captures
-            for time_ns, sent, data in capture.finish()
-            if self._belongs(data)
+            for time, sent, data in capture.finish()
+            # One too short for addresses may belong to this case.
+            if len(data) < 20 or address in (data[12:16], data[16:20])
         ]
         if clocks.was_set(self._start, clocks.look()):
             raise BedError("The host's clock was set during the case; run it again.")
         for capture in self._captures:
             capture.clear()
         return sorted(found, key=lambda packet: packet.time)
-
-    def _belongs(self, packet: bytes) -> bool:
-        """Whether a packet belongs to this case, or is too short to tell."""
-        address = self.port.address
-        return len(packet) < 20 or packet[12:16] == address or packet[16:20] == address
 
     def iut_alive(self) -> str | None:
         """None while the implementation runs, else one sentence on how it ended."""

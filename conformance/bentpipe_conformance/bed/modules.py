@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,9 +12,8 @@ from bentpipe_conformance.bed.errors import BedError
 def resolve(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
     """Files of the modules ``names`` and of what they depend on, each after its dependencies.
 
-    Args:
-        folder: holds ``modules.dep`` and ``modules.builtin`` of one kernel version.
-        names: as in ``modprobe NAME``; those built into the kernel need no file.
+    ``folder`` holds ``modules.dep`` and ``modules.builtin`` of one kernel version. Modules built
+    into the kernel need no file.
 
     Raises:
         BedError: the files are missing or the kernel has no such module.
@@ -24,11 +24,10 @@ def resolve(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
         raise BedError(
             f"{folder} has no modules.dep; install the package user-mode-linux again."
         ) from None
-    try:
-        builtin_lines = (folder / "modules.builtin").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        builtin_lines = []
-    builtin = {_name(line) for line in builtin_lines if line.strip()}
+    builtin: set[str] = set()
+    with contextlib.suppress(OSError):
+        lines = (folder / "modules.builtin").read_text(encoding="utf-8").splitlines()
+        builtin = {_name(line) for line in lines if line.strip()}
     files = {_name(file): file for file in dependencies}
     ordered: dict[str, None] = {}
     for name in names:
@@ -45,12 +44,8 @@ def resolve(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
 
 def _dependencies(text: str) -> dict[str, list[str]]:
     """The lines ``file: files it needs`` of a modules.dep."""
-    found = {}
-    for line in text.splitlines():
-        file, colon, needed = line.partition(":")
-        if colon:
-            found[file.strip()] = needed.split()
-    return found
+    parts = (line.partition(":") for line in text.splitlines())
+    return {file.strip(): needed.split() for file, colon, needed in parts if colon}
 
 
 def _visit(

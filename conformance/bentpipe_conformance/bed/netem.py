@@ -25,14 +25,9 @@ def lay_out(
 
     A delay line holds what is in flight, and below it the bottleneck holds what waits for the
     rate. The order of the two makes no difference to what comes out and when, but one netem doing
-    both would count packets in flight against the queue.
-
-    Args:
-        netlink: of the interface's namespace.
-        name: the interface.
-        direction: what to lay out.
-        ethernet: the interface's packets carry an Ethernet header, which the rate must not count.
-        seed: of what is random, 64 bits; the kernel's own if None.
+    both would count packets in flight against the queue. ``ethernet``: the interface's packets
+    carry an Ethernet header, which the rate must not count. ``seed``: of what is random, 64 bits;
+    the kernel's own if None.
 
     Raises:
         BedError: netem is missing or cannot do this.
@@ -42,13 +37,8 @@ def lay_out(
             "netem cannot lay out bit errors or this profile's reordering exactly; "
             "run it with `--bed simulation`."
         )
-    line = options(
-        delay_s=direction.delay_s,
-        limit=IN_FLIGHT,
-        loss=direction.loss_probability,
-        duplicate=direction.duplicate_probability,
-        seed=seed,
-    )
+    loss, dup = direction.loss_probability, direction.duplicate_probability
+    line = options(limit=IN_FLIGHT, delay_s=direction.delay_s, loss=loss, duplicate=dup, seed=seed)
     netlink.add_qdisc(name, "netem", line, DELAY_LINE)
     if direction.rate_bit_s is not None:
         bottleneck = options(
@@ -75,12 +65,8 @@ def add_reordering(
     if direction.rate_bit_s is None:
         raise BedError("netem reorders only behind a rate; give the direction a rate_bit_s.")
     # netem's own reordering is that a share of the packets does not wait.
-    waiting = options(
-        limit=IN_FLIGHT,
-        delay_s=direction.reorder_delay_s,
-        at_once=1.0 - direction.reorder_probability,
-        seed=seed,
-    )
+    delay, at_once = direction.reorder_delay_s, 1.0 - direction.reorder_probability
+    waiting = options(limit=IN_FLIGHT, delay_s=delay, at_once=at_once, seed=seed)
     netlink.add_qdisc(name, "netem", waiting, REORDERING, parent=BOTTLENECK | 1)
 
 
@@ -105,9 +91,8 @@ def options(
     packed += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
     if rate_bit_s is not None:
         octets = round(rate_bit_s / 8)
-        packed += attribute(
-            TCA_NETEM_RATE, struct.pack("=IiIi", min(octets, 0xFFFFFFFF), overhead, 0, 0)
-        )
+        rate = struct.pack("=IiIi", min(octets, 0xFFFFFFFF), overhead, 0, 0)
+        packed += attribute(TCA_NETEM_RATE, rate)
         if octets > 0xFFFFFFFF:
             packed += attribute(TCA_NETEM_RATE64, struct.pack("=Q", octets))
     return packed

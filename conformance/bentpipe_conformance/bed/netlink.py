@@ -107,11 +107,8 @@ class Netlink(Closing):
     def request(self, kind: int, flags: int, body: bytes, purpose: str) -> None:
         """Send one request and wait for the kernel's answer.
 
-        Args:
-            kind: message type, ``RTM_...``.
-            flags: beyond request and acknowledgement.
-            body: family header and attributes.
-            purpose: for the error: "could not PURPOSE".
+        ``kind`` is the message type ``RTM_...``, ``flags`` are those beyond request and
+        acknowledgement, ``body`` is the family header with attributes.
 
         Raises:
             BedError: the kernel refused; the message quotes the kernel.
@@ -178,10 +175,12 @@ class Netlink(Closing):
 
     def addresses(self, index: int) -> list[Address]:
         """The configured addresses of an interface, to be restored later."""
-        bodies = self.dump(RTM_GETADDR)
+        packed = struct.pack("=I", index)
+        # Those not permanent, or of the scope of the link, the kernel made up itself.
         return [
-            body for body in bodies if _configured(body) and body[4:8] == struct.pack("=I", index)
-        ]
+            body for body in self.dump(RTM_GETADDR)
+            if body[2] & IFA_F_PERMANENT and body[3] == RT_SCOPE_UNIVERSE and body[4:8] == packed
+        ]  # fmt: skip
 
     def restore_address(self, name: str, address: Address) -> None:
         """Restore an address of an interface."""
@@ -197,19 +196,13 @@ class Netlink(Closing):
 
     def restore_route(self, name: str, route: Route) -> None:
         """Restore a route."""
-        self.request(
-            RTM_NEWROUTE,
-            REPLACE,
-            route.through(socket.if_nametoindex(name)),
-            f"route through {name} again",
-        )
+        body = route.through(socket.if_nametoindex(name))
+        self.request(RTM_NEWROUTE, REPLACE, body, f"route through {name} again")
 
     def add_address(self, name: str, address: str, prefix: int) -> None:
         """Give an interface an IPv4 address."""
-        packed = socket.inet_aton(address)
-        body = struct.pack(
-            "=BBBBI", socket.AF_INET, prefix, 0, RT_SCOPE_UNIVERSE, socket.if_nametoindex(name)
-        )
+        packed, index = socket.inet_aton(address), socket.if_nametoindex(name)
+        body = struct.pack("=BBBBI", socket.AF_INET, prefix, 0, RT_SCOPE_UNIVERSE, index)
         body += attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
         self.request(RTM_NEWADDR, CREATE, body, f"give {name} {address}")
 
@@ -227,9 +220,8 @@ class Netlink(Closing):
 
     def add_neighbour(self, name: str, address: str, link_address: bytes) -> None:
         """Fix the Ethernet address of an IPv4 neighbour, so that no ARP crosses the link."""
-        body = struct.pack(
-            "=BBHiHBB", socket.AF_INET, 0, 0, socket.if_nametoindex(name), NUD_PERMANENT, 0, 0
-        )
+        index = socket.if_nametoindex(name)
+        body = struct.pack("=BBHiHBB", socket.AF_INET, 0, 0, index, NUD_PERMANENT, 0, 0)
         body += attribute(NDA_DST, socket.inet_aton(address)) + attribute(NDA_LLADDR, link_address)
         self.request(RTM_NEWNEIGH, REPLACE, body, f"fix the neighbour {address}")
 
@@ -254,11 +246,6 @@ def _attributes(octets: bytes, at: int) -> Iterator[tuple[int, int, int]]:
             return
         yield at, length, kind
         at += length + -length % 4
-
-
-def _configured(address: bytes) -> bool:
-    """Whether this address was configured, not made up by the kernel for the link."""
-    return bool(address[2] & IFA_F_PERMANENT) and address[3] == RT_SCOPE_UNIVERSE
 
 
 def _extended_message(answer: bytes, flags: int) -> str | None:

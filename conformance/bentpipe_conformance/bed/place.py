@@ -60,12 +60,7 @@ class Place:
 def choose(
     wanted: str = "auto", profile: LinkProfile | None = None, progress: Progress = silent
 ) -> Place:
-    """The place for a run.
-
-    Args:
-        wanted: ``auto`` or the name of a place.
-        profile: the link of the run; the place is then checked with it.
-        progress: called with the progress of a download, if one is needed.
+    """The place for a run: ``auto`` or one by name, checked with the link of the run if given.
 
     Raises:
         BedError: the wanted place, or every place, is impossible here.
@@ -109,30 +104,24 @@ def attempt(place: Place, profile: LinkProfile | None) -> BedReport | None:
         BedError: it does not work here.
     """
     if place.kernel is None:
-        try_host()
+        _try_host()
     if profile is not None:
         return check_place(place, profile)
     if place.kernel is not None:
-        try_kernel(place.kernel, virtual=place.virtual)
+        # Booting fails for instance where tracing processes is forbidden.
+        command, virtual = [sys.executable, "-IS", "-c", ""], place.virtual
+        result = uml.run(
+            place.kernel, command, virtual=virtual, memory_mib=128, timeout=TRIAL_SECONDS
+        )
+        if result.status:
+            raise BedError(
+                f"Python does not run inside User-Mode Linux (exit status {result.status}); "
+                "choose another place with `--bed host`."
+            )
     return None
 
 
-def try_kernel(kernel: Kernel, *, virtual: bool) -> None:
-    """Boot a kernel once.
-
-    Raises:
-        BedError: it does not run here, for instance where tracing processes is forbidden.
-    """
-    command = [sys.executable, "-IS", "-c", ""]
-    result = uml.run(kernel, command, virtual=virtual, memory_mib=128, timeout=TRIAL_SECONDS)
-    if result.status:
-        raise BedError(
-            f"Python does not run inside User-Mode Linux (exit status {result.status}); "
-            "choose another place with `--bed host`."
-        )
-
-
-def try_host() -> None:
+def _try_host() -> None:
     """Lay out a link in a scratch namespace of this machine.
 
     Raises:
@@ -168,4 +157,4 @@ def check_place(place: Place, profile: LinkProfile) -> BedReport:
     result = uml.run(place.kernel, command, virtual=place.virtual, timeout=CHECK_SECONDS)
     if result.status:
         raise BedError(f"{last_line(result.stderr)}.")
-    return BedReport.from_json(result.stdout)
+    return BedReport(**json.loads(result.stdout))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
@@ -60,8 +61,6 @@ class TunPort:
 
     def discard(self) -> None:
         """Throw away what has arrived."""
-        try:
+        with contextlib.suppress(BlockingIOError):
             while os.read(self._fd, 65536):
                 pass
-        except BlockingIOError:
-            pass

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from bentpipe_reference.common.processes import die_with_parent
 
@@ -36,21 +36,16 @@ class IutProcess(Closing):
         inherited: Sequence[int] = (),
         listens: bool = False,
     ) -> None:
-        """Start ``command`` and wait until it says it is ready.
+        """Start ``command`` and wait until it prints the line ``ready`` (None: ready at once).
 
-        Args:
-            command: program and arguments.
-            ready: the line on standard output that reports readiness; None: ready at once.
-            ready_timeout: seconds on this place's clock to wait for that line.
-            env: environment, ours if None.
-            cwd: working directory, ours if None.
-            inherited: file descriptors the process keeps.
-            listens: whether it reads lines from its standard input, see :meth:`tell`.
+        ``ready_timeout`` is in seconds on this place's clock. The process keeps the ``inherited``
+        file descriptors; one that ``listens`` reads lines from its standard input, see `tell`.
 
         Raises:
             BedError: it does not start, ends, or never becomes ready.
         """
         self.name = os.path.basename(command[0])
+        in_guest = os.environ.get("BENTPIPE_PLACE", "").startswith("uml")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close())
         try:
             self._process = subprocess.Popen(
@@ -62,7 +57,8 @@ class IutProcess(Closing):
                 cwd=cwd,
                 pass_fds=tuple(inherited),
                 start_new_session=True,
-                preexec_fn=_dies_with_us(),
+                # On a host, the kernel kills it with this process; a guest's kernel ends anyway.
+                preexec_fn=None if in_guest else die_with_parent,
             )
         except OSError as error:
             self._stderr.close()
@@ -163,13 +159,6 @@ def run_opening(command: Sequence[str]) -> None:
     if done.returncode:
         how = f"exit status {done.returncode}{quoted(done.stderr.decode(errors='replace'))}"
         raise BedError(f"{command[0]} failed with {how}; {remedy}.")
-
-
-def _dies_with_us() -> Callable[[], None] | None:
-    """On a host, have the kernel kill the process with this one; a guest's kernel ends anyway."""
-    if os.environ.get("BENTPIPE_PLACE", "").startswith("uml"):
-        return None
-    return die_with_parent
 
 
 def _signal_name(number: int) -> str:

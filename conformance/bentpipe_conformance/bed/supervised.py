@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import marshal
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bentpipe_conformance.bed.closing import Closing
 
@@ -50,19 +48,13 @@ class Supervised(Closing):
         keep: Sequence[str] = (),
         inherited: Sequence[int] = (),
     ) -> None:
-        """Start it.
+        """Start it; ``argv`` begins with an absolute path, the file ``console`` gets its output.
 
-        Args:
-            argv: absolute path of the program, and its arguments.
-            env: its environment.
-            cwd: its working directory.
-            console: file that receives its output.
-            timeout: wall-clock seconds after which it is killed.
-            locks: directory of the locks by which it claims a processor; empty: it uses all.
-            isolate: start it in a process namespace where that is allowed.
-            remove: directories to remove when it has ended.
-            keep: directories to remove only if this process has ended by then.
-            inherited: file descriptors that the supervisor keeps open, such as a lock's.
+        It is killed after ``timeout`` wall-clock seconds. It claims a processor by a lock in the
+        directory ``locks`` (empty: it uses all), and is started in a process namespace if
+        ``isolate`` and where that is allowed. When it has ended, the directories ``remove`` are
+        removed, and those of ``keep`` if this process has ended by then. The supervisor keeps the
+        ``inherited`` file descriptors open, such as a lock's.
         """
         order = {
             "argv": list(argv),
@@ -93,12 +85,9 @@ class Supervised(Closing):
         return self._process.poll() is None
 
     def follow(self, printed: Path, tell: Callable[[str], None], glance: float) -> None:
-        """Call ``tell`` with each line of a file until the program has ended.
+        """Call ``tell`` with each line that the program writes to a file, without its end.
 
-        Args:
-            printed: the file, which the program writes.
-            tell: called with a line without its end.
-            glance: wall-clock seconds between looks at the file.
+        It returns when the program has ended; ``glance`` are the wall-clock seconds between looks.
         """
         with printed.open(encoding="utf-8", errors="replace") as output:
             rest = ""
@@ -119,7 +108,7 @@ class Supervised(Closing):
             self._process.wait()
             assert self._process.stdout is not None
             told = self._process.stdout.read()
-            self._ending = _read(marshal.loads(told)) if told else Ending("killed")
+            self._ending = Ending(*marshal.loads(told)) if told else Ending("killed")
         return self._ending
 
     def close(self) -> None:
@@ -130,9 +119,3 @@ class Supervised(Closing):
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
-
-
-def _read(result: dict[str, Any]) -> Ending:
-    status = result["status"]
-    code = None if status is None else os.waitstatus_to_exitcode(status)
-    return Ending(result["ending"], code, result["seconds"])

@@ -42,21 +42,16 @@ def main() -> int:
         signal.signal(unwanted, signal.SIG_IGN)
     processor = claim_processor(order["locks"]) if order["locks"] else None
     started = time.monotonic()
-    isolated = order["isolate"] and enter_process_namespace()
+    if order["isolate"]:
+        enter_process_namespace()
     child = start(order, processor)
     ending = wait(child, order["timeout"])
     status = kill_all(child)
     for directory in order["remove"] + (order["keep"] if ending == "abandoned" else []):
         shutil.rmtree(directory, ignore_errors=True)
-    result = {
-        "ending": ending,
-        "status": status,
-        "isolated": isolated,
-        "processor": processor,
-        "seconds": time.monotonic() - started,
-    }
+    code = None if status is None else os.waitstatus_to_exitcode(status)
     with contextlib.suppress(OSError):
-        os.write(1, marshal.dumps(result))
+        os.write(1, marshal.dumps((ending, code, time.monotonic() - started)))
     return 0
 
 
@@ -89,22 +84,16 @@ def open_lock(path: str) -> int:
         return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
 
-def enter_process_namespace() -> bool:
-    """Put the next child into a process namespace of its own; False where that is forbidden."""
-    if libc.unshare(CLONE_NEWPID) == 0:
-        return True
+def enter_process_namespace() -> None:
+    """Put the next child into a process namespace of its own where that is allowed."""
     user, group = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0:
-        return False
+    if libc.unshare(CLONE_NEWPID) == 0 or libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0:
+        return
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     with contextlib.suppress(OSError):
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{user} {user} 1"),
-            ("gid_map", f"{group} {group} 1"),
-        ):
+        for name, text in maps.items():
             with open(f"/proc/self/{name}", "w") as handle:
                 handle.write(text)
-    return True
 
 
 def start(order: dict[str, Any], processor: int | None) -> int:

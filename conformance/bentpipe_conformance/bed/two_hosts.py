@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.closing import Closing
@@ -25,10 +25,7 @@ ADDRESSES = ("10.77.0.2", "10.78.0.2")
 """Of the two hosts; the first sends in the profile's forward direction."""
 
 _HOST_MACS = (b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4e\x00\x02")
-_GATEWAYS = (
-    ("10.77.0.1", b"\x02\x00\x0a\x4d\x00\x01"),
-    ("10.78.0.1", b"\x02\x00\x0a\x4e\x00\x01"),
-)
+_GATEWAYS = ("10.77.0.1", b"\x02\x00\x0a\x4d\x00\x01"), ("10.78.0.1", b"\x02\x00\x0a\x4e\x00\x01")
 _PREFIX = 24
 _DEVICES = ("sat_a", "sat_b")
 
@@ -37,11 +34,7 @@ class TwoHosts(Closing):
     """Two hosts and a link; closing it ends the programs that it started."""
 
     def __init__(self, profile: LinkProfile, seed: int = 1) -> None:
-        """Lay out the link, reordering included.
-
-        Args:
-            profile: the link.
-            seed: of its losses and its reordering.
+        """Lay out the link, reordering included; ``seed`` is that of its losses and reordering.
 
         Raises:
             BedError: the kernel cannot lay it out, or that needs root.
@@ -74,7 +67,11 @@ class TwoHosts(Closing):
         netlink.add_neighbour(name, ADDRESSES[number], _HOST_MACS[number])
         # What leaves towards the second host travels forward.
         direction = profile.forward if number else profile.return_
-        lay_out_direction(netlink, name, direction, 4 * seed + 2 * number)
+        in_order = replace(direction, reorder_probability=0.0, reorder_delay_s=0.0)
+        drawn = 4 * seed + 2 * number
+        netem.lay_out(netlink, name, in_order, ethernet=True, seed=drawn)
+        if direction.reorder_probability:
+            netem.add_reordering(netlink, name, direction, drawn + 1)
 
     def start(self, host: int, command: Sequence[str]) -> subprocess.Popen[str]:
         """Start a program on a host; its output and errors come through pipes as text."""
@@ -90,11 +87,3 @@ class TwoHosts(Closing):
     def close(self) -> None:
         """End the programs and take the link down."""
         self._held.close()
-
-
-def lay_out_direction(netlink: Netlink, name: str, direction: Direction, seed: int) -> None:
-    """Lay a direction out on an Ethernet device, with its reordering if it has one."""
-    in_order = replace(direction, reorder_probability=0.0, reorder_delay_s=0.0)
-    netem.lay_out(netlink, name, in_order, ethernet=True, seed=seed)
-    if direction.reorder_probability:
-        netem.add_reordering(netlink, name, direction, seed + 1)

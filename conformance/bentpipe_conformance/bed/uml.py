@@ -40,8 +40,6 @@ class GuestResult:
     Attributes:
         status: its exit status, negative when a signal ended it.
         seconds: wall-clock seconds from start to halt.
-        stdout: its standard output.
-        stderr: its standard error.
     """
 
     status: int
@@ -62,14 +60,10 @@ class Guest(Closing):
         memory_mib: int = 512,
         timeout: float = 600.0,
     ) -> None:
-        """Start ``command`` in a new guest.
+        """Start ``command`` in a new guest, with ``virtual`` on a virtual clock.
 
-        Args:
-            kernel: what to boot.
-            command: program and arguments, as for :mod:`subprocess`.
-            virtual: run on a virtual clock.
-            memory_mib: the guest's memory, taken from the host as it is used.
-            timeout: wall-clock seconds after which the guest is killed.
+        Its memory is taken from the host as it is used; after ``timeout`` wall-clock seconds it is
+        killed.
 
         Raises:
             BedError: the kernel cannot do this or cannot be started.
@@ -99,7 +93,7 @@ class Guest(Closing):
         except BaseException:
             self._clear()
             raise
-        self._result: GuestResult | None = None
+        self.running = self._supervisor.running
 
     def _start(self, command: Sequence[str], virtual: bool, memory_mib: int) -> Supervised:
         folder = self._folder
@@ -149,26 +143,14 @@ class Guest(Closing):
             keep=[str(folder)],
         )
 
-    def running(self) -> bool:
-        """Whether the guest still runs."""
-        return self._supervisor.running()
-
     def wait(self, follow: Callable[[str], None] | None = None) -> GuestResult:
-        """Wait for the command and the guest to end.
-
-        Args:
-            follow: called with each line the command prints, as it is printed.
+        """Wait for the command and the guest to end; ``follow`` gets each line as it is printed.
 
         Raises:
             BedError: the guest ended without the command's exit status.
         """
-        if self._result is None:
-            if follow is not None:
-                self._supervisor.follow(self._folder / "stdout", follow, POLL)
-            self._result = self._conclude()
-        return self._result
-
-    def _conclude(self) -> GuestResult:
+        if follow is not None:
+            self._supervisor.follow(self._folder / "stdout", follow, POLL)
         outcome = self._supervisor.wait()
         if outcome.ending == "killed":
             raise BedError("User-Mode Linux was killed from outside; run the command again.")

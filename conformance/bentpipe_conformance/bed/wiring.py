@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 from bentpipe_conformance.bed.devices import await_running, clear_offloads
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
@@ -23,11 +23,8 @@ def lay_out_host(
 ) -> None:
     """Set up ``eth0`` in a host's namespace.
 
-    Args:
-        host: the namespace.
-        end: IPv4 and Ethernet address of the host.
-        gateway: those of the satellite towards it.
-        prefix: length of their network's prefix.
+    ``end`` are the IPv4 and Ethernet address of the host, ``gateway`` those of the satellite
+    towards it; ``prefix`` is the length of their network's prefix.
 
     Raises:
         BedError: the kernel refuses.
@@ -45,7 +42,6 @@ def lay_out_host(
 def quieten(*interfaces: str) -> None:
     """Switch IPv6 off, so that the kernel sends nothing of its own accord."""
     for name in interfaces:
-        switch = f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
-        if os.path.exists(switch):
-            with open(switch, "w", encoding="ascii") as handle:
-                handle.write("1\n")
+        switch = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
+        if switch.exists():
+            switch.write_text("1\n", encoding="ascii")

@@ -96,11 +96,9 @@ class Bundle:
         if not (root / "run.json").exists():
             return cls.create(root, run)
         bundle = cls.open(root)
-        different = bundle.run.differences(run)
-        if different:
+        if different := "; ".join(bundle.run.differences(run)):
             raise BundleError(
-                f"{root} holds another run ({'; '.join(different)}); "
-                "choose another --out directory."
+                f"{root} holds another run ({different}); choose another --out directory."
             )
         with _explained(root):
             bundle._take_lock()
@@ -212,9 +210,8 @@ class Bundle:
                 _write(self.directory / name, text.encode("utf-8", "replace"))
             self.run = dataclasses.replace(self.run, finished=finished)
             self._write_run()
-            lines = [
-                f"{_digest(_read(path))}  {name}\n" for name, path in sorted(self._files().items())
-            ]
+            files_now = sorted(self._files().items())
+            lines = (f"{_digest(_read(path))}  {name}\n" for name, path in files_now)
             _write(self.directory / MANIFEST, "".join(lines).encode())
 
     def check(self) -> None:

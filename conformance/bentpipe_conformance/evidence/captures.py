@@ -10,9 +10,8 @@ import io
 import math
 from collections.abc import Iterable, Mapping
 
-from bentpipe_conformance.engine.lane import Captured, Point, as_recorded, nanoseconds
+from bentpipe_conformance.engine.lane import NANO, Captured, Point, as_recorded, nanoseconds
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
-from bentpipe_conformance.evidence.pcap import NANO
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, read_octets, write_pcapng
 
 _PLACES: dict[Point, str] = {
@@ -38,14 +37,9 @@ def dump_captured(
         Frame(number, base_ns + nanoseconds(item), item.data, LINKTYPE_RAW, outgoing=item.outgoing)
         for number, item in enumerate(chosen, 1)
     ]
+    text = f"{case_id}, {_PLACES[point]}; outbound: sent by the implementation"
     file = io.BytesIO()
-    write_pcapng(
-        file,
-        frames,
-        name=point,
-        description=f"{case_id}, {_PLACES[point]}; outbound: sent by the implementation",
-        base_ns=base_ns,
-    )
+    write_pcapng(file, frames, name=point, description=text, base_ns=base_ns)
     return file.getvalue()
 
 

@@ -90,9 +90,7 @@ class Source:
             CaptureError: the file ends within them.
         """
         first = self._read(count)
-        if not first:
-            return b""
-        return first + self._rest(count, len(first)) if len(first) < count else first
+        return first + self._rest(count, len(first)) if first else b""
 
     def take(self, count: int) -> bytes:
         """The next ``count`` octets.

@@ -8,9 +8,9 @@ as the overall verdict has it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
@@ -23,24 +23,6 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit_xml(run: RunRecord, result: Mapping[str, Any], cases: Sequence[CaseRecord]) -> str:
     """The document; the levels of the requirements come from ``result`` (result.json)."""
     levels = {entry["id"]: entry["level"] for entry in result["requirements"]}
-    root = ElementTree.Element("testsuites", name=_clean(f"bentpipe {run.suite} {run.iut.id}"))
-    groups: dict[str, list[CaseRecord]] = {}
-    for case in cases:
-        groups.setdefault(case.id.rpartition("/")[0] or run.suite, []).append(case)
-    for name, members in groups.items():
-        suite = ElementTree.SubElement(root, "testsuite", name=_clean(name.replace("/", ".")))
-        _add_properties(suite, run)
-        for case in members:
-            _add_case(suite, name, case, levels)
-        _add_counts(suite, members)
-    _add_counts(root, cases)
-    ElementTree.indent(root)
-    text = ElementTree.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
-
-
-def _add_properties(suite: ElementTree.Element, run: RunRecord) -> None:
-    properties = ElementTree.SubElement(suite, "properties")
     values: dict[str, Any] = {
         "iut": run.iut.id,
         "link": run.link.get("id", ""),
@@ -50,14 +32,26 @@ def _add_properties(suite: ElementTree.Element, run: RunRecord) -> None:
         "seed": run.seed,
         "bentpipe": run.bentpipe,
     }
-    for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=_clean(str(value)))
+    root = Element("testsuites", name=_clean(f"bentpipe {run.suite} {run.iut.id}"))
+    groups: dict[str, list[CaseRecord]] = {}
+    for case in cases:
+        groups.setdefault(case.id.rpartition("/")[0] or run.suite, []).append(case)
+    for name, members in groups.items():
+        suite = SubElement(root, "testsuite", name=_clean(name.replace("/", ".")))
+        properties = SubElement(suite, "properties")
+        for key, value in values.items():
+            SubElement(properties, "property", name=key, value=_clean(str(value)))
+        for case in members:
+            _add_case(suite, name, case, levels)
+        _add_counts(suite, members)
+    _add_counts(root, cases)
+    indent(root)
+    text = tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _add_case(
-    suite: ElementTree.Element, group: str, case: CaseRecord, levels: Mapping[str, str]
-) -> None:
-    element = ElementTree.SubElement(
+def _add_case(suite: Element, group: str, case: CaseRecord, levels: Mapping[str, str]) -> None:
+    element = SubElement(
         suite,
         "testcase",
         classname=_clean(group.replace("/", ".")),
@@ -65,15 +59,16 @@ def _add_case(
         time=f"{case.wall_seconds:.3f}",
     )
     message = _clean(case.reason)
-    details = _clean("\n".join(_details(case)))
+    told = [_sentence(item) for item in case.findings if item.verdict is not Verdict.PASS]
+    details = _clean("\n".join([*told, *filter(None, [case.error])]))
     if case.verdict is Verdict.UNSUPPORTED:
-        ElementTree.SubElement(element, "skipped", message=message)
+        SubElement(element, "skipped", message=message)
     elif case.verdict is Verdict.FAIL and not _is_failure(case, levels):
-        child = ElementTree.SubElement(element, "system-out")
+        child = SubElement(element, "system-out")
         child.text = f"Deviation from a requirement below MUST level: {details or message}"
     elif case.verdict is not Verdict.PASS:
         kind = "failure" if case.verdict is Verdict.FAIL else "error"
-        child = ElementTree.SubElement(element, kind, message=message, type=case.verdict.value)
+        child = SubElement(element, kind, message=message, type=case.verdict.value)
         child.text = details
 
 
@@ -81,14 +76,6 @@ def _is_failure(case: CaseRecord, levels: Mapping[str, str]) -> bool:
     """Whether a failed case violates a MUST (or fails without saying which requirement)."""
     failed = [item for item in case.findings if item.verdict is Verdict.FAIL]
     return not failed or any(levels.get(item.requirement, "MUST") == "MUST" for item in failed)
-
-
-def _details(case: CaseRecord) -> Iterable[str]:
-    for finding in case.findings:
-        if finding.verdict is not Verdict.PASS:
-            yield _sentence(finding)
-    if case.error:
-        yield case.error
 
 
 def _sentence(finding: Finding) -> str:
@@ -100,7 +87,7 @@ def _sentence(finding: Finding) -> str:
     return text
 
 
-def _add_counts(element: ElementTree.Element, cases: Sequence[CaseRecord]) -> None:
+def _add_counts(element: Element, cases: Sequence[CaseRecord]) -> None:
     children = list(element.iter("testcase"))
     for kind, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         element.set(name, str(sum(child.find(kind) is not None for child in children)))

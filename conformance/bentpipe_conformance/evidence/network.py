@@ -15,11 +15,9 @@ from bentpipe_conformance.evidence.pcapng import read_capture
 _ETHERTYPE_IPV4 = b"\x08\x00"
 _VLAN_TAGS = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
 
-_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2 = (
-    0, 1, 12, 14, 101, 108, 113, 228, 276,
-)  # fmt: skip
-LINK_TYPES = (_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2)
+LINK_TYPES = (0, 1, 12, 14, 101, 108, 113, 228, 276)
 """LINKTYPE numbers whose frames are understood."""
+_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2 = LINK_TYPES
 _ETHERTYPE_AT = {_ETHERNET: (12, 14), _SLL: (14, 16), _SLL2: (0, 20)}
 """Where a frame's EtherType is, and where its packet begins."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.lane import NANO
 from bentpipe_conformance.evidence.frames import Frame, Source
 
-NANO = 1_000_000_000
 MAGICS = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
@@ -34,10 +34,5 @@ def read_pcap(source: Source, magic: bytes) -> Iterator[Frame]:
         data = source.take(captured)
         source.frames += 1
         # The upper bits of the network field describe frame check sequences, not the type.
-        yield Frame(
-            source.frames,
-            seconds * NANO + fraction * unit,
-            data,
-            network & 0xFFFF,
-            original_length=original,
-        )
+        time_ns, link_type = seconds * NANO + fraction * unit, network & 0xFFFF
+        yield Frame(source.frames, time_ns, data, link_type, original_length=original)

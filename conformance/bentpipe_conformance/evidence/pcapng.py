@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from bentpipe_conformance.engine.lane import NANO
 from bentpipe_conformance.evidence.frames import CaptureError, Frame, Source
-from bentpipe_conformance.evidence.pcap import MAGICS, NANO, read_pcap
+from bentpipe_conformance.evidence.pcap import MAGICS, read_pcap
 
 LINKTYPE_RAW = 101
 

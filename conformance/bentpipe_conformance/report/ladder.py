@@ -78,31 +78,22 @@ def ladder(trace: Trace[Any], transit: Transit, numbers: Sequence[int], suite: S
         Row(0, None, packet.time, False, *reporter.plain(packet), lost=True)
         for packet in transit.lost_return
     ]
-    rows.sort(key=_when)
+    rows.sort(key=lambda row: (row.at_peer or 0.0) if row.at_iut is None else row.at_iut)
     return _only(rows, marked)
-
-
-def _when(row: Row) -> float:
-    time = row.at_iut if row.at_iut is not None else row.at_peer
-    return time if time is not None else 0.0
 
 
 def _only(rows: list[Row], marked: Collection[int]) -> list[Row]:
     places = [index for index, row in enumerate(rows) if row.number in marked]
-    keep: list[int] = [] if places else list(range(min(OPENING, len(rows))))
+    keep: set[int] = set() if places else set(range(min(OPENING, len(rows))))
     for place in places:
-        around = range(max(0, place - AROUND), min(len(rows), place + AROUND + 1))
-        keep += [index for index in around if index not in keep]
+        keep.update(range(max(0, place - AROUND), min(len(rows), place + AROUND + 1)))
         if len(keep) >= LIMIT:
             break
-    keep.sort()
     shown: list[Row] = []
     expected = 0
-    for index in keep:
+    for index in (*sorted(keep), len(rows)):
         if index > expected:
             shown.append(Row(skipped=index - expected))
-        shown.append(rows[index])
+        shown += rows[index : index + 1]
         expected = index + 1
-    if expected < len(rows):
-        shown.append(Row(skipped=len(rows) - expected))
     return shown

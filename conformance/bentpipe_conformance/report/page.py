@@ -47,18 +47,14 @@ class RequirementText(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RequirementView:
-    """A requirement as the page shows it; ``findings`` are those of ``result.json``."""
+    """A requirement as the page shows it; ``entry`` is that of ``result.json``."""
 
     id: str
     group: str
     level: str
-    title: str
-    text: str
-    source: str
-    note: str
     verdict: Verdict
-    reason: str
-    exercised: int
+    entry: Mapping[str, Any]
+    text: RequirementText
     cases: Sequence[tuple[str, str]]
     findings: Sequence[Mapping[str, Any]]
 
@@ -90,22 +86,17 @@ def render_report(
     texts: Mapping[str, RequirementText],
     finished: float | None = None,
 ) -> str:
-    """The page of a bundle, from its stored cases and captures.
+    """The page of a bundle, from its stored cases and captures; see `render_page`.
 
-    Args:
-        bundle: the bundle.
-        result: the content of its ``result.json``.
-        texts: what to say about each requirement, by ID.
-        finished: seconds since 1970, for a run that is just being finished.
+    ``finished`` (seconds since 1970) is for a run that is just being finished.
 
     Raises:
         BundleError: a stored case or capture is damaged.
     """
     run = bundle.run if finished is None else dataclasses.replace(bundle.run, finished=finished)
-    timing_error = run.bed.timing_error
-    suite = suite_named(run.suite)
+    error, suite = run.bed.timing_error, suite_named(run.suite)
     cases = (
-        (record, read_trace(bundle.captured(record.id), timing_error, suite=suite))
+        (record, read_trace(bundle.captured(record.id), error, suite=suite))
         for record in bundle.cases()
     )
     return render_page(run, result, texts, cases)
@@ -119,12 +110,9 @@ def render_page(
 ) -> str:
     """The page of any records and traces.
 
-    Args:
-        run: the run.
-        result: the content of ``result.json``.
-        texts: what to say about each requirement, by ID; an unknown ID is shown bare.
-        cases: every case with its packets; consumed one at a time, so that a generator keeps
-            memory small.
+    ``result`` is the content of ``result.json``, ``texts`` say something about each requirement by
+    ID; an unknown ID is shown bare. ``cases`` are consumed one at a time, so that a generator
+    keeps memory small.
     """
     suite = suite_named(run.suite)
     views = [_case(index, record, trace, suite) for index, (record, trace) in enumerate(cases, 1)]
@@ -156,7 +144,7 @@ def render_page(
                 if any(item.level == level for item in requirements)],
         cases=views,
         anchors=anchors,
-        titles={item.id: item.title for item in requirements},
+        titles={item.id: item.entry["title"] for item in requirements},
         link_seconds=sum(view.record.link_seconds for view in views),
         order=ORDER,
         link_facts={name: value for name, value in run.link.items() if name not in ways},
@@ -190,18 +178,13 @@ def _requirement(
     entry: Mapping[str, Any], texts: Mapping[str, RequirementText], anchors: Mapping[str, str]
 ) -> RequirementView:
     name = str(entry["id"])
-    known: Mapping[str, Any] = texts.get(name, {})
     return RequirementView(
         id=name,
         group=name.rpartition("-")[0] or name,
         level=str(entry["level"]),
-        title=str(entry["title"]),
-        text=known.get("text", ""),
-        source=known.get("source", ""),
-        note=known.get("note", ""),
         verdict=Verdict(entry["verdict"]),
-        reason=str(entry["reason"]),
-        exercised=int(entry["exercised"]),
+        entry=entry,
+        text=texts.get(name, RequirementText(level="", title="", text="", source="")),
         cases=[(case, anchors[case]) for case in entry["cases"] if case in anchors],
         findings=[
             {**finding, "verdict": Verdict(finding["verdict"])} for finding in entry["findings"]
@@ -317,9 +300,7 @@ def _shown(value: Any) -> str:
 
 def _both_ways(link: Mapping[str, Any], ways: Sequence[str]) -> list[tuple[str, Any, Any]]:
     """Rows (property, forward, return) of a link profile; empty when it has no two directions."""
-    if not ways:
-        return []
-    forward, back = (dict(_flat(link[name])) for name in ways)
+    forward, back = (dict(_flat(link[name])) for name in ways) if ways else ({}, {})
     return [(name, forward.get(name), back.get(name)) for name in dict.fromkeys([*forward, *back])]
 
 

@@ -48,10 +48,8 @@ class View:
 
 def whole_view(scene: Scene) -> View | None:
     """All of a scene; None when it has nothing to draw."""
-    marks = [*scene.data, *scene.acks]
-    if not marks:
-        return None
-    return _fit(scene, min(m.time for m in marks), max(m.time for m in marks))
+    times = [mark.time for mark in (*scene.data, *scene.acks)]
+    return _fit(scene, min(times), max(times)) if times else None
 
 
 def close_view(scene: Scene, numbers: Collection[int], context: int = 24) -> View | None:
@@ -104,9 +102,7 @@ def draw(
         frame: another view to outline, which a plot of its own shows enlarged.
         unit: what the vertical axis counts.
     """
-    data = [mark for mark in scene.data if view.has(mark)]
-    acks = [mark for mark in scene.acks if view.has(mark)]
-    ticks = [mark for mark in scene.ticks if view.has(mark)]
+    data, acks, ticks = ([*filter(view.has, m)] for m in (scene.data, scene.acks, scene.ticks))
     pen = _Pen(view, coarse=len(data) + len(acks) > 2500)
     parts = [
         f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}"'
@@ -122,15 +118,15 @@ def draw(
             f'<rect class="zoomed" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
             f'height="{height:.1f}"/>'
         )
-    lost_marks = [mark for mark in data if mark.number in lost]
+    lost_at = [(mark.time, (mark.start + mark.end) / 2) for mark in data if mark.number in lost]
     parts += [
         pen.path("window", pen.steps((m.time, m.edge) for m in _widest(scene.acks, view))),
         pen.path("sack", pen.bars((m.time, *block) for m in acks for block in m.blocks)),
         pen.path("ack", pen.steps((m.time, m.end) for m in _reaching(scene.acks, view))),
-        pen.path("dup", pen.ticks((m.time, m.end) for m in [*acks, *ticks] if m.duplicate)),
+        pen.path("dup", pen.signs([(m.time, m.end) for m in [*acks, *ticks] if m.duplicate], "v5")),
         pen.path("new", pen.bars((m.time, m.start, m.end) for m in data if not m.again)),
         pen.path("again", pen.bars((m.time, m.start, m.end) for m in data if m.again)),
-        pen.path("lost", pen.crosses((m.time, (m.start + m.end) / 2) for m in lost_marks)),
+        pen.path("lost", pen.signs(lost_at, "l8 8m0-8l-8 8", before=4)),
         *_circles(view, [*data, *acks, *ticks], highlighted),
         "</svg></svg>",
     ]
@@ -173,13 +169,7 @@ class _Pen:
         path = path[:1] + path[1 :: len(path) // _STROKES + 1]
         return "".join(path) + (f"H{self._n(self.view.x(self.view.end))}" if path else "")
 
-    def ticks(self, points: Iterable[tuple[float, float]]) -> str:
-        return self._signs(points, 0, "v5")
-
-    def crosses(self, points: Iterable[tuple[float, float]]) -> str:
-        return self._signs(points, 4, "l8 8m0-8l-8 8")
-
-    def _signs(self, points: Iterable[tuple[float, float]], before: int, shape: str) -> str:
+    def signs(self, points: Iterable[tuple[float, float]], shape: str, before: int = 0) -> str:
         """The same shape at each point, begun ``before`` units left of and above it."""
         return _thinned(
             f"M{self._n(self.view.x(time) - before)} {self._n(self.view.y(offset) - before)}{shape}"
@@ -195,8 +185,7 @@ def _thinned(strokes: Iterable[str]) -> str:
 def _reaching(acks: Sequence[Mark], view: View) -> list[Mark]:
     """Marks of the view and the last before it, so that a line enters from the left edge."""
     before = [mark for mark in acks if mark.time < view.start]
-    inside = [mark for mark in acks if view.has(mark)]
-    return before[-1:] + inside
+    return [*before[-1:], *filter(view.has, acks)]
 
 
 def _widest(acks: Sequence[Mark], view: View) -> list[Mark]:
@@ -206,21 +195,19 @@ def _widest(acks: Sequence[Mark], view: View) -> list[Mark]:
 
 
 def _circles(view: View, marks: Sequence[Mark], numbers: Sequence[int]) -> list[str]:
-    first = {number: place for place, number in enumerate(dict.fromkeys(numbers[:_CIRCLES]))}
-    found = {mark.number: mark for mark in marks if mark.number in first}
+    found = {mark.number: mark for mark in marks}
     parts = []
-    labels = 0
     used: list[tuple[float, float]] = []
-    for number in sorted(found, key=lambda number: first[number]):
-        mark = found[number]
+    for number in dict.fromkeys(numbers[:_CIRCLES]):
+        if (mark := found.get(number)) is None:
+            continue
         x, y = view.x(mark.time), view.y((mark.start + mark.end) / 2)
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="7"/>')
         tx, ty, anchor = (x + 10, y - 9, "start") if x < WIDTH - 110 else (x - 10, y - 9, "end")
         ty = max(ty, TOP + 12)
         while any(abs(tx - ux) < 48 and abs(ty - uy) < 14 for ux, uy in used):
             ty += 14
-        if labels < _LABELS:
-            labels += 1
+        if len(used) < _LABELS:
             used.append((tx, ty))
             parts.append(
                 f'<text class="marked" x="{tx:.1f}" y="{ty:.1f}" text-anchor="{anchor}">'

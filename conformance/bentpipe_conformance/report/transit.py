@@ -44,12 +44,8 @@ def match(trace: Trace[Any]) -> Transit:
     back = _pair([p for p in far if not p.outgoing], [p for p in near if not p.outgoing])
     at_peer = {sent.number: arrived.time for sent, arrived in forward if arrived is not None}
     at_peer |= {arrived.number: sent.time for sent, arrived in back if arrived is not None}
-    return Transit(
-        True,
-        at_peer,
-        frozenset(sent.number for sent in _lost(forward, end)),
-        tuple(_lost(back, end)),
-    )
+    lost_forward = frozenset(sent.number for sent in _lost(forward, end))
+    return Transit(True, at_peer, lost_forward, tuple(_lost(back, end)))
 
 
 def _lost(pairs: list[tuple[Packet[Any], Packet[Any] | None]], end: float) -> list[Packet[Any]]:
@@ -58,19 +54,18 @@ def _lost(pairs: list[tuple[Packet[Any], Packet[Any] | None]], end: float) -> li
     return [sent for sent, arrived in pairs if arrived is None and sent.time + longest < end]
 
 
-def _key(packet: Packet[Any]) -> bytes:
-    return packet.data[:8] + packet.data[9:10] + packet.data[12:]
+def _alike(packets: list[Packet[Any]]) -> dict[bytes, list[Packet[Any]]]:
+    """The packets by what a router does not change."""
+    found: dict[bytes, list[Packet[Any]]] = defaultdict(list)
+    for packet in packets:
+        found[packet.data[:8] + packet.data[9:10] + packet.data[12:]].append(packet)
+    return found
 
 
 def _pair(
     departures: list[Packet[Any]], arrivals: list[Packet[Any]]
 ) -> list[tuple[Packet[Any], Packet[Any] | None]]:
-    waiting: dict[bytes, list[Packet[Any]]] = defaultdict(list)
-    coming: dict[bytes, list[Packet[Any]]] = defaultdict(list)
-    for packet in departures:
-        waiting[_key(packet)].append(packet)
-    for packet in arrivals:
-        coming[_key(packet)].append(packet)
+    waiting, coming = _alike(departures), _alike(arrivals)
     delays = [
         coming[key][0].time - sent[0].time
         for key, sent in waiting.items()

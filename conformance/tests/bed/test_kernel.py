@@ -127,7 +127,7 @@ def test_make_prints_steps_each_is_counted() -> None:
 
 
 def test_more_steps_than_expected_total_stays_ahead() -> None:
-    counter = CompileCounter(already=9, expected=10)
+    counter = CompileCounter(done=9, expected=10)
     for _ in range(3):
         counter.saw("  CC      a.o")
     assert counter.done < counter.total

@@ -107,7 +107,7 @@ def test_reordering_without_a_rate_is_refused() -> None:
 
 
 def test_report_survives_json() -> None:
-    assert BedReport.from_json(GOOD.to_json()) == GOOD
+    assert BedReport(**json.loads(json.dumps(asdict(GOOD)))) == GOOD
 
 
 def test_good_bed_has_no_faults() -> None:
