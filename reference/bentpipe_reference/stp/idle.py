@@ -46,19 +46,15 @@ class Listener(Protocol):
 
     def listens(self, port: int) -> bool:
         """Whether ``port`` accepts calls."""
-        ...
 
     def is_known(self, peer: Address, begin: Begin, now: float) -> bool:
         """Whether the peer is known and the BEGIN's CSN newer."""
-        ...
 
     def has_room(self, *, confirmed: bool) -> bool:
         """Whether there is room for one more connection."""
-        ...
 
     def take_call(self, begin: Begin, arrival: Arrival, *, confirmed: bool) -> None:
         """Make a connection from a BEGIN, open at once or pending confirmation."""
-        ...
 
 
 class RateLimit:

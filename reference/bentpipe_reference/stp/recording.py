@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
+from bentpipe_reference.common.tracing import EventTrace
 from bentpipe_reference.stp.config import EARLY_CREDIT, MOST_CREDIT, StpConfig
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.stp.tracing import StpTrace
 from bentpipe_reference.stp.transfer import stp_transfer
 
 TRACED_CREDIT = 32
@@ -29,7 +29,7 @@ def record(
     parts: Parts = TRUE_PARTS,
     seed: int = 0,
     limit_s: float = 600.0,
-) -> StpTrace:
+) -> EventTrace:
     """Transfer ``octets`` over ``link`` in virtual time and collect the events of both endpoints.
 
     The first event, ``begin``, has ``protocol`` (``stp-data``), ``profile`` (``stp1``) and
@@ -45,8 +45,7 @@ def record(
         seed: seed of the endpoints' numbers and the link's faults.
         limit_s: virtual seconds after which the transfer is given up.
     """
-    trace = StpTrace()
-    trace.add(
+    trace = EventTrace(
         {"event": "begin", "protocol": "stp-data", "profile": "stp1", "window": config.credit}
     )
     stp_transfer(

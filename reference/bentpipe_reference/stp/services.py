@@ -15,7 +15,6 @@ class Service(Protocol):
 
     def run(self, connection: Connection) -> None:
         """Read, write and close as the service does."""
-        ...
 
 
 class Echo:

@@ -18,6 +18,7 @@ from typing import Any
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.common.stream import pattern
+from bentpipe_reference.common.tracing import EventTrace
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
@@ -26,7 +27,7 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.packets import Begin, Type
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.sequence import CSN_MASK
-from bentpipe_reference.stp.tracing import StpTrace, packet_values
+from bentpipe_reference.stp.tracing import packet_values
 from bentpipe_reference.stp.transfer import PORT, Carrier, Station, StpPath
 
 CLIENT_PORT = 50000
@@ -77,7 +78,7 @@ class _Play:
 
     def __init__(
         self, session: Session, config: StpConfig, server: StpConfig, parts: Parts, seed: int,
-        trace: StpTrace,
+        trace: EventTrace,
     ) -> None:  # fmt: skip
         self._session, self._trace = session, trace
         self._server, self._parts = server, parts
@@ -173,8 +174,7 @@ class _Play:
         ):
             for _ in range(times):
                 simulation.call_at(numbers.uniform(0.3, span), action)
-        while (following := simulation.next_time()) is not None and following <= limit_s:
-            simulation.step()
+        simulation.run_while(lambda: True, limit_s)
         self._add("client", {"event": "stop"})
 
 
@@ -186,7 +186,7 @@ def record_session(
     parts: Parts = TRUE_PARTS,
     seed: int = 0,
     limit_s: float = 150.0,
-) -> StpTrace:
+) -> EventTrace:
     """Play a session in virtual time and collect the events of both endpoints.
 
     The first event, ``begin``, has ``protocol`` (``stp-conn``) and ``profile`` (``stp1``). Every
@@ -202,8 +202,7 @@ def record_session(
         seed: seed of everything random.
         limit_s: virtual seconds after which it ends.
     """
-    trace = StpTrace()
-    trace.add({"event": "begin", "protocol": "stp-conn", "profile": "stp1"})
+    trace = EventTrace({"event": "begin", "protocol": "stp-conn", "profile": "stp1"})
     settings = config or StpConfig(credit=_CREDIT)
     _Play(session, settings, server or settings, parts, seed, trace).run(limit_s)
     return trace

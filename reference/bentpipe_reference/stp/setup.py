@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bentpipe_reference.common.parts import with_part
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
@@ -40,7 +41,4 @@ class Setup:
         """
         if issubclass(part, StpHost):
             return replace(self, host=part)
-        for role in fields(Parts):
-            if issubclass(part, getattr(TRUE_PARTS, role.name)):
-                return replace(self, parts=replace(self.parts, **{role.name: part}))
-        raise TypeError(f"{part.__name__} derives from no part of the STP reference")
+        return replace(self, parts=with_part(self.parts, part))

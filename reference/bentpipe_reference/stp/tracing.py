@@ -44,7 +44,6 @@ Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there i
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from bentpipe_reference.stp.packets import Flags, Packet
@@ -57,25 +56,6 @@ _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
 _RECEIVER_EVENTS = frozenset({"sd", "poll_arrives", "announce"})
 _ARRIVALS = frozenset({"stat", "ustat", "sd", "poll_arrives"})
 _FIELDS = ("n_r", "n_s", "csn", "peer_csn", "iss", "flags", "reason", "tag")
-
-
-class StpTrace:
-    """Collects events; give its :meth:`add` to an endpoint as ``trace``.
-
-    Attributes:
-        events: the events so far.
-    """
-
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-    def add(self, event: dict[str, Any]) -> None:
-        """Take one event."""
-        self.events.append(event)
-
-    def lines(self) -> str:
-        """The trace as NDJSON."""
-        return "".join(f"{json.dumps(event)}\n" for event in self.events)
 
 
 def note(v: Variables, name: str, now: float | None, values: dict[str, Any]) -> None:

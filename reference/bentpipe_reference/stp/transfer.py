@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from bentpipe_reference.common.link.profile import LinkProfile
-from bentpipe_reference.common.link.virtual import LinkCounters, VirtualLink
+from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.services import DISCARD
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.common.stream import pattern
+from bentpipe_reference.common.transfer import Transferred
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
@@ -32,7 +33,6 @@ class Carrier(Protocol):
 
     def send(self, item: tuple[Station, bytes], size: int) -> None:
         """Offer one packet of ``size`` octets, IP header included, now."""
-        ...
 
 
 class Station:
@@ -125,42 +125,20 @@ def _deliver(item: tuple[Station, bytes]) -> None:
     station.receive(octets)
 
 
-@dataclass(slots=True)
-class StpTransferResult:
-    """The result of a transfer.
+@dataclass(slots=True, kw_only=True)
+class StpTransferResult(Transferred):
+    """The result of a transfer; ``intact`` compares SHA-256 sums.
 
     Attributes:
-        octets: octets the receiving user read.
-        intact: whether their SHA-256 is that of what was sent.
-        seconds: from the BEGIN to the last octet read.
         released: seconds until the sending user was told of success, or None.
         sent, retransmissions, polls: transmissions of SDs, retransmissions among them, and POLLs
             including SDPs.
-        forward: counters of the link that carried the data.
-        return_: counters of the other direction.
-        failure: why the transfer did not complete, None when it did.
     """
 
-    octets: int
-    intact: bool
-    seconds: float
     released: float | None
     sent: int
     retransmissions: int
     polls: int
-    forward: LinkCounters
-    return_: LinkCounters
-    failure: str | None = None
-
-    @property
-    def throughput_bit_s(self) -> float:
-        """Application-level throughput, bits per second."""
-        return 8 * self.octets / self.seconds if self.seconds else 0.0
-
-    @property
-    def return_bit_s(self) -> float:
-        """Load of the return direction, bits per second of IP packets."""
-        return 8 * self.return_.offered_octets / self.seconds if self.seconds else 0.0
 
 
 class _Bulk:
@@ -239,13 +217,9 @@ def stp_transfer(
     connection = path.connect()
     connection.attach(partial(bulk.feed, connection))
     path.near.settle()
-    simulation = path.simulation
-    while bulk.failure is None and bulk.released is None:
-        following = simulation.next_time()
-        if following is None or following > limit_s:
-            bulk.failure = f"not finished within {limit_s:g} s"
-            break
-        simulation.step()
+    path.simulation.run_while(lambda: bulk.failure is None and bulk.released is None, limit_s)
+    if bulk.failure is None and bulk.released is None:
+        bulk.failure = f"not finished within {limit_s:g} s"
     sender: Sender = connection.outgoing.sender
     return StpTransferResult(
         octets=bulk.read,

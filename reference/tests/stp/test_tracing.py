@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
+from bentpipe_reference.common.tracing import EventTrace
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.tracing import StpTrace
 from bentpipe_reference.stp.transfer import stp_transfer
 
 
@@ -104,7 +104,7 @@ class ReceiverModel:
 
 
 def traced(iss: int | None, seed: int, octets: int = 60_000) -> list[dict[str, Any]]:
-    trace = StpTrace()
+    trace = EventTrace()
     direction = Direction(
         1_300_000, 0.3, 50, loss_probability=0.05, reorder_probability=0.05, reorder_delay_s=0.1,
         duplicate_probability=0.03,
@@ -140,7 +140,7 @@ def test_every_step_of_a_transfer_is_one_of_the_model(iss: int | None, seed: int
 
 
 def test_connection_events_tell_rows_and_numbers(stp: Any) -> None:
-    trace = StpTrace()
+    trace = EventTrace()
     script = stp(trace=trace.add)
     script.ready()
     script.arrive(script.begin(csn=5))
@@ -152,7 +152,7 @@ def test_connection_events_tell_rows_and_numbers(stp: Any) -> None:
 
 
 def test_events_tell_what_was_sent_since_the_last(stp: Any) -> None:
-    trace = StpTrace()
+    trace = EventTrace()
     script = stp(trace=trace.add)
     script.ready()
     script.arrive(script.begin(csn=5))
@@ -162,7 +162,7 @@ def test_events_tell_what_was_sent_since_the_last(stp: Any) -> None:
 
 
 def test_packet_without_a_connection_told_with_its_answer(stp: Any) -> None:
-    trace = StpTrace()
+    trace = EventTrace()
     script = stp(trace=trace.add)
     script.arrive(script.end(flags=4))
     (event,) = trace.events
