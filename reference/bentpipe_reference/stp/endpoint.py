@@ -20,7 +20,7 @@ from bentpipe_reference.stp.idle import Arrival
 from bentpipe_reference.stp.packets import Begin, Packet
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.states import State, Table
-from bentpipe_reference.stp.tracing import stray_record
+from bentpipe_reference.stp.tracing import note, stray_record
 from bentpipe_reference.stp.variables import Address, Identity
 
 _Key = tuple[Address, int, int]
@@ -107,7 +107,7 @@ class StpEndpoint:
         if key in self.connections:
             raise ValueError(f"port {local_port} already has a connection to port {port}")
         connection = self._make(key)
-        connection.call()
+        connection.state = State.OUTGOING
         self._add(key, connection)
         return connection
 
@@ -311,7 +311,7 @@ class StpEndpoint:
 
     def _forget(self, connection: Connection, now: float) -> None:
         key = _key(connection)
-        connection.gone(now)
+        note(connection, "gone", now, {})
         self._alarms.pop(connection, None)
         self._pending.discard(connection)
         self._unproven.pop(connection, None)

@@ -51,18 +51,9 @@ class Reason(IntEnum):
     NO_ANSWER = 7
 
 
-NAMED_FLAGS: dict[Type, int] = {
-    Type.BEGIN: 1,
-    Type.BGAK: 2,
-    Type.END: 4 | 8,
-    Type.ENDAK: 0,
-    Type.BGREJ: 0,
-    Type.SD: 1,
-    Type.SDP: 1,
-    Type.POLL: 0,
-    Type.STAT: 0,
-    Type.USTAT: 0,
-}
+NAMED_FLAGS: dict[Type, int] = dict.fromkeys(Type, 0) | {
+    Type.BEGIN: 1, Type.BGAK: 2, Type.END: 4 | 8, Type.SD: 1, Type.SDP: 1,
+}  # fmt: skip
 """The flags that the table of section 3.1 names for a type; any other is reserved."""
 
 

@@ -46,7 +46,9 @@ class PendingCalls:
         """Section 5.2: the newest call to which a packet belongs."""
         # One that has expired stays here until the endpoint has settled it.
         waiting = (call for call in self.between(identity) if call.state is State.INCOMING)
-        return next((call for call in reversed([*waiting]) if call.owns(packet)), None)
+        return next(
+            (call for call in reversed([*waiting]) if call.machine.guards.owns(call, packet)), None
+        )
 
     def in_the_way(self, identity: Identity) -> Connection | None:
         """STP-SEC-002: the call that has to give way to a new one, None if there is room."""

@@ -33,13 +33,14 @@ class Receiver:
         vr_h: VR(H), next highest number expected.
         vr_mr: VR(MR), first number not permitted.
         delivered: octets of user data delivered in sequence.
+        readable: those of them that :meth:`read` can return.
         fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
         last_poll: N(PS) and timestamp of the newest POLL answered within its window, or zeros.
     """
 
     def __init__(self, config: StpConfig, iss: int) -> None:
         self.iss = self.vr_r = self.vr_h = iss
-        self.delivered = 0
+        self.delivered = self.readable = 0
         self.fin_number: int | None = None
         self.last_poll = (0, 0)
         self._credit = config.credit
@@ -58,13 +59,6 @@ class Receiver:
     # The user's side
 
     @property
-    def readable(self) -> int:
-        """Octets that :meth:`read` can return."""
-        return self._readable
-
-    _readable = 0
-
-    @property
     def finished(self) -> bool:
         """STP-CC-004: whether everything up to the peer's FIN has been delivered."""
         return self.fin_number is not None and self.vr_r > self.fin_number
@@ -72,7 +66,7 @@ class Receiver:
     def read(self, octets: int | None = None) -> bytes:
         """Take up to ``octets``, or all there are; the credit rises."""
         chunks = self._chunks
-        if octets is None or octets >= self._readable:
+        if octets is None or octets >= self.readable:
             if self._offset:
                 chunks[0] = chunks[0][self._offset :]
             data = b"".join(chunks)
@@ -91,7 +85,7 @@ class Receiver:
                     chunks.popleft()
                     self._offset = 0
             data = b"".join(parts)
-        self._readable -= len(data)
+        self.readable -= len(data)
         self.raise_credit()
         return data
 
@@ -111,7 +105,8 @@ class Receiver:
             self.deliver(data, fin)
             self.raise_credit()
             return None
-        if not self.takes(number) or (fin and self.held_above(number)):
+        # Section 6.2: nothing can follow a FIN.
+        if not self.takes(number) or (fin and max(self._held, default=-1) > number):
             return None
         if fin:
             self.fin_number = number
@@ -135,10 +130,6 @@ class Receiver:
             return False
         return self.fin_number is None or number <= self.fin_number
 
-    def held_above(self, number: int) -> bool:
-        """Section 6.2: nothing can follow a FIN."""
-        return bool(self._held) and max(self._held) > number
-
     def is_gap(self, number: int) -> bool:
         """STP-DT-001: beyond the next *highest* number expected."""
         return number > self.vr_h
@@ -151,7 +142,7 @@ class Receiver:
         """STP-DT-012: deliver the SD numbered VR(R)."""
         if data:
             self._chunks.append(data)
-            self._readable += len(data)
+            self.readable += len(data)
             self.delivered += len(data)
         if fin:
             self.fin_number = self.vr_r

@@ -20,10 +20,6 @@ class RoundTrip(RttEstimator):
         """A POLL with the unwrapped N(PS) ``number`` leaves."""
         self._sent[number] = now
 
-    def opened(self, rtt: float) -> None:
-        """A BGAK has answered a packet that was sent once, after ``rtt`` seconds."""
-        self.sample(rtt)
-
     def answered(self, number: int, now: float) -> None:
         """A valid STAT with this N(PS) has arrived; only the first one counts."""
         sent = self._sent.pop(number, None)

@@ -87,6 +87,7 @@ class Sender:
         serial: transmissions of SDs so far.
         retransmissions: those of them that were not the first of their SD.
         acknowledged: octets of user data acknowledged in sequence.
+        closed: whether the user has ended the stream.
         fin_number: number of the SD with FIN, None before it is sent.
     """
 
@@ -102,7 +103,7 @@ class Sender:
         self._congestion = congestion
         self._capacity = config.send_buffer
         self._unsent = bytearray()
-        self._closing = False
+        self.closed = False
         self._source: Source | None = None
         self._numbers: list[int] = []  # of the SDs kept, rising
         self._kept: dict[int, SentSd] = {}
@@ -120,11 +121,6 @@ class Sender:
         """Octets written and not yet cut into SDs."""
         return len(self._unsent)
 
-    @property
-    def closed(self) -> bool:
-        """Whether the user has ended the stream."""
-        return self._closing
-
     def write(self, data: bytes | memoryview) -> int:
         """Take as much of ``data`` as there is room for; return how much."""
         taken = min(len(data), self.room)
@@ -137,7 +133,7 @@ class Sender:
 
     def close(self) -> None:
         """The stream ends after what has been written."""
-        self._closing = True
+        self.closed = True
         self._source = None
 
     def drop(self) -> None:
@@ -160,12 +156,9 @@ class Sender:
         if self.fin_number is not None:
             return False
         if self._source is not None and len(self._unsent) < self.max_sd:
-            self._pull(self._source)
-        return bool(self._unsent) or self._closing
-
-    def _pull(self, source: Source) -> None:
-        # The source may close the stream, and so be detached, before it returns its last octets.
-        self._unsent += source(min(_PULLED_OCTETS, self.room))
+            # It may close the stream, and so be detached, before it returns its last octets.
+            self._unsent += self._source(min(_PULLED_OCTETS, self.room))
+        return bool(self._unsent) or self.closed
 
     @property
     def fin_acknowledged(self) -> bool:
@@ -196,7 +189,7 @@ class Sender:
         """STP-DT-016: number the next SD and note it as transmitted."""
         data = bytes(self._unsent[: self.max_sd])
         del self._unsent[: self.max_sd]
-        fin = int(self._closing and not self._unsent)
+        fin = int(self.closed and not self._unsent)
         entry = SentSd(self.vt_s, data, fin, len(data) or 1)
         if fin:
             self.fin_number = entry.number
@@ -245,29 +238,24 @@ class Sender:
         The work is bounded by the lengths of the list and of the SDs kept (STP-SEC-004).
         """
         n_ps = self.vt_ps - (self.vt_ps - stat.n_ps & PACKET_MASK)
-        if not self.known_poll(n_ps) or not self.fresh(n_ps):
+        # STP-DT-023: no POLL of that number has been sent (older ones wrap around).
+        if n_ps <= self.vt_ps - PACKET_HALF or not self.fresh(n_ps):
             return None
-        read = self._read_report(stat)
+        read = self._read_report(stat, n_ps)
         if read is None:
             return None
-        n_r, elements = read
-        report = Report(n_ps, self.flight)
+        report, elements = read
         self.vt_pa = n_ps
-        self.grant(stat.n_mr, n_r)
-        self.acknowledge(n_r, report)
         if elements:
             self._process_list(elements, n_ps, report)
         return report
 
     def on_ustat(self, ustat: Ustat) -> Report | None:
         """Section 6.5. None when the USTAT is discarded (STP-DT-023)."""
-        read = self._read_report(ustat)
+        read = self._read_report(ustat, None)
         if read is None:
             return None
-        n_r, elements = read
-        report = Report(None, self.flight)
-        self.grant(ustat.n_mr, n_r)
-        self.acknowledge(n_r, report)
+        report, elements = read
         numbers = self._numbers
         first = bisect_left(numbers, elements[0])
         for number in numbers[first : bisect_left(numbers, elements[1], first)]:
@@ -276,17 +264,20 @@ class Sender:
                 self.queue(entry, report)
         return report
 
-    def _read_report(self, packet: Stat | Ustat) -> tuple[int, list[int]] | None:
-        """N(R) and the list, unwrapped; None when a check fails."""
+    def _read_report(
+        self, packet: Stat | Ustat, n_ps: int | None
+    ) -> tuple[Report, list[int]] | None:
+        """Take credit and N(R); the list, unwrapped. None when a check fails."""
         n_r = self.vt_a + (packet.n_r - self.vt_a & PACKET_MASK)
         if n_r > self.vt_s:  # or below VT(A) (STP-DT-023)
             return None
         elements = self.read_list(packet, n_r)
-        return None if elements is None else (n_r, elements)
-
-    def known_poll(self, n_ps: int) -> bool:
-        """STP-DT-023: whether a POLL of that number has been sent (older ones wrap around)."""
-        return n_ps > self.vt_ps - PACKET_HALF
+        if elements is None:
+            return None
+        report = Report(n_ps, self.flight)
+        self.grant(packet.n_mr, n_r)
+        self.acknowledge(n_r, report)
+        return report, elements
 
     def fresh(self, n_ps: int) -> bool:
         """STP-DT-007: a STAT older than the newest one is discarded."""

@@ -104,6 +104,12 @@ class Variables:
     untold: list[Packet] = field(default_factory=list)
 
     @property
+    def incoming(self) -> Receiver:
+        """The peer's stream, once its ISS is known."""
+        assert self.receiver is not None
+        return self.receiver
+
+    @property
     def header(self) -> tuple[int, int, int]:
         """Ports and tag of every packet that we send."""
         return self.outgoing.header

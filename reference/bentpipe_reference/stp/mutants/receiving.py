@@ -90,7 +90,7 @@ class DeliversTwice(Receiver):
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         if 0 < (self.vr_r - field & PACKET_MASK) < 64 and data:
             self._chunks.append(data)
-            self._readable += len(data)
+            self.readable += len(data)
         return super().on_sd(field, data, fin)
 
 
@@ -103,7 +103,7 @@ class DeliversAsItComes(Receiver):
         early = number != self.vr_r and self.takes(number) and bool(data)
         if early:
             self._chunks.append(data)
-            self._readable += len(data)
+            self.readable += len(data)
         return super().on_sd(field, b"" if early else data, fin)
 
 
