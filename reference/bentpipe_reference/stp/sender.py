@@ -208,7 +208,7 @@ class Sender:
     def _transmitted(self, entry: SentSd) -> None:
         self.serial += 1
         entry.serial = self.serial
-        entry.stamp = self.stamp()
+        entry.stamp = self.vt_ps  # section 6.1
         entry.times += 1
         self.vt_pd += 1
         self.flight += entry.size
@@ -219,10 +219,6 @@ class Sender:
         waiting = len(self._unsent) + self.flight
         enough = self._source is not None or waiting >= self._congestion.cwnd
         return enough and self.permitted()
-
-    def stamp(self) -> int:
-        """Section 6.1: the number of the last POLL sent."""
-        return self.vt_ps
 
     def take_poll(self) -> int:
         """STP-PL-006: the number of the POLL that is sent now, unwrapped."""
