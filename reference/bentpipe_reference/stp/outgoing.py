@@ -161,9 +161,7 @@ class Outgoing:
 
     def asks_after_new(self) -> bool:
         """STP-PL-003, STP-PL-004: whether the SD just sent ends a burst or the stream."""
-        if not self.sender.has_new:
-            return True
-        return self.congestion.low and not self.goes_on()
+        return not self.sender.has_new or (self.congestion.low and not self.goes_on())
 
     def asks_after_burst(self) -> bool:
         """STP-PL-003: a burst also ends when its next SD has outgrown the window."""

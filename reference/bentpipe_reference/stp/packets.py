@@ -43,7 +43,7 @@ class Type(IntEnum):
 
 
 class Flags(IntFlag):
-    """Flags (section 3.1); which of them a type knows is :data:`NAMED_FLAGS`."""
+    """Flags (section 3.1): FIN in BEGIN, SD and SDP, C in BGAK, A and R in END."""
 
     FIN = 1
     C = 2
@@ -62,12 +62,6 @@ class Reason(IntEnum):
     RESOURCES = 5
     PROTOCOL_ERROR = 6
     NO_ANSWER = 7
-
-
-NAMED_FLAGS: dict[Type, int] = dict.fromkeys(Type, 0) | {
-    Type.BEGIN: 1, Type.BGAK: 2, Type.END: 4 | 8, Type.SD: 1, Type.SDP: 1,
-}  # fmt: skip
-"""The flags that the table of section 3.1 names for a type; any other is reserved."""
 
 
 @dataclass(frozen=True, slots=True)
