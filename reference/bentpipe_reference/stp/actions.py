@@ -394,8 +394,8 @@ class Actions:
         if gap is not None:
             if v.config.fifo:
                 self._send_ustat(v, gap)
-            else:
-                receiver.hold_back(gap, now + self._ustat_delay(v))
+            else:  # STP-DT-026: an eighth of the round-trip time; of 0.6 s while it is unknown
+                receiver.hold_back(gap, now + (v.outgoing.rtt.srtt or 0.6) / 8)
         if receiver.vr_r != before:
             v.events |= Events.READABLE if receiver.readable else Events.NONE
             if receiver.finished:
@@ -404,10 +404,6 @@ class Actions:
             self.send_due_ustats(v, now)
         if v.trace is not None:
             note(v, "sd", now, {"n": field, "gap": list(gap) if gap else None})
-
-    def _ustat_delay(self, v: Variables) -> float:
-        """STP-DT-026: an eighth of the round-trip time; of 0.6 s while it is unknown."""
-        return (v.outgoing.rtt.srtt or 0.6) / 8
 
     def send_due_ustats(self, v: Variables, now: float) -> None:
         """STP-DT-026: report the gaps that have waited long enough."""

@@ -218,14 +218,13 @@ class Outgoing:
         self._note_report("stat", now, stat, report, n_ps=stat.n_ps)
         return report is not None
 
-    def on_ustat(self, ustat: Ustat, now: float) -> bool:
-        """Process a USTAT; False when it is discarded."""
+    def on_ustat(self, ustat: Ustat, now: float) -> None:
+        """Process a USTAT."""
         report = self.sender.on_ustat(ustat)
         if report is not None:
             self.polling.reported(now)
             self._react(report)
         self._note_report("ustat", now, ustat, report)
-        return report is not None
 
     def _note_report(
         self, name: str, now: float, packet: Stat | Ustat, report: Report | None, **values: int

@@ -165,17 +165,10 @@ class Receiver:
     def _found(self, number: int) -> None:
         """``number``, which was missing, has arrived."""
         at = bisect_right(self._starts, number) - 1
-        start, end = self._starts[at], self._ends[at]
-        if number == start and number + 1 == end:
-            del self._starts[at], self._ends[at]
-        elif number == start:
-            self._starts[at] = number + 1
-        elif number + 1 == end:
-            self._ends[at] = number
-        else:
-            self._ends[at] = number
-            self._starts.insert(at + 1, number + 1)
-            self._ends.insert(at + 1, end)
+        halves = (self._starts[at], number), (number + 1, self._ends[at])
+        runs = [(start, end) for start, end in halves if start < end]
+        self._starts[at : at + 1] = [start for start, _ in runs]
+        self._ends[at : at + 1] = [end for _, end in runs]
 
     # Reports
 
@@ -244,19 +237,11 @@ class Receiver:
 
     def due_ustats(self, now: float) -> list[Run]:
         """The runs to report now: those still missing of each gap that has waited."""
-        due = [
-            (first, end)
-            for first, end, arrivals, until in self._waiting
-            if until <= now or arrivals <= self._arrivals
-        ]
-        if not due:
-            return []
-        self._waiting = [
-            item for item in self._waiting if item[3] > now and item[2] > self._arrivals
-        ]
+        due = [item for item in self._waiting if item[3] <= now or item[2] <= self._arrivals]
+        self._waiting = [item for item in self._waiting if item not in due]
         return [
             (max(first, start), min(end, stop))
-            for first, end in due
+            for first, end, *_ in due
             for start, stop in zip(self._starts, self._ends, strict=True)
             if max(first, start) < min(end, stop)
         ]
