@@ -12,6 +12,7 @@ from bentpipe_reference.stp.packets import Packet
 from bentpipe_reference.stp.receiver import OVERTAKEN
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.variables import Identity
 
 from bentpipe_fuzz.stp.forging import damaged, invented, mutated, near
 from bentpipe_fuzz.stp.network import Network, address_of
@@ -71,8 +72,8 @@ class Attacker:
     def connection(self, name: str) -> Connection | None:
         """The connection that is attacked, at one of its ends."""
         other = self.pair[self.pair[0] == name]
-        sport, dport = self.ports(name)
-        return self.network.nodes[name].endpoint.connections.get((address_of(other), sport, dport))
+        identity = Identity(address_of(other), *self.ports(name))
+        return self.network.nodes[name].endpoint.connections.get(identity)
 
 
 # Somebody on the path

@@ -197,9 +197,7 @@ class _Attack:
             self._victim.abort(now)
         elif self._victim is not None:
             # The peer falls silent: nothing answers for this connection any more.
-            identity = self._victim.identity
-            key = (identity.peer, identity.peer_port, identity.local_port)
-            self.hostile.endpoint.connections.pop(key, None)
+            self.hostile.endpoint.connections.pop(self._victim.identity, None)
             self.hostile.endpoint._alarms.pop(self._victim, None)
 
     def _send(self, peer: _Peer, octets: bytes) -> None:

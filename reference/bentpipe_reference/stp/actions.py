@@ -10,31 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from bentpipe_reference.stp.config import (
-    CHALLENGE_S,
-    CONFIRMATION_S,
-    EARLY_CREDIT,
-    MAX_CC,
-    NO_RESPONSE_S,
-)
+from bentpipe_reference.stp import config, packets
 from bentpipe_reference.stp.events import Events, abort_text, refusal_text
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle, endak_for
-from bentpipe_reference.stp.packets import (
-    Begin,
-    Bgak,
-    Bgrej,
-    End,
-    Flags,
-    Packet,
-    Poll,
-    Reason,
-    Sd,
-    Sdp,
-    Stat,
-    Ustat,
-    size_of,
-)
+from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet, Reason, Sd, Sdp
 from bentpipe_reference.stp.polling import Need
 from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.receiver import Receiver, Run
@@ -58,8 +38,8 @@ class Actions:
         receiver: the class of the receiving side.
     """
 
-    confirmation_s: float = CONFIRMATION_S
-    proof_patience_s: float = NO_RESPONSE_S
+    confirmation_s: float = config.CONFIRMATION_S
+    proof_patience_s: float = config.NO_RESPONSE_S
 
     def __init__(self, guards: Guards, idle: Idle, receiver: type[Receiver]) -> None:
         self.guards = guards
@@ -71,7 +51,7 @@ class Actions:
     def put(self, v: Variables, packet: Packet) -> None:
         """Send a packet, unless STP-SEC-001 forbids it."""
         if not v.proven:
-            octets = size_of(packet)
+            octets = packets.size_of(packet)
             if not self.affords(v, octets):
                 return
             v.budget -= octets
@@ -90,8 +70,8 @@ class Actions:
 
     def bgak(self, v: Variables, flags: int) -> Bgak:
         """A BGAK with the CSNs of this connection."""
-        assert v.receiver is not None and v.peer_csn is not None
-        return self.bgak_of(v, flags, v.peer_csn, v.receiver.vr_mr, v.receiver.vr_r)
+        assert v.peer_csn is not None
+        return self.bgak_of(v, flags, v.peer_csn, v.incoming.vr_mr, v.incoming.vr_r)
 
     def bgak_of(self, v: Variables, flags: int, peer_csn: int, n_mr: int, n_r: int) -> Bgak:
         """A BGAK with given numbers."""
@@ -140,8 +120,7 @@ class Actions:
         """The called endpoint has opened the connection: deliver what is held."""
         v.confirm_until = math.inf
         v.events |= Events.ACCEPTED
-        assert v.receiver is not None
-        iss = v.receiver.iss
+        iss = v.incoming.iss
         for number in sorted(v.early, key=lambda number: number - iss & PACKET_MASK):
             self.receive_sd(v, number, *v.early[number], now)
         v.early = {}
@@ -173,7 +152,7 @@ class Actions:
 
     def max_cc(self, v: Variables) -> int:
         """MaxCC."""
-        return MAX_CC
+        return config.MAX_CC
 
     def _arm_timer_cc(self, v: Variables, now: float) -> None:
         v.timer_cc = now + self.wait_cc(v, v.transmissions)
@@ -264,7 +243,7 @@ class Actions:
 
     def challenge(self, v: Variables, packet: Begin | End, now: float) -> None:
         """STP-CC-018, STP-CC-021: ask whether the peer still has the connection, once a second."""
-        if now - v.challenged_at >= CHALLENGE_S:
+        if now - v.challenged_at >= config.CHALLENGE_S:
             v.challenged_at = now
             self.put(v, self.bgak(v, _C))
 
@@ -347,7 +326,7 @@ class Actions:
         v.release = replace(v.release, peer_csn=bgak.csn)
         self.put(v, v.release)
 
-    def be_refused(self, v: Variables, bgrej: Bgrej, now: float) -> None:
+    def be_refused(self, v: Variables, bgrej: packets.Bgrej, now: float) -> None:
         """The call has failed."""
         self.fail(v, refusal_text(bgrej.reason), bgrej.reason, now)
 
@@ -376,8 +355,7 @@ class Actions:
 
     def hold(self, v: Variables, sd: Sd | Sdp, now: float) -> None:
         """STP-CC-003: keep an early SD until the confirmation."""
-        assert v.receiver is not None
-        if sd.n_s - v.receiver.iss & PACKET_MASK < EARLY_CREDIT:
+        if sd.n_s - v.incoming.iss & PACKET_MASK < config.EARLY_CREDIT:
             v.early.setdefault(sd.n_s, (sd.data, sd.flags & _FIN))
 
     def hold_and_ask_again(self, v: Variables, sdp: Sdp, now: float) -> None:
@@ -394,31 +372,30 @@ class Actions:
         self.receive_sd(v, sdp.n_s, sdp.data, sdp.flags & _FIN, now)
         self._answer(v, sdp.n_s + 1 & PACKET_MASK, sdp.n_ps, sdp.timestamp, now)
 
-    def answer_poll(self, v: Variables, poll: Poll, now: float) -> None:
+    def answer_poll(self, v: Variables, poll: packets.Poll, now: float) -> None:
         """STP-DT-017: at once."""
         self._answer(v, poll.n_s, poll.n_ps, poll.timestamp, now)
 
-    def take_stat(self, v: Variables, stat: Stat, now: float) -> None:
+    def take_stat(self, v: Variables, stat: packets.Stat, now: float) -> None:
         """Section 6.4."""
         if v.outgoing.on_stat(stat, now):
             v.proven = True
 
-    def take_ustat(self, v: Variables, ustat: Ustat, now: float) -> None:
+    def take_ustat(self, v: Variables, ustat: packets.Ustat, now: float) -> None:
         """Section 6.5."""
         v.outgoing.on_ustat(ustat, now)
 
     def receive_sd(self, v: Variables, field: int, data: bytes, fin: int, now: float) -> None:
         """Section 6.2: take the SD numbered ``field``, and report a gap before it."""
-        receiver = v.receiver
-        assert receiver is not None
+        receiver = v.incoming
         v.outgoing.unheard = False
         before = receiver.vr_r
         gap = receiver.on_sd(field, data, fin)
         if gap is not None:
             if v.config.fifo:
                 self._send_ustat(v, gap)
-            else:
-                receiver.hold_back(gap, now + self._ustat_delay(v))
+            else:  # STP-DT-026: an eighth of the round-trip time; of 0.6 s while it is unknown
+                receiver.hold_back(gap, now + (v.outgoing.rtt.srtt or 0.6) / 8)
         if receiver.vr_r != before:
             v.events |= Events.READABLE if receiver.readable else Events.NONE
             if receiver.finished:
@@ -428,46 +405,37 @@ class Actions:
         if v.trace is not None:
             note(v, "sd", now, {"n": field, "gap": list(gap) if gap else None})
 
-    def _ustat_delay(self, v: Variables) -> float:
-        """STP-DT-026: an eighth of the round-trip time; of 0.6 s while it is unknown."""
-        return (v.outgoing.rtt.srtt or 0.6) / 8
-
     def send_due_ustats(self, v: Variables, now: float) -> None:
         """STP-DT-026: report the gaps that have waited long enough."""
-        assert v.receiver is not None
-        for run in v.receiver.due_ustats(now):
+        for run in v.incoming.due_ustats(now):
             self._send_ustat(v, run)
 
     def _send_ustat(self, v: Variables, run: Run) -> None:
         """STP-DT-001: one run in one USTAT."""
-        receiver = v.receiver
-        assert receiver is not None
+        receiver = v.incoming
         receiver.reported()
         n_r, n_mr = receiver.vr_r & PACKET_MASK, receiver.vr_mr & PACKET_MASK
-        first, end = run
-        self.put(v, Ustat(*v.header, 0, n_r, n_mr, (first & PACKET_MASK, end & PACKET_MASK)))
+        first, end = (edge & PACKET_MASK for edge in run)
+        self.put(v, packets.Ustat(*v.header, 0, n_r, n_mr, (first, end)))
 
     def _answer(self, v: Variables, n_s: int, n_ps: int, timestamp: int, now: float) -> None:
-        assert v.receiver is not None
         v.outgoing.unheard = False
-        self._send_stats(v, v.receiver.on_poll(n_s, n_ps, timestamp), n_ps, timestamp)
+        self._send_stats(v, v.incoming.on_poll(n_s, n_ps, timestamp), n_ps, timestamp)
         if v.trace is not None:
-            elements = v.receiver.whole_list()
+            elements = v.incoming.whole_list()
             note(v, "poll_arrives", now, {"n_s": n_s, "n_ps": n_ps, "elements": elements})
 
     def announce_credit(self, v: Variables) -> None:
         """STP-DT-024: a STAT with the N(PS) and timestamp of the newest POLL answered."""
-        assert v.receiver is not None
-        n_ps, timestamp = v.receiver.last_poll
-        self._send_stats(v, v.receiver.stat_lists(), n_ps, timestamp)
+        n_ps, timestamp = v.incoming.last_poll
+        self._send_stats(v, v.incoming.stat_lists(), n_ps, timestamp)
         if v.trace is not None:
-            note(v, "announce", None, {"n_ps": n_ps, "elements": v.receiver.whole_list()})
+            note(v, "announce", None, {"n_ps": n_ps, "elements": v.incoming.whole_list()})
 
     def _send_stats(
         self, v: Variables, lists: list[tuple[int, ...]], n_ps: int, timestamp: int
     ) -> None:
-        receiver = v.receiver
-        assert receiver is not None
+        receiver = v.incoming
         n_r, n_mr = receiver.vr_r & PACKET_MASK, receiver.vr_mr & PACKET_MASK
         for elements in lists:
-            self.put(v, Stat(*v.header, 0, n_r, n_mr, n_ps, timestamp, elements))
+            self.put(v, packets.Stat(*v.header, 0, n_r, n_mr, n_ps, timestamp, elements))

@@ -20,9 +20,8 @@ import sys
 from collections.abc import Callable
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
+from bentpipe_reference.common.encapsulation import MalformedPacket
 from bentpipe_reference.stp import packets
-from bentpipe_reference.stp.errors import MalformedPacket
-from bentpipe_reference.stp.options import decode_options, encode_options
 
 __all__ = ["MalformedPacket", "decode", "encode"]
 
@@ -113,7 +112,7 @@ _Fields = tuple[int, int, tuple[int, ...], bytes]
 
 
 def _begin(packet: packets.Begin) -> _Fields:
-    options = encode_options(packet.max_sd, packet.options)
+    options = _encode_options(packet.max_sd, packet.options)
     if packet.version >> 4:
         raise MalformedPacket("the version has more than 4 bits")
     second = packet.version << 28 | len(options) >> 2 << 24 | packet.n_mr
@@ -121,7 +120,7 @@ def _begin(packet: packets.Begin) -> _Fields:
 
 
 def _bgak(packet: packets.Bgak) -> _Fields:
-    options = encode_options(packet.max_sd, packet.options)
+    options = _encode_options(packet.max_sd, packet.options)
     words = (len(options) >> 2 << 24 | packet.n_mr, packet.csn, packet.peer_csn, packet.n_r)
     return packet.iss, packet.iss | packet.n_mr | packet.n_r, words, options
 
@@ -160,7 +159,7 @@ def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> p
     data_at = 20 + (second >> 22 & 60)
     if data_at > len(octets):
         raise _wrong_length(packets.Type.BEGIN, octets)
-    max_sd, options = decode_options(octets[20:data_at])
+    max_sd, options = _decode_options(octets[20:data_at])
     return packets.Begin(
         sport, dport, tag, word >> 28 & 1,
         word & _24_BITS, second & _24_BITS, csn, second >> 28, max_sd, octets[data_at:], options,
@@ -171,7 +170,7 @@ def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pa
     second, csn, peer_csn, n_r = _WORDS[4].unpack_from(octets, 12)
     if len(octets) != 28 + (second >> 22 & 60):
         raise _wrong_length(packets.Type.BGAK, octets)
-    max_sd, options = decode_options(octets[28:])
+    max_sd, options = _decode_options(octets[28:])
     return packets.Bgak(
         sport, dport, tag, word >> 28 & 2,
         word & _24_BITS, second & _24_BITS, csn, peer_csn, n_r & _24_BITS, max_sd, options,
@@ -223,6 +222,65 @@ def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pa
 def _read_ustat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Ustat:
     n_mr, first, second = [field & _24_BITS for field in _WORDS[3].unpack_from(octets, 12)]
     return packets.Ustat(sport, dport, tag, 0, word & _24_BITS, n_mr, (first, second))
+
+
+_PADDING, _MAX_SD = 0, 1
+
+_MOST_OPTIONS = 60
+"""What the four bits of optlen can express, in words of four octets."""
+
+_MAX_SD_OPTION = struct.Struct("!BBH")
+
+_Options = tuple[tuple[int, bytes], ...]
+
+
+def _decode_options(raw: bytes) -> tuple[int | None, _Options]:
+    """MaxSD, and (kind, value) of every other option.
+
+    The first MaxSD of length 4 counts; further ones, and ones of another length, are other options.
+
+    Raises:
+        MalformedPacket: a length is missing, below 2, or points beyond the field.
+    """
+    if raw[:2] == b"\x01\x04" and len(raw) == 4:
+        return raw[2] << 8 | raw[3], ()
+    max_sd = None
+    others = []
+    at, end = 0, len(raw)
+    while at < end:
+        kind = raw[at]
+        if kind == _PADDING:
+            at += 1
+            continue
+        length = raw[at + 1] if at + 1 < end else 0
+        if length < 2 or at + length > end:
+            raise MalformedPacket(f"option kind {kind} has the impossible length {length}")
+        value = raw[at + 2 : at + length]
+        if kind == _MAX_SD and length == 4 and max_sd is None:
+            max_sd = int.from_bytes(value, "big")
+        else:
+            others.append((kind, value))
+        at += length
+    return max_sd, tuple(others)
+
+
+def _encode_options(max_sd: int | None, others: _Options) -> bytes:
+    """The option field, padded to whole words.
+
+    Raises:
+        MalformedPacket: more than 60 octets, or an option of kind 0.
+        struct.error: a number out of its range.
+    """
+    raw = b"" if max_sd is None else _MAX_SD_OPTION.pack(_MAX_SD, 4, max_sd)
+    if others:
+        for kind, value in others:
+            if kind == _PADDING:
+                raise MalformedPacket("kind 0 is padding and has no value")
+            raw += struct.pack("!BB", kind, 2 + len(value)) + value
+        raw += bytes(-len(raw) % 4)
+        if len(raw) > _MOST_OPTIONS:
+            raise MalformedPacket(f"{len(raw)} octets of options do not fit {_MOST_OPTIONS}")
+    return raw
 
 
 def _wrong_length(kind: packets.Type, octets: bytes) -> MalformedPacket:

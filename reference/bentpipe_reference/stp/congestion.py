@@ -89,16 +89,14 @@ class Congestion:
 
     def on_loss(self, flight: int, serial: int) -> None:
         """STP-CG-005: halve. ``flight`` was in flight before; ``serial`` is the newest sent."""
-        self.ssthresh = self.reduced(flight)
+        self._reduce(flight, serial)
         self.cwnd = self.ssthresh
-        self._after_reduction(serial)
         self.first_retransmission = True
 
     def on_second_silence(self, flight: int, serial: int) -> None:
         """STP-CG-007: the path has to be probed anew."""
-        self.ssthresh = self.reduced(flight)
+        self._reduce(flight, serial)
         self.cwnd = self.loss_window()
-        self._after_reduction(serial)
 
     def reduced(self, flight: int) -> float:
         """Half of ``flight``, which counts up to the window; at least two SMSS."""
@@ -108,6 +106,7 @@ class Congestion:
         """STP-CG-007."""
         return self.smss
 
-    def _after_reduction(self, serial: int) -> None:
+    def _reduce(self, flight: int, serial: int) -> None:
+        self.ssthresh = self.reduced(flight)
         self.reduced_at = serial
         self._acknowledged = 0

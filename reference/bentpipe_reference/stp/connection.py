@@ -17,10 +17,6 @@ from bentpipe_reference.stp.tracing import note, note_packet
 from bentpipe_reference.stp.variables import Variables
 
 
-def _nobody(_: Connection) -> None:
-    """The default listener, which does nothing."""
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class Connection(Variables):
     """A connection; :class:`~bentpipe_reference.stp.endpoint.StpEndpoint` makes them.
@@ -35,7 +31,7 @@ class Connection(Variables):
     """
 
     machine: Machine
-    touched: Callable[[Connection], None] = _nobody
+    touched: Callable[[Connection], None] = lambda _: None
     user: Any = None
 
     def __post_init__(self) -> None:
@@ -183,14 +179,6 @@ class Connection(Variables):
             if guards.is_settled(self, self.proof):
                 self.proof = None
 
-    def owns(self, packet: Packet) -> bool:
-        """Section 5.2: whether a packet belongs to this one of several pending connections."""
-        return self.machine.guards.owns(self, packet)
-
-    def call(self) -> None:
-        """Section 5.1: begin a connection; the BEGIN leaves with the next :meth:`transmit`."""
-        self.state = State.OUTGOING
-
     def transmit(self, now: float) -> list[Packet]:
         """The packets to send at ``now``, in order."""
         if self.state is State.READY:
@@ -215,10 +203,6 @@ class Connection(Variables):
         if self.wants_room and 2 * outgoing.sender.unsent <= self.config.send_buffer:
             self.wants_room = False
             self.events |= Events.WRITABLE
-
-    def gone(self, now: float) -> None:
-        """The endpoint has forgotten this connection."""
-        note(self, "gone", now, {})
 
     # Time
 

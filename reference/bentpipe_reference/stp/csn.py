@@ -89,10 +89,8 @@ class PeerCache:
 
     def confirmed(self, peer: Hashable, csn: int, now: float) -> None:
         """A connection with ``csn`` has been confirmed."""
-        known = self._peers.pop(peer, None)
-        if known is None:
-            known = _Known(csn, now)
-        elif newer(csn, known.csn):
+        known = self._peers.pop(peer, None) or _Known(csn, now)
+        if newer(csn, known.csn):
             known.csn = csn
         known.time = now
         known.live += 1

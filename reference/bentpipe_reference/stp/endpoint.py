@@ -20,10 +20,9 @@ from bentpipe_reference.stp.idle import Arrival
 from bentpipe_reference.stp.packets import Begin, Packet
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.states import State, Table
-from bentpipe_reference.stp.tracing import stray_record
+from bentpipe_reference.stp.tracing import note, stray_record
 from bentpipe_reference.stp.variables import Address, Identity
 
-_Key = tuple[Address, int, int]
 _FIRST_EPHEMERAL, _LAST_EPHEMERAL = 49152, 65535
 
 
@@ -56,7 +55,7 @@ class StpEndpoint:
         trace: TraceSink | None = None,
     ) -> None:
         self.config = config
-        self.connections: dict[_Key, Connection] = {}
+        self.connections: dict[Identity, Connection] = {}
         self.ignored = 0
         self.dropped_pending = 0
         self._random = random.Random(seed)
@@ -103,12 +102,12 @@ class StpEndpoint:
         """
         if local_port is None:
             local_port = self._free_port(peer, port)
-        key = (peer, port, local_port)
+        key = Identity(peer, port, local_port)
         if key in self.connections:
             raise ValueError(f"port {local_port} already has a connection to port {port}")
         connection = self._make(key)
-        connection.call()
-        self._add(key, connection)
+        connection.state = State.OUTGOING
+        self._add(connection)
         return connection
 
     def take_events(self) -> list[tuple[Connection, Events]]:
@@ -133,7 +132,7 @@ class StpEndpoint:
 
     def handle(self, packet: Packet, octets: int, peer: Address, now: float) -> None:
         """Take a decoded packet of ``octets``."""
-        key = (peer, packet.sport, packet.dport)
+        key = Identity(peer, packet.sport, packet.dport)
         connection = self.connections.get(key)
         while connection is not None and connection.state is State.IDLE:
             # It ended since the last :meth:`transmit`, and still has something to send.
@@ -151,7 +150,7 @@ class StpEndpoint:
             if connection.events:
                 self._eventful[connection] = None
             if connection.state is State.READY and not connection.remembered:
-                self._opened(key, connection, now)
+                self._opened(connection, now)
             if not again:
                 self._active[connection] = None
                 return
@@ -207,7 +206,7 @@ class StpEndpoint:
 
         While many connections are unproven, no peer counts as known (STP-SEC-001).
         """
-        pending = (peer, begin.sport, begin.dport) in self.connections
+        pending = Identity(peer, begin.sport, begin.dport) in self.connections
         if pending or len(self._unproven) >= self.config.max_unproven:
             return False
         return self._peers.knows_older(peer, begin.csn, now)
@@ -222,7 +221,7 @@ class StpEndpoint:
     def take_call(self, begin: Begin, arrival: Arrival, *, confirmed: bool) -> None:
         """Make a connection from a BEGIN; the oldest pending one gives way (STP-SEC-002)."""
         peer, octets, now = arrival
-        key = (peer, begin.sport, begin.dport)
+        key = Identity(peer, begin.sport, begin.dport)
         connection = self._make(key)
         if not confirmed:
             oldest = self._pending.in_the_way(connection.identity)
@@ -232,24 +231,23 @@ class StpEndpoint:
             self._pending.add(connection)
         self._unproven[connection] = None
         self._machine.actions.take_call(connection, begin, octets, now, confirmed=confirmed)
-        self._add(key, connection)
+        self._add(connection)
         if confirmed:
-            self._opened(key, connection, now)
+            self._opened(connection, now)
 
     # Inside
 
-    def _make(self, key: _Key) -> Connection:
-        peer, peer_port, local_port = key
+    def _make(self, identity: Identity) -> Connection:
         iss = self._csns.iss() if self.config.iss is None else self.config.iss
-        identity = Identity(peer, peer_port, local_port)
+        csn = self._csns.for_peer(identity.peer)
         connection = self._parts.make_connection(
-            self.config, self._machine, identity, self._csns.for_peer(peer), iss, self._trace
+            self.config, self._machine, identity, csn, iss, self._trace
         )
         connection.touched = self._touch
         return connection
 
-    def _add(self, key: _Key, connection: Connection) -> None:
-        self.connections[key] = connection
+    def _add(self, connection: Connection) -> None:
+        self.connections[connection.identity] = connection
         self._active[connection] = None
         if connection.events:
             self._eventful[connection] = None
@@ -259,7 +257,8 @@ class StpEndpoint:
             self._active[connection] = None
 
     def _is_live(self, connection: Connection) -> bool:
-        return self.connections.get(_key(connection)) is connection or connection in self._pending
+        found = self.connections.get(connection.identity)
+        return found is connection or connection in self._pending
 
     def _answer(self, peer: Address, packet: Packet) -> None:
         """Send a packet that belongs to no connection."""
@@ -293,15 +292,15 @@ class StpEndpoint:
         else:
             self._set_timer(connection)
 
-    def _opened(self, key: _Key, connection: Connection, now: float) -> None:
+    def _opened(self, connection: Connection, now: float) -> None:
         """STP-CC-003: from now on, older BEGINs of this peer need confirmation."""
         assert connection.peer_csn is not None
         connection.remembered = True
-        self._peers.confirmed(key[0], connection.peer_csn, now)
+        self._peers.confirmed(connection.identity.peer, connection.peer_csn, now)
         self._pending.discard(connection)
         for other in tuple(self._pending.between(connection.identity)):
             self._drop(other, now)
-        self.connections[key] = connection
+        self.connections[connection.identity] = connection
 
     def _drop(self, pending: Connection, now: float) -> None:
         """Send what a pending connection still has to send, and forget it."""
@@ -310,17 +309,17 @@ class StpEndpoint:
             self._forget(pending, now)
 
     def _forget(self, connection: Connection, now: float) -> None:
-        key = _key(connection)
-        connection.gone(now)
+        key = connection.identity
+        note(connection, "gone", now, {})
         self._alarms.pop(connection, None)
         self._pending.discard(connection)
         self._unproven.pop(connection, None)
         if self.connections.get(key) is connection:
             del self.connections[key]
-            for other in self._pending.between(connection.identity)[-1:]:
+            for other in self._pending.between(key)[-1:]:
                 self.connections[key] = other
         if connection.remembered:
-            self._peers.ended(key[0], now)
+            self._peers.ended(key.peer, now)
 
     def _set_timer(self, connection: Connection) -> None:
         deadline = connection.next_deadline()
@@ -338,11 +337,6 @@ class StpEndpoint:
     def _free_port(self, peer: Address, port: int) -> int:
         for _ in range(64):
             local = self._random.randint(_FIRST_EPHEMERAL, _LAST_EPHEMERAL)
-            if (peer, port, local) not in self.connections:
+            if Identity(peer, port, local) not in self.connections:
                 return local
         raise ValueError("no local port is free")
-
-
-def _key(connection: Connection) -> _Key:
-    identity = connection.identity
-    return identity.peer, identity.peer_port, identity.local_port

@@ -36,12 +36,12 @@ class StreamError(Exception):
     """The stream takes no more data: its user has closed it, or the connection is over."""
 
 
-_REFUSALS = {
+_REFUSALS: dict[int, str] = {
     Reason.NOT_LISTENING: "nobody listens on the peer's port",
     Reason.VERSION: "the peer does not support version 1",
     Reason.RESOURCES: "the peer has no room for another connection",
 }
-_ENDS = {
+_ENDS: dict[int, str] = {
     Reason.NONE: "the peer released the connection before both streams were through",
     Reason.NO_CONNECTION: "the peer no longer knows the connection",
     Reason.RESOURCES: "the peer ran out of room",
@@ -52,10 +52,9 @@ _ENDS = {
 
 def refusal_text(reason: int) -> str:
     """Why a call was refused, from the reason of a BGREJ; others count as 1 (section 3.5)."""
-    return _REFUSALS.get(Reason(reason) if reason <= 7 else Reason.ABORTED, "the peer refused")
+    return _REFUSALS.get(reason, "the peer refused")
 
 
 def abort_text(reason: int) -> str:
     """Why the peer ended a connection, from the reason of an END."""
-    known = Reason(reason) if reason <= 7 else Reason.ABORTED
-    return _ENDS.get(known, "the peer aborted the connection")
+    return _ENDS.get(reason, "the peer aborted the connection")

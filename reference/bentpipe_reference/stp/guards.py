@@ -7,16 +7,7 @@ Nothing here changes anything.
 
 from __future__ import annotations
 
-from bentpipe_reference.stp.packets import (
-    VERSION,
-    Begin,
-    Bgak,
-    Bgrej,
-    End,
-    Endak,
-    Flags,
-    Packet,
-)
+from bentpipe_reference.stp.packets import VERSION, Begin, Bgak, Bgrej, End, Endak, Flags, Packet
 from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK, newer
 from bentpipe_reference.stp.states import State

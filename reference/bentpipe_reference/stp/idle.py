@@ -5,28 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
+from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.packets import (
-    VERSION,
-    Begin,
-    Bgak,
-    Bgrej,
-    End,
-    Endak,
-    Flags,
-    Packet,
-    Poll,
-    Reason,
-    Sd,
-    Sdp,
-    Stat,
-    Type,
-    Ustat,
-)
+from bentpipe_reference.stp.packets import Begin, Bgak, End, Endak, Flags, Packet, Reason, Type
 from bentpipe_reference.stp.sequence import TAG_MASK
-from bentpipe_reference.stp.states import Cells, Row, State, always
+from bentpipe_reference.stp.states import Row, State, cells, row
 from bentpipe_reference.stp.variables import Address
 
 _A_R = int(Flags.A | Flags.R)
@@ -75,18 +60,8 @@ class RateLimit:
         return True
 
 
-Unanswered = Bgak | Sd | Sdp | Poll
+Unanswered = Bgak | packets.Sd | packets.Sdp | packets.Poll
 """What belongs to no connection and is answered by an END."""
-
-_P = TypeVar("_P", bound=Packet)
-
-
-def _row(
-    kind: type[_P], when: str, do: str, after: State,
-    guard: Callable[[Arrival, _P], bool], action: Callable[[Arrival, _P], None],
-) -> tuple[Type, Row[Any, Any]]:  # fmt: skip
-    """A row whose guard and action take packets of the type whose cell it stands in."""
-    return kind.type, Row(when, do, after, guard, action)
 
 
 class Idle:
@@ -108,41 +83,34 @@ class Idle:
         self._put = put
         self._refusals = RateLimit(config.answers_per_second)
         self._ends = RateLimit(config.answers_per_second)
-        rows = (
-            _row(Begin, "version other than 1", "send BGREJ, reason 4", _IDLE,
-                 self.is_other_version, self.refuse_version),
-            _row(Begin, "nobody listens", "send BGREJ, reason 3", _IDLE,
-                 self.nobody_listens, self.refuse_port),
-            _row(Begin, "no resources", "send BGREJ, reason 5", _IDLE,
-                 self.lacks_room, self.refuse_call),
-            _row(Begin, "peer known and CSN newer", "take the data, send BGAK", State.READY,
-                 self.may_accept, self.accept),
-            _row(Begin, "", "hold the data, send BGAK with C", State.INCOMING, always, self.ask),
-            _row(Bgak, "", "send END with A and R", _IDLE, always, self.answer_unknown),
-            _row(Sd, "", "send END with A and R", _IDLE, always, self.answer_unknown),
-            _row(Sdp, "", "send END with A and R", _IDLE, always, self.answer_unknown),
-            _row(Poll, "", "send END with A and R", _IDLE, always, self.answer_unknown),
-            _row(End, "R flag", "discard", _IDLE, self.is_reflected, self.discard),
-            _row(End, "", "send ENDAK", _IDLE, always, self.acknowledge_end),
-            *(_row(kind, "", "discard", _IDLE, always, self.discard)
-              for kind in (Bgrej, Endak, Stat, Ustat)),
-        )  # fmt: skip
-        self.cells: Cells = {
-            kind: tuple(row for other, row in rows if other is kind) for kind in Type
-        }
+        self.cells = cells((
+            row(Begin, "version other than 1", "send BGREJ, reason 4", _IDLE,
+                self.refuse_version, self.is_other_version),
+            row(Begin, "nobody listens", "send BGREJ, reason 3", _IDLE,
+                self.refuse_port, self.nobody_listens),
+            row(Begin, "no resources", "send BGREJ, reason 5", _IDLE,
+                self.refuse_call, self.lacks_room),
+            row(Begin, "peer known and CSN newer", "take the data, send BGAK", State.READY,
+                self.accept, self.may_accept),
+            row(Begin, "", "hold the data, send BGAK with C", State.INCOMING, self.ask),
+            *(Row(kind, "", "send END with A and R", _IDLE, self.answer_unknown)
+              for kind in (Type.BGAK, Type.SD, Type.SDP, Type.POLL)),
+            row(End, "R flag", "discard", _IDLE, self.discard, self.is_reflected),
+            row(End, "", "send ENDAK", _IDLE, self.acknowledge_end),
+            *(Row(kind, "", "discard", _IDLE, self.discard)
+              for kind in (Type.BGREJ, Type.ENDAK, Type.STAT, Type.USTAT)),
+        ))  # fmt: skip
 
     def receive(self, packet: Packet, arrival: Arrival) -> None:
         """Handle one packet as the table says."""
-        for row in self.cells[packet.type]:
-            if row.guard(arrival, packet):
-                row.action(arrival, packet)
-                return
+        found = next(row for row in self.cells[packet.type] if row.guard(arrival, packet))
+        found.action(arrival, packet)
 
     # Guards
 
     def is_other_version(self, arrival: Arrival, begin: Begin) -> bool:
         """STP-CC-019."""
-        return begin.version != VERSION
+        return begin.version != packets.VERSION
 
     def nobody_listens(self, arrival: Arrival, begin: Begin) -> bool:
         """STP-CC-019."""
@@ -188,7 +156,9 @@ class Idle:
     def refuse(self, arrival: Arrival, begin: Begin, reason: Reason) -> None:
         """Section 5.2: the BGREJ names the BEGIN's CSN; its sequence and tag are zero."""
         if self._refusals.take(arrival.now):
-            self._put(arrival.peer, Bgrej(begin.dport, begin.sport, 0, 0, reason, begin.csn))
+            self._put(
+                arrival.peer, packets.Bgrej(begin.dport, begin.sport, 0, 0, reason, begin.csn)
+            )
 
     def answer_unknown(self, arrival: Arrival, packet: Unanswered) -> None:
         """STP-CC-020: the END of section 5.6."""

@@ -161,9 +161,7 @@ class Outgoing:
 
     def asks_after_new(self) -> bool:
         """STP-PL-003, STP-PL-004: whether the SD just sent ends a burst or the stream."""
-        if not self.sender.has_new:
-            return True
-        return self.congestion.low and not self.goes_on()
+        return not self.sender.has_new or (self.congestion.low and not self.goes_on())
 
     def asks_after_burst(self) -> bool:
         """STP-PL-003: a burst also ends when its next SD has outgrown the window."""
@@ -220,14 +218,13 @@ class Outgoing:
         self._note_report("stat", now, stat, report, n_ps=stat.n_ps)
         return report is not None
 
-    def on_ustat(self, ustat: Ustat, now: float) -> bool:
-        """Process a USTAT; False when it is discarded."""
+    def on_ustat(self, ustat: Ustat, now: float) -> None:
+        """Process a USTAT."""
         report = self.sender.on_ustat(ustat)
         if report is not None:
             self.polling.reported(now)
             self._react(report)
         self._note_report("ustat", now, ustat, report)
-        return report is not None
 
     def _note_report(
         self, name: str, now: float, packet: Stat | Ustat, report: Report | None, **values: int

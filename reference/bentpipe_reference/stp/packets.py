@@ -1,7 +1,20 @@
 """STP/1 packets as typed records, one per type (STP/1 section 3).
 
 Packet numbers and credits are unsigned 24-bit fields, connection sequence numbers and timestamps
-unsigned 32-bit fields, as on the wire; ``stp.sequence`` compares them.
+unsigned 32-bit fields, as on the wire; ``stp.sequence`` compares them. Fields of several types are:
+
+    iss: number of the sender's first SD.
+    csn: connection sequence number of the sender.
+    peer_csn: connection sequence number of the recipient.
+    n_s: number of the SD; in a POLL, VT(S) of the sender.
+    n_r: VR(R) of the sender.
+    n_mr: VR(MR) of the sender; in a BEGIN its credit, counted from the peer's ISS.
+    n_ps: number of the poll; in a STAT, of the one answered.
+    timestamp: of the poll's sender, in its own unit; a STAT returns it unchanged.
+    reason: 8 bits, see :class:`Reason`.
+    max_sd: octets of user data accepted in one packet, None when not announced.
+    options: (kind, value) of every other option, in order, without padding.
+    data: user data, possibly none; in a BEGIN that of the SD numbered ``iss``.
 """
 
 from __future__ import annotations
@@ -30,7 +43,7 @@ class Type(IntEnum):
 
 
 class Flags(IntFlag):
-    """Flags (section 3.1); which of them a type knows is :data:`NAMED_FLAGS`."""
+    """Flags (section 3.1): FIN in BEGIN, SD and SDP, C in BGAK, A and R in END."""
 
     FIN = 1
     C = 2
@@ -49,21 +62,6 @@ class Reason(IntEnum):
     RESOURCES = 5
     PROTOCOL_ERROR = 6
     NO_ANSWER = 7
-
-
-NAMED_FLAGS: dict[Type, int] = {
-    Type.BEGIN: 1,
-    Type.BGAK: 2,
-    Type.END: 4 | 8,
-    Type.ENDAK: 0,
-    Type.BGREJ: 0,
-    Type.SD: 1,
-    Type.SDP: 1,
-    Type.POLL: 0,
-    Type.STAT: 0,
-    Type.USTAT: 0,
-}
-"""The flags that the table of section 3.1 names for a type; any other is reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +87,7 @@ class Begin(Header):
     """Asks for a connection, and may carry its first data (section 3.3).
 
     Attributes:
-        iss: number of the sender's first SD.
-        n_mr: credit, counted from the peer's ISS.
-        csn: connection sequence number of the sender.
         version: 4 bits; a BEGIN of another version still decodes, so that it can be refused.
-        max_sd: octets of user data accepted in one packet, None when not announced.
-        data: user data of the SD numbered ``iss``.
-        options: (kind, value) of every other option, in order, without padding.
     """
 
     type: ClassVar[Type] = Type.BEGIN
@@ -110,17 +102,7 @@ class Begin(Header):
 
 @dataclass(frozen=True, slots=True)
 class Bgak(Header):
-    """Accepts a connection (section 3.4).
-
-    Attributes:
-        iss: number of the sender's first SD.
-        n_mr: credit of the sender, VR(MR).
-        csn: connection sequence number of the sender.
-        peer_csn: connection sequence number of the recipient.
-        n_r: VR(R) of the sender.
-        max_sd: octets of user data accepted in one packet, None when not announced.
-        options: (kind, value) of every other option, in order, without padding.
-    """
+    """Accepts a connection (section 3.4)."""
 
     type: ClassVar[Type] = Type.BGAK
     iss: int
@@ -134,12 +116,7 @@ class Bgak(Header):
 
 @dataclass(frozen=True, slots=True)
 class Bgrej(Header):
-    """Refuses a connection (section 3.5).
-
-    Attributes:
-        reason: 8 bits, see :class:`Reason`.
-        peer_csn: connection sequence number of the recipient.
-    """
+    """Refuses a connection (section 3.5)."""
 
     type: ClassVar[Type] = Type.BGREJ
     reason: int
@@ -148,14 +125,7 @@ class Bgrej(Header):
 
 @dataclass(frozen=True, slots=True)
 class End(Header):
-    """Releases or aborts a connection (section 3.5).
-
-    Attributes:
-        n_r: N(R) in the sequence field.
-        reason: 8 bits, see :class:`Reason`.
-        csn: connection sequence number of the sender.
-        peer_csn: connection sequence number of the recipient.
-    """
+    """Releases or aborts a connection (section 3.5)."""
 
     type: ClassVar[Type] = Type.END
     n_r: int
@@ -166,11 +136,7 @@ class End(Header):
 
 @dataclass(frozen=True, slots=True)
 class Endak(Header):
-    """Confirms a release (section 3.5).
-
-    Attributes:
-        peer_csn: connection sequence number of the recipient.
-    """
+    """Confirms a release (section 3.5)."""
 
     type: ClassVar[Type] = Type.ENDAK
     peer_csn: int
@@ -178,12 +144,7 @@ class Endak(Header):
 
 @dataclass(frozen=True, slots=True)
 class Sd(Header):
-    """Sequenced data.
-
-    Attributes:
-        n_s: its own number.
-        data: user data, possibly none.
-    """
+    """Sequenced data."""
 
     type: ClassVar[Type] = Type.SD
     n_s: int
@@ -192,14 +153,7 @@ class Sd(Header):
 
 @dataclass(frozen=True, slots=True)
 class Sdp(Header):
-    """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.6).
-
-    Attributes:
-        n_s: its own number.
-        n_ps: number of the poll.
-        timestamp: of the sender, in its own unit.
-        data: user data, possibly none.
-    """
+    """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.6)."""
 
     type: ClassVar[Type] = Type.SDP
     n_s: int
@@ -210,13 +164,7 @@ class Sdp(Header):
 
 @dataclass(frozen=True, slots=True)
 class Poll(Header):
-    """Asks what has arrived (section 3.6).
-
-    Attributes:
-        n_s: VT(S) of the sender.
-        n_ps: number of the poll.
-        timestamp: of the sender, in its own unit.
-    """
+    """Asks what has arrived (section 3.6)."""
 
     type: ClassVar[Type] = Type.POLL
     n_s: int
@@ -231,10 +179,6 @@ class Stat(Header):
     The codec takes any list; whether it means something is for the endpoint to decide.
 
     Attributes:
-        n_r: VR(R) of the sender.
-        n_mr: VR(MR) of the sender.
-        n_ps: number of the poll answered.
-        timestamp: the poll's, unchanged.
         elements: the list, 24 bits each; the last is the bound.
     """
 
@@ -251,8 +195,6 @@ class Ustat(Header):
     """Reports one gap unasked (section 3.6).
 
     Attributes:
-        n_r: VR(R) of the sender.
-        n_mr: VR(MR) of the sender.
         elements: first number missing and first number held after it.
     """
 

@@ -64,14 +64,9 @@ class Parts:
         """The sending side of a connection whose packets begin with ``header``."""
         rtt, congestion = RoundTrip(), self.congestion(config)
         return self.outgoing(
-            config,
-            header,
-            rtt,
-            congestion,
-            self.sender(config, iss, congestion),
-            self.pacer(config, congestion, rtt),
-            self.polling(config, congestion, rtt),
-        )
+            config, header, rtt, congestion, self.sender(config, iss, congestion),
+            self.pacer(config, congestion, rtt), self.polling(config, congestion, rtt),
+        )  # fmt: skip
 
 
 TRUE_PARTS = Parts()

@@ -45,8 +45,10 @@ class PendingCalls:
     def owner(self, identity: Identity, packet: Packet) -> Connection | None:
         """Section 5.2: the newest call to which a packet belongs."""
         # One that has expired stays here until the endpoint has settled it.
-        waiting = (call for call in self.between(identity) if call.state is State.INCOMING)
-        return next((call for call in reversed([*waiting]) if call.owns(packet)), None)
+        for call in reversed(self.between(identity)):
+            if call.state is State.INCOMING and call.machine.guards.owns(call, packet):
+                return call
+        return None
 
     def in_the_way(self, identity: Identity) -> Connection | None:
         """STP-SEC-002: the call that has to give way to a new one, None if there is room."""

@@ -134,9 +134,8 @@ class Polling:
             return self.keep_alive_s
         if self.need is Need.PROBE:
             return self.probe_interval()
-        if self.need is Need.HEARD:
-            return self.poll_interval()
-        return self.low_window_interval() if self._congestion.low else self.poll_interval()
+        low = self._congestion.low and self.need is not Need.HEARD
+        return self.low_window_interval() if low else self.poll_interval()
 
     def probe_interval(self) -> float:
         """STP-DT-025: the poll interval at first, doubled each time."""

@@ -105,7 +105,8 @@ class Receiver:
             self.deliver(data, fin)
             self.raise_credit()
             return None
-        if not self.takes(number) or (fin and self.held_above(number)):
+        # Section 6.2: nothing can follow a FIN.
+        if not self.takes(number) or (fin and max(self._held, default=-1) > number):
             return None
         if fin:
             self.fin_number = number
@@ -128,10 +129,6 @@ class Receiver:
         if number >= self.vr_mr or number in self._held:
             return False
         return self.fin_number is None or number <= self.fin_number
-
-    def held_above(self, number: int) -> bool:
-        """Section 6.2: nothing can follow a FIN."""
-        return bool(self._held) and max(self._held) > number
 
     def is_gap(self, number: int) -> bool:
         """STP-DT-001: beyond the next *highest* number expected."""
@@ -168,17 +165,10 @@ class Receiver:
     def _found(self, number: int) -> None:
         """``number``, which was missing, has arrived."""
         at = bisect_right(self._starts, number) - 1
-        start, end = self._starts[at], self._ends[at]
-        if number == start and number + 1 == end:
-            del self._starts[at], self._ends[at]
-        elif number == start:
-            self._starts[at] = number + 1
-        elif number + 1 == end:
-            self._ends[at] = number
-        else:
-            self._ends[at] = number
-            self._starts.insert(at + 1, number + 1)
-            self._ends.insert(at + 1, end)
+        halves = (self._starts[at], number), (number + 1, self._ends[at])
+        runs = [(start, end) for start, end in halves if start < end]
+        self._starts[at : at + 1] = [start for start, _ in runs]
+        self._ends[at : at + 1] = [end for _, end in runs]
 
     # Reports
 
@@ -247,19 +237,11 @@ class Receiver:
 
     def due_ustats(self, now: float) -> list[Run]:
         """The runs to report now: those still missing of each gap that has waited."""
-        due = [
-            (first, end)
-            for first, end, arrivals, until in self._waiting
-            if until <= now or arrivals <= self._arrivals
-        ]
-        if not due:
-            return []
-        self._waiting = [
-            item for item in self._waiting if item[3] > now and item[2] > self._arrivals
-        ]
+        due = [item for item in self._waiting if item[3] <= now or item[2] <= self._arrivals]
+        self._waiting = [item for item in self._waiting if item not in due]
         return [
             (max(first, start), min(end, stop))
-            for first, end in due
+            for first, end, *_ in due
             for start, stop in zip(self._starts, self._ends, strict=True)
             if max(first, start) < min(end, stop)
         ]

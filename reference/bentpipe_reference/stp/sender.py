@@ -208,7 +208,7 @@ class Sender:
     def _transmitted(self, entry: SentSd) -> None:
         self.serial += 1
         entry.serial = self.serial
-        entry.stamp = self.stamp()
+        entry.stamp = self.vt_ps  # section 6.1
         entry.times += 1
         self.vt_pd += 1
         self.flight += entry.size
@@ -219,10 +219,6 @@ class Sender:
         waiting = len(self._unsent) + self.flight
         enough = self._source is not None or waiting >= self._congestion.cwnd
         return enough and self.permitted()
-
-    def stamp(self) -> int:
-        """Section 6.1: the number of the last POLL sent."""
-        return self.vt_ps
 
     def take_poll(self) -> int:
         """STP-PL-006: the number of the POLL that is sent now, unwrapped."""
@@ -238,29 +234,24 @@ class Sender:
         The work is bounded by the lengths of the list and of the SDs kept (STP-SEC-004).
         """
         n_ps = self.vt_ps - (self.vt_ps - stat.n_ps & PACKET_MASK)
-        if not self.known_poll(n_ps) or not self.fresh(n_ps):
+        # STP-DT-023: no POLL of that number has been sent (older ones wrap around).
+        if n_ps <= self.vt_ps - PACKET_HALF or not self.fresh(n_ps):
             return None
-        read = self._read_report(stat)
+        read = self._read_report(stat, n_ps)
         if read is None:
             return None
-        n_r, elements = read
-        report = Report(n_ps, self.flight)
+        report, elements = read
         self.vt_pa = n_ps
-        self.grant(stat.n_mr, n_r)
-        self.acknowledge(n_r, report)
         if elements:
             self._process_list(elements, n_ps, report)
         return report
 
     def on_ustat(self, ustat: Ustat) -> Report | None:
         """Section 6.5. None when the USTAT is discarded (STP-DT-023)."""
-        read = self._read_report(ustat)
+        read = self._read_report(ustat, None)
         if read is None:
             return None
-        n_r, elements = read
-        report = Report(None, self.flight)
-        self.grant(ustat.n_mr, n_r)
-        self.acknowledge(n_r, report)
+        report, elements = read
         numbers = self._numbers
         first = bisect_left(numbers, elements[0])
         for number in numbers[first : bisect_left(numbers, elements[1], first)]:
@@ -269,17 +260,20 @@ class Sender:
                 self.queue(entry, report)
         return report
 
-    def _read_report(self, packet: Stat | Ustat) -> tuple[int, list[int]] | None:
-        """N(R) and the list, unwrapped; None when a check fails."""
+    def _read_report(
+        self, packet: Stat | Ustat, n_ps: int | None
+    ) -> tuple[Report, list[int]] | None:
+        """Take credit and N(R); the list, unwrapped. None when a check fails."""
         n_r = self.vt_a + (packet.n_r - self.vt_a & PACKET_MASK)
         if n_r > self.vt_s:  # or below VT(A) (STP-DT-023)
             return None
         elements = self.read_list(packet, n_r)
-        return None if elements is None else (n_r, elements)
-
-    def known_poll(self, n_ps: int) -> bool:
-        """STP-DT-023: whether a POLL of that number has been sent (older ones wrap around)."""
-        return n_ps > self.vt_ps - PACKET_HALF
+        if elements is None:
+            return None
+        report = Report(n_ps, self.flight)
+        self.grant(packet.n_mr, n_r)
+        self.acknowledge(n_r, report)
+        return report, elements
 
     def fresh(self, n_ps: int) -> bool:
         """STP-DT-007: a STAT older than the newest one is discarded."""

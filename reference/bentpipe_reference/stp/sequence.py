@@ -16,15 +16,8 @@ PACKET_MASK = _PACKETS.mask
 PACKET_HALF = _PACKETS.half
 CSN_MASK = _CONNECTIONS.mask
 CSN_HALF = _CONNECTIONS.half
-wrap = _PACKETS.wrap
 unwrap = _PACKETS.unwrap
 below = _PACKETS.before
-distance = _PACKETS.distance
-
-
-def at_or_below(left: int, right: int) -> bool:
-    """Whether the packet number ``left`` is below ``right`` or equal to it."""
-    return distance(left, right) < PACKET_HALF
 
 
 def newer(left: int, right: int) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Generic, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from bentpipe_reference.stp.packets import Type
+from bentpipe_reference.stp.packets import Packet, Type
 
 
 class State(IntEnum):
@@ -36,37 +36,57 @@ _TITLES = {
 TAGGED = frozenset({Type.SD, Type.SDP, Type.POLL, Type.STAT, Type.USTAT})
 """The packets whose tag is checked in states 3, 10 and 4 (section 4)."""
 
-Guard = TypeVar("Guard", bound=Callable[..., bool], covariant=True)
-Action = TypeVar("Action", bound=Callable[..., None], covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Row(Generic[Guard, Action]):
-    """One row of a cell; the first row whose guard holds applies.
-
-    Attributes:
-        when: the condition in the table's words; empty when it always holds.
-        do: what happens, in the table's words.
-        next: the state afterwards; None where the state idle decides.
-        guard: whether the condition holds.
-        action: does what the row says.
-        again: the packet is then handled as in the state idle.
-    """
-
-    when: str
-    do: str
-    next: State | None
-    guard: Guard
-    action: Action
-    again: bool = False
-
-
-Cells = dict[Type, tuple[Row[Any, Any], ...]]
-"""The rows of one state by packet type."""
-
-Table = dict[State, Cells]
+W = TypeVar("W")
+P = TypeVar("P", bound=Packet)
+More = ParamSpec("More")
 
 
 def always(*_: object) -> bool:
     """The guard of a row without a condition."""
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a cell; the first row whose guard holds applies.
+
+    Attributes:
+        kind: the type of packet in whose cell the row stands.
+        when: the condition in the table's words; empty when it always holds.
+        do: what happens, in the table's words.
+        next: the state afterwards; None where the state idle decides.
+        action: does what the row says.
+        guard: whether the condition holds.
+        again: the packet is then handled as in the state idle.
+    """
+
+    kind: Type
+    when: str
+    do: str
+    next: State | None
+    action: Callable[..., None]
+    guard: Callable[..., bool] = always
+    again: bool = False
+
+
+def row(
+    kind: type[P], when: str, do: str, after: State | None,
+    action: Callable[Concatenate[W, P, More], None], guard: Callable[[W, P], bool] = always,
+    *, again: bool = False,
+) -> Row:  # fmt: skip
+    """A row whose guard and action take packets of the type whose cell it stands in."""
+    return Row(kind.type, when, do, after, action, guard, again)
+
+
+Cells = dict[Type, list[Row]]
+"""The rows of one state by packet type."""
+
+Table = dict[State, Cells]
+
+
+def cells(rows: Iterable[Row]) -> Cells:
+    """The rows of one state, in order, by packet type."""
+    found: Cells = {kind: [] for kind in Type}
+    for item in rows:
+        found[item.kind].append(item)
+    return found

@@ -59,21 +59,9 @@ _FIELDS = ("n_r", "n_s", "csn", "peer_csn", "iss", "flags", "reason", "tag")
 
 
 def note(v: Variables, name: str, now: float | None, values: dict[str, Any]) -> None:
-    """Report one step of a connection to its trace, if it has one."""
-    if v.trace is not None:
-        v.trace(step_record(v, name, now, values))
-
-
-def note_packet(v: Variables, name: str, now: float, packet: Packet, row: str) -> None:
-    """Report that a packet was handled by a row of the state table."""
-    if v.trace is not None:
-        note(v, name, now, packet_values(packet) | {"row": row})
-
-
-def step_record(
-    v: Variables, name: str, now: float | None, values: dict[str, Any]
-) -> dict[str, Any]:
-    """One event with the variables after it."""
+    """Report one step of a connection, with the variables after it, to its trace, if any."""
+    if v.trace is None:
+        return
     record: dict[str, Any] = {
         "event": name,
         "time": None if now is None else round(now, 9),
@@ -102,7 +90,13 @@ def step_record(
         record |= {"packet": packet.type.name, "tag": packet.tag}
         if name == "sd":
             record["fin"] = bool(packet.flags & Flags.FIN)
-    return record
+    v.trace(record)
+
+
+def note_packet(v: Variables, name: str, now: float, packet: Packet, row: str) -> None:
+    """Report that a packet was handled by a row of the state table."""
+    if v.trace is not None:
+        note(v, name, now, packet_values(packet) | {"row": row})
 
 
 def stray_record(packet: Packet, answers: list[Packet], now: float) -> dict[str, Any]:

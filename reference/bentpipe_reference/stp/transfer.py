@@ -85,8 +85,7 @@ class StpPath:
 
     Args:
         profile: the link; the near station sends in its forward direction.
-        config: settings of the near endpoint.
-        far_config: those of the far one, the same if omitted.
+        config: settings of both endpoints.
         parts: the classes of both endpoints.
         near_user, far_user: use the connections of each.
         seed: seed of the link's faults and of the endpoints' numbers.
@@ -99,14 +98,13 @@ class StpPath:
         near_user: User,
         far_user: User,
         *,
-        far_config: StpConfig | None = None,
         parts: Parts = TRUE_PARTS,
         seed: int = 0,
         trace: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.simulation = Simulation()
         near = StpEndpoint(config, seed, parts=parts, trace=trace)
-        far = StpEndpoint(far_config or config, seed + 1, parts=parts, trace=trace)
+        far = StpEndpoint(config, seed + 1, parts=parts, trace=trace)
         self.near = Station(self.simulation, near, ("near", 1), near_user)
         self.far = Station(self.simulation, far, ("far", 1), far_user)
         self.forward = VirtualLink(self.simulation, profile.forward, _deliver, 2 * seed)
@@ -185,7 +183,6 @@ def stp_transfer(
     config: StpConfig,
     octets: int,
     *,
-    far_config: StpConfig | None = None,
     parts: Parts = TRUE_PARTS,
     seed: int = 0,
     drops: Iterable[int] = (),
@@ -197,9 +194,8 @@ def stp_transfer(
 
     Args:
         profile: the link; data travels in its forward direction.
-        config: settings of the sending endpoint.
+        config: settings of both endpoints.
         octets: length of the stream.
-        far_config: settings of the receiving endpoint, ``config`` when omitted.
         parts: the classes of both endpoints.
         seed: seed of the link's faults and of the endpoints' numbers.
         drops: numbers of the forward packets to drop, the BEGIN being 1.
@@ -208,17 +204,13 @@ def stp_transfer(
         trace: takes the protocol events of both endpoints.
     """
     bulk = _Bulk(octets)
-    path = StpPath(
-        profile, config, bulk.near, bulk.far, far_config=far_config, parts=parts, seed=seed,
-        trace=trace,
-    )  # fmt: skip
+    path = StpPath(profile, config, bulk.near, bulk.far, parts=parts, seed=seed, trace=trace)
     path.forward.drops.update(drops)
     path.return_.drops.update(return_drops)
     connection = path.connect()
     connection.attach(partial(bulk.feed, connection))
     path.near.settle()
-    simulation = path.simulation
-    simulation.run_while(lambda: bulk.failure is None and bulk.released is None, limit_s)
+    path.simulation.run_while(lambda: bulk.failure is None and bulk.released is None, limit_s)
     if bulk.failure is None and bulk.released is None:
         bulk.failure = f"not finished within {limit_s:g} s"
     sender: Sender = connection.outgoing.sender

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.events import Events, TraceSink
@@ -19,8 +19,7 @@ Address = tuple[Any, ...]
 """A peer's address below STP, in the driver's own form: it is only compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What distinguishes connections (section 4).
 
     Attributes:
@@ -102,6 +101,12 @@ class Variables:
     wants_room: bool = False
     handled: Packet | None = None
     untold: list[Packet] = field(default_factory=list)
+
+    @property
+    def incoming(self) -> Receiver:
+        """The peer's stream, once its ISS is known."""
+        assert self.receiver is not None
+        return self.receiver
 
     @property
     def header(self) -> tuple[int, int, int]:

@@ -25,7 +25,7 @@ from bentpipe_reference.stp.packets import (
     Stat,
     Ustat,
 )
-from bentpipe_reference.stp.sequence import at_or_below, below, distance, newer, unwrap, wrap
+from bentpipe_reference.stp.sequence import below, newer, unwrap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,10 +201,7 @@ def test_packet_numbers_compare_across_the_wrap() -> None:
     assert below(0, 2**23 - 1)
     # Half the modulus apart: in no order, either way.
     assert not below(0, 2**23) and not below(2**23, 0)
-    assert not below(5, 5) and at_or_below(5, 5) and at_or_below(last, 3)
-    assert not at_or_below(0, 2**23)
-    assert distance(last, 2) == 3
-    assert wrap(2**24 + 7) == 7
+    assert not below(5, 5)
     assert unwrap(3, 2**24 - 2) == 2**24 + 3
     assert unwrap(2**24 - 1, 2**24 + 1) == 2**24 - 1
 

@@ -162,12 +162,7 @@ def begin_to(carrier: int = 17, **fields: Any) -> Datagram:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"destination": address_number("10.77.0.3")},
-        {"udp_dport": 7254},
-        {"carrier": 253},
-    ],
+    "fields", [{"destination": address_number("10.77.0.3")}, {"udp_dport": 7254}, {"carrier": 253}]
 )
 def test_what_is_for_others_is_ignored(fields: dict[str, Any]) -> None:
     host = StpHost(NEAR, StpConfig(), 1)
