@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import selectors
 import signal
 import socket
@@ -30,8 +31,7 @@ class Loop:
     def __init__(self, pump: Pump, clock: Callable[[], float] = time.monotonic) -> None:
         self.pump = pump
         self.clock = clock
-        self._caught: list[int] = []
-        self._on_signal: Callable[[int], None] = _ignore
+        self._caught: list[Callable[[], None]] = []
         self._selector = selectors.SelectSelector()
         self._alarms: list[tuple[float, int, Callable[[], None]]] = []
         self._planned = 0
@@ -59,7 +59,7 @@ class Loop:
             ready = wait(self._timeout())
             # First, so that what came after a signal is not done before it.
             while self._caught:
-                self._on_signal(self._caught.pop(0))
+                self._caught.pop(0)()
             for key, _ in ready:
                 if key.data is not None:
                     key.data()
@@ -76,11 +76,9 @@ class Loop:
         if events != self._key.events:
             self._key = self._selector.modify(self.pump.carrier, events)
         deadline = self.pump.deadline()
-        if self._alarms and (deadline is None or self._alarms[0][0] < deadline):
-            deadline = self._alarms[0][0]
-        if deadline is None:
-            return LONGEST_SLEEP_S
-        return min(max(0.0, deadline - self.clock()), LONGEST_SLEEP_S)
+        moments = [alarm[0] for alarm in self._alarms[:1]]
+        moments += [] if deadline is None else [deadline]
+        return min(max(0.0, min(moments, default=math.inf) - self.clock()), LONGEST_SLEEP_S)
 
     @contextlib.contextmanager
     def interruptible(self, action: Callable[[int], None]) -> Iterator[None]:
@@ -89,9 +87,8 @@ class Loop:
         reading.setblocking(False)
         writing.setblocking(False)
 
-        def caught(number: int, frame: FrameType | None) -> None:
-            del frame
-            self._caught.append(number)
+        def caught(number: int, _: FrameType | None) -> None:
+            self._caught.append(lambda: action(number))
 
         def woken() -> None:
             with contextlib.suppress(BlockingIOError):
@@ -101,7 +98,6 @@ class Loop:
         signals = (signal.SIGINT, signal.SIGTERM)
         before = [signal.signal(number, caught) for number in signals]
         wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        self._on_signal = action
         self.watch(reading.fileno(), woken)
         try:
             yield
@@ -116,7 +112,3 @@ class Loop:
     def close(self) -> None:
         """Close the selector; the carrier is its owner's."""
         self._selector.close()
-
-
-def _ignore(number: int) -> None:
-    """No signal is caught outside :meth:`Loop.interruptible`."""

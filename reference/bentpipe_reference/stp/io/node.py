@@ -67,8 +67,7 @@ class Node:
                 f"The call cannot be made: {error}; close other connections."
             ) from None
 
-    def _serve(self, now: float) -> bool:
-        del now
+    def _serve(self, _: float) -> bool:
         eventful = self.endpoint.take_events()
         for connection, _ in eventful:
             if connection.user is None:
@@ -76,36 +75,30 @@ class Node:
             connection.user.run(connection)
         return bool(eventful)
 
-    def run(self, until: Callable[[], bool]) -> None:
-        """Run until the condition holds."""
-        self.loop.run(until)
-
     def close(self) -> None:
         """Close the socket; peers of open connections are not told."""
         self.loop.close()
         self.carrier.close()
 
 
-def listening(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
+def listening(place: Place, config: StpConfig) -> Carrier:
     """A carrier that listens at ``place``.
 
     Raises:
         StpIoError: the address is unknown, not ours, in use or forbidden.
     """
-    if config.protocol == UDP:
-        return UdpCarrier.listening(place, config.mtu)
-    return RawCarrier.listening(place, config.protocol, config.mtu)
+    kind = UdpCarrier if config.protocol == UDP else RawCarrier
+    return kind.listening(place, config.protocol, config.mtu)
 
 
-def towards(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
+def towards(place: Place, config: StpConfig) -> Carrier:
     """A carrier connected to the endpoint at ``place``.
 
     Raises:
         StpIoError: the name is unknown, there is no route, or root is required.
     """
-    if config.protocol == UDP:
-        return UdpCarrier.towards(place, config.mtu)
-    return RawCarrier.towards(place, config.protocol, config.mtu)
+    kind = UdpCarrier if config.protocol == UDP else RawCarrier
+    return kind.towards(place, config.protocol, config.mtu)
 
 
 def make_endpoint(config: StpConfig, carrier: Carrier, seed: int | None = None) -> StpEndpoint:

@@ -161,7 +161,7 @@ class Program:
     def run(self) -> Result:
         """Run until the connection is over and the peer knows it; SIGINT and SIGTERM abort it."""
         with self.node.loop.interruptible(self._interrupt):
-            self.node.run(self._done)
+            self.node.loop.run(self._done)
         return self._result()
 
     def close(self) -> None:
@@ -218,18 +218,15 @@ class Program:
         success = connection.succeeded and error is None
         ended = self.node.loop.clock() if self._ended is None else self._ended
         seconds = ended - self._started
-        digest = transfer.digest
-        reason = ""
-        if not success:
-            reason = self._trouble or (f"{error.strerror or error}" if error else "")
-            reason = reason or connection.failure or "interrupted"
+        told = f"{error.strerror or error}" if error else connection.failure or "interrupted"
+        reason = "" if success else self._trouble or told
         return Result(
             success=success,
             sentence=self._success(seconds) if success else self._failure(transfer, reason),
             interrupted=self.interrupted,
             octets=self.octets,
             seconds=seconds,
-            sha256=digest,
+            sha256=transfer.digest,
             reason=reason,
             figures=figures(connection),
         )

@@ -14,15 +14,12 @@ class Machine(Protocol):
 
     def receive(self, octets: bytes, peer: SocketAddress, now: float) -> None:
         """Take a packet at ``now`` seconds."""
-        ...
 
     def transmit(self, now: float) -> list[tuple[SocketAddress, bytes]]:
         """Let timers expire and return what is to be sent now."""
-        ...
 
     def next_deadline(self) -> float | None:
         """When :meth:`transmit` has to be called at the latest, None when no timer runs."""
-        ...
 
 
 class Pump:
