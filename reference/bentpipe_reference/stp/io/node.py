@@ -12,8 +12,7 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress
 from bentpipe_reference.stp.io.carrier import Carrier
 from bentpipe_reference.stp.io.errors import StpIoError
-from bentpipe_reference.stp.io.loop import Loop
-from bentpipe_reference.stp.io.pump import Pump
+from bentpipe_reference.stp.io.loop import Loop, Pump
 from bentpipe_reference.stp.io.raw import RawCarrier
 from bentpipe_reference.stp.io.udp import UdpCarrier
 from bentpipe_reference.stp.services import Service

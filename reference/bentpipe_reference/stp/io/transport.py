@@ -16,8 +16,8 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.io.addresses import SocketAddress
 from bentpipe_reference.stp.io.carrier import Carrier
 from bentpipe_reference.stp.io.errors import StpAborted, StpIoError, StpNoAnswer, StpRefused
+from bentpipe_reference.stp.io.loop import Pump
 from bentpipe_reference.stp.io.node import make_endpoint
-from bentpipe_reference.stp.io.pump import Pump
 from bentpipe_reference.stp.packets import Reason
 from bentpipe_reference.stp.states import State
 
