@@ -24,6 +24,13 @@ LARGEST_PACKET = 9216
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, PMTUDISC_DO = 10, 23, 2
 
+REMEDIES = {
+    errno.EADDRINUSE: "choose another port or stop the program that has it.",
+    errno.EADDRNOTAVAIL: "give an address of this host.",
+    errno.EACCES: "choose a port above 1023 or run as root.",
+}
+"""For an address that cannot be listened on, by the kernel's reason."""
+
 
 class Carrier:
     """A socket that carries STP packets and never blocks: for any number of peers, or for one.
@@ -71,7 +78,13 @@ class Carrier:
         with cls._opened(family, protocol) as handle:
             if protocol == UDP and family == socket.AF_INET6:
                 handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            bind(handle, address, str(place))
+            try:
+                handle.bind(address)
+            except OSError as error:
+                remedy = REMEDIES.get(error.errno or 0, "choose another address.")
+                raise StpIoError(
+                    f"{place} cannot be listened on ({error.strerror}); {remedy}"
+                ) from None
             return cls(handle, None, protocol, largest)
 
     @classmethod
@@ -214,21 +227,3 @@ def prepare(handle: socket.socket) -> None:
         v6 = handle.family == socket.AF_INET6
         level = socket.IPPROTO_IPV6 if v6 else socket.IPPROTO_IP
         handle.setsockopt(level, IPV6_MTU_DISCOVER if v6 else IP_MTU_DISCOVER, PMTUDISC_DO)
-
-
-def bind(handle: socket.socket, address: SocketAddress, name: str) -> None:
-    """Bind, or say in one sentence why not.
-
-    Raises:
-        StpIoError: somebody else has the address, it is not of this host, or is forbidden.
-    """
-    try:
-        handle.bind(address)
-    except OSError as error:
-        remedies = {
-            errno.EADDRINUSE: "choose another port or stop the program that has it.",
-            errno.EADDRNOTAVAIL: "give an address of this host.",
-            errno.EACCES: "choose a port above 1023 or run as root.",
-        }
-        remedy = remedies.get(error.errno or 0, "choose another address.")
-        raise StpIoError(f"{name} cannot be listened on ({error.strerror}); {remedy}") from None

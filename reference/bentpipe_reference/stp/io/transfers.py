@@ -98,14 +98,14 @@ class Upload(_Flow):
             self.stop()
             self._fail(error)
             return
-        if not data:
+        if data:
+            self._count(data)
+            self._rest = self._rest[self._connection.write(data) :]
+            if self._rest:
+                super().stop()
+        else:
             self.stop()
             self._connection.close()
-            return
-        self._count(data)
-        self._rest = self._rest[self._connection.write(data) :]
-        if self._rest:
-            super().stop()
 
 
 class Download(_Flow):

@@ -24,9 +24,8 @@ class TakesLongPolls(MeddlingHost):
     """Answers POLLs that are too long."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        if type_of(octets) == Type.POLL and len(octets) > 20:
-            return rechecked(octets[:20])
-        return octets
+        is_long = type_of(octets) == Type.POLL and len(octets) > 20
+        return rechecked(octets[:20]) if is_long else octets
 
 
 @mutant("stp-minds-reserved", breaks="STP-PF-004")
@@ -34,9 +33,8 @@ class MindsReserved(MeddlingHost):
     """Discards packets with reserved fields set."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        if type_of(octets) in (Type.POLL, Type.SDP) and octets[_RESERVED_AT]:
-            return None
-        return octets
+        minds = type_of(octets) in (Type.POLL, Type.SDP)
+        return None if minds and octets[_RESERVED_AT] else octets
 
 
 mutant("stp-forgets-tag", "STP-PF-005", "sends STATs with tag 0")(
@@ -68,9 +66,8 @@ class RefusesUnknownOptions(MeddlingHost):
     """Discards BEGINs with an unknown option."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        if type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 1:
-            return None
-        return octets
+        unknown = type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 1
+        return None if unknown else octets
 
 
 @mutant("stp-ignores-max-sd", breaks="STP-PF-009")

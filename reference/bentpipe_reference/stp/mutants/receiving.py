@@ -122,9 +122,8 @@ class AnswersWithinTheCredit(Receiver):
     """Does not answer POLLs whose N(S) is beyond its credit."""
 
     def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
-        if _ahead(self, field) > self.vr_mr:
-            return []
-        return super().on_poll(field, n_ps, timestamp)
+        beyond = _ahead(self, field) > self.vr_mr
+        return [] if beyond else super().on_poll(field, n_ps, timestamp)
 
 
 @mutant("stp-reports-one-run", breaks="STP-DT-018")

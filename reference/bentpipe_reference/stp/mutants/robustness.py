@@ -58,5 +58,5 @@ class AbortsOnInvalidStat(Actions):
         sender = v.outgoing.sender
         if (stat.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
             self.send_end(v, self.end(v, Flags.A, Reason.PROTOCOL_ERROR), now)
-            return
-        super().take_stat(v, stat, now)
+        else:
+            super().take_stat(v, stat, now)

@@ -71,9 +71,7 @@ class SendsNewFirst(Sender):
     """Sends new SDs before retransmissions."""
 
     def awaiting(self) -> SentSd | None:
-        if self.has_new and self.permitted():
-            return None
-        return super().awaiting()
+        return None if self.has_new and self.permitted() else super().awaiting()
 
 
 @mutant("stp-forgets-what-it-repeated", breaks="STP-DT-010")
