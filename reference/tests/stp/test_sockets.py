@@ -11,8 +11,7 @@ from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress, parse_place, resolve
 from bentpipe_reference.stp.io.carrier import BATCH
 from bentpipe_reference.stp.io.errors import StpIoError
-from bentpipe_reference.stp.io.loop import Loop
-from bentpipe_reference.stp.io.pump import Pump
+from bentpipe_reference.stp.io.loop import Loop, Pump
 from bentpipe_reference.stp.io.raw import RawCarrier
 from bentpipe_reference.stp.io.udp import UdpCarrier
 from bentpipe_reference.stp.packets import Poll

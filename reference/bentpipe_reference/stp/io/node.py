@@ -12,8 +12,7 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.io.addresses import Place, SocketAddress
 from bentpipe_reference.stp.io.carrier import Carrier
 from bentpipe_reference.stp.io.errors import StpIoError
-from bentpipe_reference.stp.io.loop import Loop
-from bentpipe_reference.stp.io.pump import Pump
+from bentpipe_reference.stp.io.loop import Loop, Pump
 from bentpipe_reference.stp.io.raw import RawCarrier
 from bentpipe_reference.stp.io.udp import UdpCarrier
 from bentpipe_reference.stp.services import Service
@@ -67,8 +66,7 @@ class Node:
                 f"The call cannot be made: {error}; close other connections."
             ) from None
 
-    def _serve(self, now: float) -> bool:
-        del now
+    def _serve(self, _: float) -> bool:
         eventful = self.endpoint.take_events()
         for connection, _ in eventful:
             if connection.user is None:
@@ -76,36 +74,30 @@ class Node:
             connection.user.run(connection)
         return bool(eventful)
 
-    def run(self, until: Callable[[], bool]) -> None:
-        """Run until the condition holds."""
-        self.loop.run(until)
-
     def close(self) -> None:
         """Close the socket; peers of open connections are not told."""
         self.loop.close()
         self.carrier.close()
 
 
-def listening(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
+def listening(place: Place, config: StpConfig) -> Carrier:
     """A carrier that listens at ``place``.
 
     Raises:
         StpIoError: the address is unknown, not ours, in use or forbidden.
     """
-    if config.protocol == UDP:
-        return UdpCarrier.listening(place, config.mtu)
-    return RawCarrier.listening(place, config.protocol, config.mtu)
+    kind = UdpCarrier if config.protocol == UDP else RawCarrier
+    return kind.listening(place, config.protocol, config.mtu)
 
 
-def towards(place: Place, config: StpConfig) -> UdpCarrier | RawCarrier:
+def towards(place: Place, config: StpConfig) -> Carrier:
     """A carrier connected to the endpoint at ``place``.
 
     Raises:
         StpIoError: the name is unknown, there is no route, or root is required.
     """
-    if config.protocol == UDP:
-        return UdpCarrier.towards(place, config.mtu)
-    return RawCarrier.towards(place, config.protocol, config.mtu)
+    kind = UdpCarrier if config.protocol == UDP else RawCarrier
+    return kind.towards(place, config.protocol, config.mtu)
 
 
 def make_endpoint(config: StpConfig, carrier: Carrier, seed: int | None = None) -> StpEndpoint:

@@ -43,7 +43,7 @@ def dial(place: Place, config: StpConfig, port: int) -> Program:
         StpIoError: the name is unknown, there is no route, or root is required.
     """
     carrier = towards(place, config)
-    program = Program(Node(config, carrier), place, owns_node=True)
+    program = Program(Node(config, carrier), place)
     program.call(carrier.peer, place.service_port or port)
     return program
 
@@ -60,7 +60,9 @@ class Result:
         seconds: from the call to the end of the connection.
         sha256: of the data read from, or written to, the file; empty if there was none.
         reason: why it failed, empty if it did not.
-        figures: packets and window, see :func:`figures`.
+        figures: SDs sent with how many of them were retransmissions, POLLs sent with SDPs among
+            them, octets delivered to the user, the smoothed round-trip time in seconds (None before
+            it was measured) and the congestion window in octets at the end.
     """
 
     success: bool
@@ -88,12 +90,11 @@ class Program:
         transfer: the connection's user, None before it is called.
     """
 
-    def __init__(self, node: Node, place: Place, *, owns_node: bool) -> None:
+    def __init__(self, node: Node, place: Place) -> None:
         self.node = node
         self.interrupted = 0
         self.transfer: Transfer | None = None
         self._place = place
-        self._owns_node = owns_node
         self._files: tuple[int, Callable[[], None]] | None = None
         self._started = node.loop.clock()
         self._ended: float | None = None
@@ -104,7 +105,7 @@ class Program:
     @classmethod
     def called(cls, node: Node, port: int) -> Program:
         """Await one call to ``port``."""
-        program = cls(node, node.place, owns_node=False)
+        program = cls(node, node.place)
         node.listen(port, program._accept)
         return program
 
@@ -115,6 +116,7 @@ class Program:
     def _use(self, connection: Connection) -> Transfer:
         self._started = self.node.loop.clock()
         self.transfer = connection.user = Transfer(connection)
+        self._download()
         return self.transfer
 
     def _accept(self, connection: Connection) -> Service:
@@ -122,10 +124,7 @@ class Program:
             # Confirmed after another call had been accepted.
             return _Refusing(self.node)
         self.node.endpoint.unlisten(connection.identity.local_port)
-        transfer = self._use(connection)
-        if self._files is not None:
-            self._download(transfer, *self._files)
-        return transfer
+        return self._use(connection)
 
     def upload_from(self, descriptor: int) -> None:
         """Send what is read from ``descriptor``, and end the stream with it."""
@@ -135,11 +134,14 @@ class Program:
     def download_to(self, descriptor: int, finish: Callable[[], None]) -> None:
         """Write what arrives to ``descriptor``, and call ``finish`` once it is all there."""
         self._files = (descriptor, finish)
-        if self.transfer is not None:
-            self._download(self.transfer, descriptor, finish)
+        self._download()
 
-    def _download(self, transfer: Transfer, descriptor: int, finish: Callable[[], None]) -> None:
+    def _download(self) -> None:
+        transfer = self.transfer
+        if transfer is None or self._files is None:
+            return
         connection = transfer.connection
+        descriptor, finish = self._files
 
         def done() -> None:
             finish()
@@ -161,13 +163,12 @@ class Program:
     def run(self) -> Result:
         """Run until the connection is over and the peer knows it; SIGINT and SIGTERM abort it."""
         with self.node.loop.interruptible(self._interrupt):
-            self.node.run(self._done)
+            self.node.loop.run(self._done)
         return self._result()
 
     def close(self) -> None:
-        """Close the socket, if it is this program's own."""
-        if self._owns_node:
-            self.node.close()
+        """Close the socket, which is the program's own where it has called."""
+        self.node.close()
 
     def _interrupt(self, number: int) -> None:
         self._at_once = bool(self.interrupted)
@@ -214,24 +215,29 @@ class Program:
             return Result(False, "interrupted before a call came", self.interrupted, 0, 0.0, "",
                           "interrupted", {})  # fmt: skip
         connection = transfer.connection
+        sender = connection.outgoing.sender
         error = transfer.error
         success = connection.succeeded and error is None
         ended = self.node.loop.clock() if self._ended is None else self._ended
         seconds = ended - self._started
-        digest = transfer.digest
-        reason = ""
-        if not success:
-            reason = self._trouble or (f"{error.strerror or error}" if error else "")
-            reason = reason or connection.failure or "interrupted"
+        told = f"{error.strerror or error}" if error else connection.failure or "interrupted"
+        reason = "" if success else self._trouble or told
         return Result(
             success=success,
             sentence=self._success(seconds) if success else self._failure(transfer, reason),
             interrupted=self.interrupted,
             octets=self.octets,
             seconds=seconds,
-            sha256=digest,
+            sha256=transfer.digest,
             reason=reason,
-            figures=figures(connection),
+            figures={
+                "sds": sender.serial,
+                "retransmissions": sender.retransmissions,
+                "polls": sender.vt_ps,
+                "delivered": 0 if connection.receiver is None else connection.receiver.delivered,
+                "srtt": connection.outgoing.rtt.srtt,
+                "cwnd": connection.outgoing.congestion.cwnd,
+            },
         )
 
     def _success(self, seconds: float) -> str:
@@ -267,22 +273,3 @@ class _Refusing:
         """See :class:`Service`."""
         if not connection.is_over:
             connection.abort(self._node.loop.clock(), Reason.RESOURCES)
-
-
-def figures(connection: Connection) -> dict[str, Any]:
-    """What a connection has done, for summaries.
-
-    SDs sent with how many of them were retransmissions, POLLs sent with SDPs among them, octets
-    delivered to the user, the smoothed round-trip time in seconds (None before it was measured)
-    and the congestion window in octets at the end.
-    """
-    outgoing = connection.outgoing
-    sender = outgoing.sender
-    return {
-        "sds": sender.serial,
-        "retransmissions": sender.retransmissions,
-        "polls": sender.vt_ps,
-        "delivered": 0 if connection.receiver is None else connection.receiver.delivered,
-        "srtt": outgoing.rtt.srtt,
-        "cwnd": outgoing.congestion.cwnd,
-    }

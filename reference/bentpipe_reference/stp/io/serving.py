@@ -56,7 +56,7 @@ class Server:
         if commands is not None:
             loop.watch(commands, lambda: self._read(commands))
         with loop.interruptible(self._interrupt):
-            self.node.run(self._done)
+            loop.run(self._done)
 
     def close(self) -> None:
         """Close the socket."""
@@ -121,10 +121,8 @@ class Server:
     def _done(self) -> bool:
         if self._stop_at is None:
             return False
-        live = self.node.endpoint.connections.values()
-        return self.node.loop.clock() >= self._stop_at or all(
-            connection.state is State.IDLE for connection in live
-        )
+        states = {other.state for other in self.node.endpoint.connections.values()}
+        return self.node.loop.clock() >= self._stop_at or states <= {State.IDLE}
 
 
 def _maker(service: Callable[[], Service]) -> Callable[[Connection], Service]:

@@ -51,11 +51,6 @@ class _Flow:
             self._watching = True
             self._loop.watch(self._descriptor, action, writing=writing)
 
-    def _unwatch(self) -> None:
-        if self._watching:
-            self._watching = False
-            self._loop.unwatch(self._descriptor)
-
     def _fail(self, error: OSError) -> None:
         self.error = error
         if not self._connection.is_over:
@@ -63,7 +58,9 @@ class _Flow:
 
     def stop(self) -> None:
         """Leave the descriptor alone."""
-        self._unwatch()
+        if self._watching:
+            self._watching = False
+            self._loop.unwatch(self._descriptor)
 
 
 class Upload(_Flow):
@@ -89,7 +86,7 @@ class Upload(_Flow):
     def stop(self) -> None:
         """Read no more; the stream ends where it is."""
         self._ended = True
-        self._unwatch()
+        super().stop()
 
     def _read(self) -> None:
         if self._connection.is_over:
@@ -101,14 +98,14 @@ class Upload(_Flow):
             self.stop()
             self._fail(error)
             return
-        if not data:
+        if data:
+            self._count(data)
+            self._rest = self._rest[self._connection.write(data) :]
+            if self._rest:
+                super().stop()
+        else:
             self.stop()
             self._connection.close()
-            return
-        self._count(data)
-        self._rest = self._rest[self._connection.write(data) :]
-        if self._rest:
-            self._unwatch()
 
 
 class Download(_Flow):
@@ -199,8 +196,7 @@ class Transfer:
     def error(self) -> OSError | None:
         """Why a file failed, None if none did."""
         parts = (self.upload, self.download)
-        errors = (part.error for part in parts if part is not None)
-        return next((error for error in errors if error is not None), None)
+        return next((part.error for part in parts if part is not None and part.error), None)
 
     @property
     def digest(self) -> str:

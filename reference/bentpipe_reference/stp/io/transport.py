@@ -16,8 +16,8 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.io.addresses import SocketAddress
 from bentpipe_reference.stp.io.carrier import Carrier
 from bentpipe_reference.stp.io.errors import StpAborted, StpIoError, StpNoAnswer, StpRefused
+from bentpipe_reference.stp.io.loop import Pump
 from bentpipe_reference.stp.io.node import make_endpoint
-from bentpipe_reference.stp.io.pump import Pump
 from bentpipe_reference.stp.packets import Reason
 from bentpipe_reference.stp.states import State
 
@@ -44,6 +44,7 @@ class StpTransport(asyncio.Transport):
 
     Attributes:
         opened: done when the peer has accepted the call, or with the error.
+        lost: whether ``connection_lost`` has been called.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class StpTransport(asyncio.Transport):
         self._buffer = bytearray()
         self._high, self._low = HIGH_WATER, HIGH_WATER // 4
         self._writing_paused = self._reading_paused = False
-        self._ending = self._closing = self._lost = False
+        self._ending = self._closing = self.lost = False
         self._eof_told = self._patience = False
         self._error: Exception | None = None
         connection.user = self
@@ -73,7 +74,7 @@ class StpTransport(asyncio.Transport):
             self._open()
         self._push()
         self._deliver()
-        if connection.is_over and not self._lost and not connection.readable:
+        if connection.is_over and not self.lost and not connection.readable:
             if self._driver.has_said_all(connection):
                 self._lose()
             elif not self._patience:
@@ -81,9 +82,8 @@ class StpTransport(asyncio.Transport):
                 self._driver.loop.call_later(PATIENCE_S, self._lose_patience)
 
     def _lose_patience(self) -> None:
-        if not self._lost:
-            self._lose()
-            self._driver.poke()
+        self._lose()
+        self._driver.poke()
 
     def fail(self, error: Exception) -> None:
         """Abort for a reason that the connection does not know."""
@@ -92,14 +92,8 @@ class StpTransport(asyncio.Transport):
 
     def drop(self) -> None:
         """The socket is gone."""
-        if not self._lost:
-            self._error = self._error or StpAborted("the socket was closed")
-            self._lose()
-
-    @property
-    def lost(self) -> bool:
-        """Whether ``connection_lost`` has been called."""
-        return self._lost
+        self._error = self._error or StpAborted("the socket was closed")
+        self._lose()
 
     @property
     def calling(self) -> bool:
@@ -112,10 +106,11 @@ class StpTransport(asyncio.Transport):
         self._protocol.connection_made(self)
 
     def _lose(self) -> None:
-        self._lost = self._closing = True
-        error = (
-            None if self._connection.succeeded else (self._error or failure_of(self._connection))
-        )
+        if self.lost:
+            return
+        self.lost = self._closing = True
+        connection = self._connection
+        error = None if connection.succeeded else (self._error or failure_of(connection))
         if not self.opened.done():
             # Nobody but the caller, who waits, knows of the connection.
             assert error is not None
@@ -134,7 +129,7 @@ class StpTransport(asyncio.Transport):
             if not self._closing:
                 self._protocol.data_received(data)
         ended = connection.peer_has_closed and not connection.readable
-        if ended and not self._eof_told and self.opened.done() and not self._lost:
+        if ended and not self._eof_told and self.opened.done() and not self.lost:
             self._eof_told = True
             if not self._closing and not self._protocol.eof_received():
                 self.close()
@@ -354,14 +349,12 @@ class Driver:
         if self.only is not None and not self.only.lost:
             # The ENDAK is no event of the connection.
             self.only.run()
-        if self.only.lost if self.only is not None else self._idle():
+        idle = self._closing and not self._endpoint.connections
+        if self.only.lost if self.only is not None else idle:
             self.close()
             return
         self._watch_room()
         self._set_timer()
-
-    def _idle(self) -> bool:
-        return self._closing and not self._endpoint.connections
 
     def _refuse(self) -> None:
         """What the kernel says about the only peer of a connected socket."""
@@ -373,8 +366,7 @@ class Driver:
             for transport in self.transports():
                 transport.fail(StpIoError(f"{self.carrier.fault}; give a smaller max_sd."))
 
-    def _serve(self, now: float) -> bool:
-        del now
+    def _serve(self, _: float) -> bool:
         eventful = self._endpoint.take_events()
         for connection, _ in eventful:
             if connection.user is None:

@@ -1,13 +1,14 @@
 """Mutants of the STP reference, a module per group of requirements.
 
 A mutant is a small subclass of one of the reference's parts, or of a host, with the decorator
-:func:`mutant`; its title is the first line of its docstring.
+:func:`mutant`; its title is the first line of its docstring. One that changes a single expression
+is declared without a class statement, by :func:`overriding` or :func:`returning`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.stp.setup import Setup
@@ -16,10 +17,12 @@ MUTANTS: list[Mutant] = []
 """Every mutant, in the order of declaration; the modules fill it when they are imported."""
 
 _Part = TypeVar("_Part", bound=type[Any])
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 def mutant(
-    identifier: str, *, breaks: str, title: str = "", setting: str = "",
+    identifier: str, breaks: str, title: str = "", *, setting: str = "",
     also: tuple[type[Any], ...] = (), **settings: Any,
 ) -> Callable[[_Part], _Part]:  # fmt: skip
     """Declare a class a mutant.
@@ -40,6 +43,18 @@ def mutant(
         return part
 
     return declare
+
+
+def overriding(
+    part: type[Any], method: Callable[_Parameters, _Result], new: Callable[_Parameters, _Result]
+) -> type[Any]:
+    """A subclass of a part with a method of the part, and of that type, replaced."""
+    return type(part.__name__, (part,), {method.__name__: new})
+
+
+def returning(part: type[Any], method: Callable[..., _Result], value: _Result) -> type[Any]:
+    """A subclass of a part with a method that does nothing but return a value."""
+    return overriding(part, method, lambda *_, **__: value)
 
 
 def add(

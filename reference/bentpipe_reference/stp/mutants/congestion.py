@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from bentpipe_reference.stp.congestion import Congestion
-from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.pacing import Pacer
 
-
-@mutant("stp-large-initial-window", breaks="STP-CG-001")
-class LargeInitialWindow(Congestion):
-    """Begins with sixteen SMSS."""
-
-    def initial_window(self) -> int:
-        return 16 * self.smss
-
-
-@mutant("stp-no-window", breaks="STP-CG-002")
-class NoWindow(Congestion):
-    """Sends whatever the credit permits."""
-
-    def room(self, flight: int, size: int) -> bool:
-        return True
+mutant("stp-large-initial-window", "STP-CG-001", "begins with sixteen SMSS")(
+    overriding(Congestion, Congestion.initial_window, lambda self: 16 * self.smss)
+)
+mutant("stp-no-window", "STP-CG-002", "sends whatever the credit permits")(
+    returning(Congestion, Congestion.room, True)
+)
 
 
 @mutant("stp-grows-threefold", breaks="STP-CG-003")
@@ -31,12 +22,11 @@ class GrowsThreefold(Congestion):
         return 3 * octets
 
 
-@mutant("stp-grows-by-sixteen", breaks="STP-CG-004")
-class GrowsBySixteen(Congestion):
-    """Grows by sixteen SMSS for each window in congestion avoidance."""
-
-    def avoidance_growth(self) -> float:
-        return 16 * self.smss
+mutant(
+    "stp-grows-by-sixteen",
+    "STP-CG-004",
+    "grows by sixteen SMSS for each window in congestion avoidance",
+)(overriding(Congestion, Congestion.avoidance_growth, lambda self: 16 * self.smss))
 
 
 @mutant("stp-never-reduces", breaks="STP-CG-005")
@@ -47,12 +37,9 @@ class NeverReduces(Congestion):
         return max(self.cwnd, 2 * self.smss)
 
 
-@mutant("stp-keeps-flight-at-a-loss", breaks="STP-CG-005")
-class HalvesAllInFlight(Congestion):
-    """Takes what was in flight for its window."""
-
-    def reduced(self, flight: int) -> float:
-        return max(flight, 2 * self.smss)
+mutant("stp-keeps-flight-at-a-loss", "STP-CG-005", "takes what was in flight for its window")(
+    overriding(Congestion, Congestion.reduced, lambda self, flight: max(flight, 2 * self.smss))
+)
 
 
 @mutant("stp-waits-for-room", breaks="STP-CG-006")
@@ -64,49 +51,21 @@ class WaitsForRoom(Congestion):
         self.first_retransmission = False
 
 
-@mutant("stp-sleeps-through-silence", breaks="STP-CG-007")
-class SleepsThroughSilence(Congestion):
-    """Keeps its window through silences."""
-
-    def on_second_silence(self, flight: int, serial: int) -> None:
-        pass
-
-
-@mutant("stp-halves-at-silence", breaks="STP-CG-007")
-class HalvesAtSilence(Congestion):
-    """Halves its window after two silences."""
-
-    def loss_window(self) -> int:
-        return int(self.ssthresh)
-
-
-@mutant("stp-ignores-the-rate", breaks="STP-CG-009", setting="max-rate")
-class IgnoresTheRate(Pacer):
-    """Knows no maximum rate."""
-
-    def rate_gap(self, octets: int) -> float:
-        return 0.0
-
-
-@mutant("stp-doubles-the-rate", breaks="STP-CG-009", setting="max-rate")
-class DoublesTheRate(Pacer):
-    """Sends at twice its maximum rate."""
-
-    def rate_gap(self, octets: int) -> float:
-        return super().rate_gap(octets) / 2
-
-
-@mutant("stp-grows-unused", breaks="STP-CG-010")
-class GrowsUnused(Congestion):
-    """Lets a window grow of which little is used."""
-
-    def uses_window(self, flight: int) -> bool:
-        return True
-
-
-@mutant("stp-sends-in-bursts", breaks="STP-CG-008")
-class SendsInBursts(Pacer):
-    """Sends whatever the window permits at once."""
-
-    def window_gap(self, octets: int) -> float:
-        return 0.0
+mutant("stp-sleeps-through-silence", "STP-CG-007", "keeps its window through silences")(
+    returning(Congestion, Congestion.on_second_silence, None)
+)
+mutant("stp-halves-at-silence", "STP-CG-007", "halves its window after two silences")(
+    overriding(Congestion, Congestion.loss_window, lambda self: int(self.ssthresh))
+)
+mutant("stp-ignores-the-rate", "STP-CG-009", "knows no maximum rate", setting="max-rate")(
+    returning(Pacer, Pacer.rate_gap, 0.0)
+)
+mutant("stp-doubles-the-rate", "STP-CG-009", "sends at twice its maximum rate", setting="max-rate")(
+    overriding(Pacer, Pacer.rate_gap, lambda self, octets: Pacer.rate_gap(self, octets) / 2)
+)
+mutant("stp-grows-unused", "STP-CG-010", "lets a window grow of which little is used")(
+    returning(Congestion, Congestion.uses_window, True)
+)
+mutant("stp-sends-in-bursts", "STP-CG-008", "sends whatever the window permits at once")(
+    returning(Pacer, Pacer.window_gap, 0.0)
+)

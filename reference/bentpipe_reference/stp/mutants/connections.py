@@ -11,20 +11,16 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.csn import CsnGenerator
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle, Unanswered
-from bentpipe_reference.stp.mutants import add, mutant
+from bentpipe_reference.stp.mutants import add, mutant, overriding, returning
 from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet, Poll, Reason
 from bentpipe_reference.stp.sender import Sender
 from bentpipe_reference.stp.sequence import CSN_HALF, CSN_MASK, PACKET_MASK
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Variables
 
-
-@mutant("stp-ignores-tags", breaks="STP-CC-001")
-class IgnoresTags(Guards):
-    """Takes packets with a wrong tag."""
-
-    def tag_is_right(self, v: Variables, tag: int) -> bool:
-        return True
+mutant("stp-ignores-tags", "STP-CC-001", "takes packets with a wrong tag")(
+    returning(Guards, Guards.tag_is_right, True)
+)
 
 
 @mutant("stp-takes-early-credit", breaks="STP-CC-002", initial_window=10)
@@ -65,12 +61,9 @@ class ConfirmsNewNumber(Actions):
         self.put(v, replace(self.bgak(v, 0), peer_csn=bgak.csn))
 
 
-@mutant("stp-counts-down", breaks="STP-CC-010")
-class CountsDown(CsnGenerator):
-    """Chooses an older CSN for each connection."""
-
-    def step(self) -> int:
-        return -super().step()
+mutant("stp-counts-down", "STP-CC-010", "chooses an older CSN for each connection")(
+    overriding(CsnGenerator, CsnGenerator.step, lambda self: -CsnGenerator.step(self))
+)
 
 
 add("stp-begins-at-a-thousand", "STP-CC-011", "begins every stream with the same number", iss=1000)
@@ -87,12 +80,9 @@ class KeepsPendingCall(Connection):
         return super().receive(packet, octets, now)
 
 
-@mutant("stp-asks-everybody", breaks="STP-CC-013")
-class AsksEverybody(Idle):
-    """Asks known callers for confirmation."""
-
-    def may_accept(self, arrival: Arrival, begin: Begin) -> bool:
-        return False
+mutant("stp-asks-everybody", "STP-CC-013", "asks known callers for confirmation")(
+    returning(Idle, Idle.may_accept, False)
+)
 
 
 @mutant("stp-changes-its-begin", breaks="STP-CC-014")
@@ -105,11 +95,9 @@ class ChangesItsBegin(Actions):
         super().repeat_begin(v, now)
 
 
-@mutant("stp-answers-begin-once", breaks="STP-CC-015")
-class AnswersBeginOnce(Actions):
-    """Does not answer a repeated BEGIN."""
-
-    def answer_begin_again(self, v: Variables, begin: Begin, now: float) -> None: ...
+mutant("stp-answers-begin-once", "STP-CC-015", "does not answer a repeated BEGIN")(
+    returning(Actions, Actions.answer_begin_again, None)
+)
 
 
 @mutant("stp-starts-again", breaks="STP-CC-015")
@@ -157,11 +145,9 @@ class CallsOn(Connection):
         return min(super().next_deadline(), self.timer_cc if ready else math.inf)
 
 
-@mutant("stp-leaves-questions", breaks="STP-CC-017")
-class LeavesQuestions(Actions):
-    """Does not answer a BGAK that asks."""
-
-    def confirm(self, v: Variables, bgak: Bgak, now: float) -> None: ...
+mutant("stp-leaves-questions", "STP-CC-017", "does not answer a BGAK that asks")(
+    returning(Actions, Actions.confirm, None)
+)
 
 
 @mutant("stp-ignores-other-calls", breaks="STP-CC-018")
@@ -196,11 +182,9 @@ class YieldsToCallers(Actions):
             super().challenge(v, packet, now)
 
 
-@mutant("stp-refuses-nobody", breaks="STP-CC-019")
-class RefusesNobody(Idle):
-    """Does not answer where nobody listens."""
-
-    def refuse_port(self, arrival: Arrival, begin: Begin) -> None: ...
+mutant("stp-refuses-nobody", "STP-CC-019", "does not answer where nobody listens")(
+    returning(Idle, Idle.refuse_port, None)
+)
 
 
 @mutant("stp-blames-resources", breaks="STP-CC-019")
@@ -237,12 +221,9 @@ class BelievesHints(Guards):
         return super().is_valid_reflected_end(v, end) or self.is_hint(v, end)
 
 
-@mutant("stp-ignores-hints", breaks="STP-CC-021")
-class IgnoresHints(Guards):
-    """Does not challenge an END that names the tag."""
-
-    def is_hint(self, v: Variables, end: End) -> bool:
-        return False
+mutant("stp-ignores-hints", "STP-CC-021", "does not challenge an END that names the tag")(
+    returning(Guards, Guards.is_hint, False)
+)
 
 
 @mutant("stp-gives-little-credit", breaks="STP-CC-029")
@@ -255,9 +236,6 @@ class GivesLittleCredit(Actions):
         return replace(right, n_mr=v.receiver.iss + 2 & PACKET_MASK)
 
 
-@mutant("stp-does-not-make-sure", breaks="STP-CC-030")
-class DoesNotMakeSure(Guards):
-    """Does not poll after its confirmation."""
-
-    def must_be_heard(self, v: Variables, bgak: Bgak) -> bool:
-        return False
+mutant("stp-does-not-make-sure", "STP-CC-030", "does not poll after its confirmation")(
+    returning(Guards, Guards.must_be_heard, False)
+)

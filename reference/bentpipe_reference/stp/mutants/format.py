@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_reference.stp.mutants import mutant
-from bentpipe_reference.stp.mutants.hosts import MeddlingHost, changed, rechecked, type_of
+from bentpipe_reference.stp.mutants.hosts import MeddlingHost, altering, rechecked, type_of
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Type
 
@@ -11,20 +11,12 @@ _RESERVED_AT = 12
 """Offset of the first reserved octet of POLL, STAT and USTAT."""
 
 
-@mutant("stp-fills-reserved", breaks="STP-PF-001")
-class FillsReserved(MeddlingHost):
-    """Sends reserved octets that are not zero."""
-
-    def leaving(self, octets: bytes) -> bytes:
-        return changed(octets, _RESERVED_AT, 0x01) if type_of(octets) == Type.STAT else octets
-
-
-@mutant("stp-pads-polls", breaks="STP-PF-002")
-class PadsPolls(MeddlingHost):
-    """Sends POLLs four octets too long."""
-
-    def leaving(self, octets: bytes) -> bytes:
-        return rechecked(octets + bytes(4)) if type_of(octets) == Type.POLL else octets
+mutant("stp-fills-reserved", "STP-PF-001", "sends reserved octets that are not zero")(
+    altering(Type.STAT, lambda octets: octets[:_RESERVED_AT] + b"\x01" + octets[_RESERVED_AT + 1 :])
+)
+mutant("stp-pads-polls", "STP-PF-002", "sends POLLs four octets too long")(
+    altering(Type.POLL, lambda octets: octets + bytes(4))
+)
 
 
 @mutant("stp-takes-long-polls", breaks="STP-PF-003")
@@ -32,9 +24,8 @@ class TakesLongPolls(MeddlingHost):
     """Answers POLLs that are too long."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        if type_of(octets) == Type.POLL and len(octets) > 20:
-            return rechecked(octets[:20])
-        return octets
+        is_long = type_of(octets) == Type.POLL and len(octets) > 20
+        return rechecked(octets[:20]) if is_long else octets
 
 
 @mutant("stp-minds-reserved", breaks="STP-PF-004")
@@ -42,19 +33,13 @@ class MindsReserved(MeddlingHost):
     """Discards packets with reserved fields set."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        if type_of(octets) in (Type.POLL, Type.SDP) and octets[_RESERVED_AT]:
-            return None
-        return octets
+        minds = type_of(octets) in (Type.POLL, Type.SDP)
+        return None if minds and octets[_RESERVED_AT] else octets
 
 
-@mutant("stp-forgets-tag", breaks="STP-PF-005")
-class ForgetsTag(MeddlingHost):
-    """Sends STATs with tag 0."""
-
-    def leaving(self, octets: bytes) -> bytes:
-        if type_of(octets) == Type.STAT:
-            return rechecked(octets[:10] + bytes(2) + octets[12:])
-        return octets
+mutant("stp-forgets-tag", "STP-PF-005", "sends STATs with tag 0")(
+    altering(Type.STAT, lambda octets: octets[:10] + bytes(2) + octets[12:])
+)
 
 
 @mutant("stp-sums-without-tail", breaks="STP-PF-006")
@@ -81,9 +66,8 @@ class RefusesUnknownOptions(MeddlingHost):
     """Discards BEGINs with an unknown option."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        if type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 1:
-            return None
-        return octets
+        unknown = type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 1
+        return None if unknown else octets
 
 
 @mutant("stp-ignores-max-sd", breaks="STP-PF-009")
@@ -94,24 +78,12 @@ class IgnoresMaxSd(Outgoing):
         super().learn(self._config.own_max_sd)
 
 
-@mutant("stp-announces-no-max-sd", breaks="STP-PF-010")
-class AnnouncesNoMaxSd(MeddlingHost):
-    """Sends BGAKs without MaxSD."""
-
-    def leaving(self, octets: bytes) -> bytes:
-        if type_of(octets) != Type.BGAK:
-            return octets
-        return rechecked(octets[:12] + bytes((octets[12] & 0xF0,)) + octets[13:28])
-
-
-@mutant("stp-repeats-the-bound", breaks="STP-PF-011")
-class RepeatsTheBound(MeddlingHost):
-    """Sends lists that do not rise."""
-
-    def leaving(self, octets: bytes) -> bytes:
-        if type_of(octets) == Type.STAT and len(octets) > 24:
-            return rechecked(octets + octets[-4:])
-        return octets
+mutant("stp-announces-no-max-sd", "STP-PF-010", "sends BGAKs without MaxSD")(
+    altering(Type.BGAK, lambda octets: octets[:12] + bytes((octets[12] & 0xF0,)) + octets[13:28])
+)
+mutant("stp-repeats-the-bound", "STP-PF-011", "sends lists that do not rise")(
+    altering(Type.STAT, lambda octets: octets + octets[-4:] if len(octets) > 24 else octets)
+)
 
 
 @mutant("stp-cuts-without-overlap", breaks="STP-PF-012")
@@ -128,11 +100,6 @@ class CutsWithoutOverlap(MeddlingHost):
         return rechecked(octets[:24] + octets[28:]) if goes_on else octets
 
 
-@mutant("stp-reports-an-empty-run", breaks="STP-PF-013")
-class ReportsAnEmptyRun(MeddlingHost):
-    """Sends USTATs whose run is empty."""
-
-    def leaving(self, octets: bytes) -> bytes:
-        if type_of(octets) == Type.USTAT:
-            return rechecked(octets[:20] + octets[16:20])
-        return octets
+mutant("stp-reports-an-empty-run", "STP-PF-013", "sends USTATs whose run is empty")(
+    altering(Type.USTAT, lambda octets: octets[:20] + octets[16:20])
+)

@@ -12,36 +12,21 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.idle import Arrival, Idle
-from bentpipe_reference.stp.mutants import mutant
-from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet
+from bentpipe_reference.stp.mutants import mutant, returning
+from bentpipe_reference.stp.packets import Begin, End, Flags, Packet
 from bentpipe_reference.stp.pending import PendingCalls
-from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Identity, Variables
 
-
-@mutant("stp-proves-nothing", breaks="STP-CC-032")
-class ProvesNothing(Guards):
-    """Does not prove the address of a known caller."""
-
-    def must_prove(self, v: Variables, bgak: Bgak) -> bool:
-        return False
-
-
-@mutant("stp-proves-for-ever", breaks="STP-CC-032")
-class ProvesForEver(Guards):
-    """Asks for BGAKs though one has answered."""
-
-    def is_settled(self, v: Variables, proof: Proof) -> bool:
-        return False
-
-
-@mutant("stp-takes-any-answer", breaks="STP-CC-032")
-class TakesAnyAnswer(Guards):
-    """Takes the BGAK for its second BEGIN for an answer."""
-
-    def is_settled(self, v: Variables, proof: Proof) -> bool:
-        return True
+mutant("stp-proves-nothing", "STP-CC-032", "does not prove the address of a known caller")(
+    returning(Guards, Guards.must_prove, False)
+)
+mutant("stp-proves-for-ever", "STP-CC-032", "asks for BGAKs though one has answered")(
+    returning(Guards, Guards.is_settled, False)
+)
+mutant("stp-takes-any-answer", "STP-CC-032", "takes the BGAK for its second BEGIN for an answer")(
+    returning(Guards, Guards.is_settled, True)
+)
 
 
 @mutant("stp-takes-any-confirmation", breaks="STP-CC-003")

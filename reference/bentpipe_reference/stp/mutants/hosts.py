@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from bentpipe_reference.common.checksum import checksum_field, ones_complement_r
 from bentpipe_reference.common.encapsulation import UDP, emit_datagram, parse_datagram
 from bentpipe_reference.stp.codec import MalformedPacket
 from bentpipe_reference.stp.host import StpHost
+from bentpipe_reference.stp.packets import Type
 
 
 class MeddlingHost(StpHost):
@@ -48,6 +50,11 @@ def rechecked(octets: bytes) -> bytes:
     return octets[:8] + field.to_bytes(2, "big") + octets[10:]
 
 
-def changed(octets: bytes, at: int, value: int) -> bytes:
-    """A packet with one octet replaced and the right checksum."""
-    return rechecked(octets[:at] + bytes((value,)) + octets[at + 1 :])
+def altering(kind: Type, change: Callable[[bytes], bytes]) -> type[MeddlingHost]:
+    """A host that changes its packets of one type, and sends them with the right checksum."""
+
+    class Altering(MeddlingHost):
+        def leaving(self, octets: bytes) -> bytes:
+            return rechecked(change(octets)) if type_of(octets) == kind else octets
+
+    return Altering

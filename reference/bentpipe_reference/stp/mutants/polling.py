@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from bentpipe_reference.stp.actions import Actions
-from bentpipe_reference.stp.mutants import add, mutant
+from bentpipe_reference.stp.mutants import add, mutant, overriding
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.polling import Need, Polling
 from bentpipe_reference.stp.sender import Sender
 
-
-@mutant("stp-polls-once-per-round-trip", breaks="STP-PL-001")
-class PollsOncePerRoundTrip(Polling):
-    """Polls once in a round trip."""
-
-    def poll_interval(self) -> float:
-        return 3 * super().poll_interval()
-
-
-@mutant("stp-polls-too-often", breaks="STP-PL-002")
-class PollsTenTimesPerRoundTrip(Polling):
-    """Polls ten times in a round trip."""
-
-    def poll_interval(self) -> float:
-        return 0.3 * super().poll_interval()
+mutant("stp-polls-once-per-round-trip", "STP-PL-001", "polls once in a round trip")(
+    overriding(Polling, Polling.poll_interval, lambda self: 3 * Polling.poll_interval(self))
+)
+mutant("stp-polls-too-often", "STP-PL-002", "polls ten times in a round trip")(
+    overriding(Polling, Polling.poll_interval, lambda self: 0.3 * Polling.poll_interval(self))
+)
 
 
 @mutant("stp-never-asks-after-the-fin", breaks="STP-PL-004", title="sends its FIN without a POLL")
@@ -51,12 +42,9 @@ class SkipsPollNumbers(Sender):
         return super().take_poll()
 
 
-@mutant("stp-never-backs-off", breaks="STP-PL-007")
-class NeverBacksOff(Polling):
-    """Polls a silent peer at the same interval."""
-
-    def backed_off(self) -> float:
-        return self.silence_time()
+mutant("stp-never-backs-off", "STP-PL-007", "polls a silent peer at the same interval")(
+    overriding(Polling, Polling.backed_off, lambda self: self.silence_time())
+)
 
 
 @mutant("stp-backs-off-by-four", breaks="STP-PL-007")

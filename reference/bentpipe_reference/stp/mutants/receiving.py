@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants import mutant, returning
 from bentpipe_reference.stp.receiver import Receiver, Run
 from bentpipe_reference.stp.sequence import PACKET_MASK
 
@@ -35,12 +35,9 @@ class SendsNoUstat(Receiver):
         return None
 
 
-@mutant("stp-ignores-the-polled-number", breaks="STP-DT-002")
-class IgnoresPolledNumber(Receiver):
-    """Does not raise VR(H) by a POLL."""
-
-    def raise_highest(self, number: int) -> None:
-        pass
+mutant("stp-ignores-the-polled-number", "STP-DT-002", "does not raise VR(H) by a POLL")(
+    returning(Receiver, Receiver.raise_highest, None)
+)
 
 
 @mutant("stp-forgets-the-wrap", breaks="STP-DT-005")
@@ -125,9 +122,8 @@ class AnswersWithinTheCredit(Receiver):
     """Does not answer POLLs whose N(S) is beyond its credit."""
 
     def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
-        if _ahead(self, field) > self.vr_mr:
-            return []
-        return super().on_poll(field, n_ps, timestamp)
+        beyond = _ahead(self, field) > self.vr_mr
+        return [] if beyond else super().on_poll(field, n_ps, timestamp)
 
 
 @mutant("stp-reports-one-run", breaks="STP-DT-018")
@@ -186,17 +182,11 @@ class DropsWhatItHolds(Receiver):
         return super().on_poll(field, n_ps, timestamp)
 
 
-@mutant("stp-opens-in-silence", breaks="STP-DT-024")
-class OpensInSilence(Receiver):
-    """Does not announce a reopened window."""
-
-    def reopened(self) -> bool:
-        return False
-
-
-@mutant("stp-remembers-any-poll", breaks="STP-DT-024")
-class RemembersAnyPoll(Receiver):
-    """Names a forged POLL when it announces a reopened window."""
-
-    def remembers(self, field: int) -> bool:
-        return True
+mutant("stp-opens-in-silence", "STP-DT-024", "does not announce a reopened window")(
+    returning(Receiver, Receiver.reopened, False)
+)
+mutant(
+    "stp-remembers-any-poll",
+    "STP-DT-024",
+    "names a forged POLL when it announces a reopened window",
+)(returning(Receiver, Receiver.remembers, True))

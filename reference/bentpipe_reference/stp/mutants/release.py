@@ -9,7 +9,7 @@ from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.guards import Guards
-from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.packets import (
     Begin,
     Bgak,
@@ -82,12 +82,9 @@ class AcknowledgesNoEnd(Actions):
         self.fail(v, "aborted by the peer", end.reason, now)
 
 
-@mutant("stp-releases-with-the-peer", breaks="STP-CC-023")
-class ReleasesWithThePeer(Guards):
-    """Releases when the peer's stream has ended."""
-
-    def is_complete(self, v: Variables) -> bool:
-        return self.peer_is_finished(v)
+mutant("stp-releases-with-the-peer", "STP-CC-023", "releases when the peer's stream has ended")(
+    overriding(Guards, Guards.is_complete, lambda self, v: self.peer_is_finished(v))
+)
 
 
 @mutant("stp-stops-with-the-peer", breaks="STP-CC-023")
@@ -114,12 +111,9 @@ class EndsTooSoon(Sender):
         return entry
 
 
-@mutant("stp-leaves-every-release", breaks="STP-CC-025")
-class LeavesEveryRelease(Guards):
-    """Waits for the peer's END, though it called."""
-
-    def awaits_release(self, v: Variables) -> bool:
-        return True
+mutant("stp-leaves-every-release", "STP-CC-025", "waits for the peer's END, though it called")(
+    returning(Guards, Guards.awaits_release, True)
+)
 
 
 @mutant("stp-ends-below-the-fin", breaks="STP-CC-025")
@@ -177,17 +171,9 @@ class ReportsAfterTheEnd(Connection):
         return super().receive(packet, octets, now)
 
 
-@mutant("stp-never-releases", breaks="STP-CC-031")
-class NeverReleases(Actions):
-    """Waits for the caller's END for ever."""
-
-    def release_wait(self, v: Variables) -> float:
-        return math.inf
-
-
-@mutant("stp-releases-as-well", breaks="STP-CC-031")
-class ReleasesAsWell(Guards):
-    """Releases at once, though it was called."""
-
-    def awaits_release(self, v: Variables) -> bool:
-        return False
+mutant("stp-never-releases", "STP-CC-031", "waits for the caller's END for ever")(
+    returning(Actions, Actions.release_wait, math.inf)
+)
+mutant("stp-releases-as-well", "STP-CC-031", "releases at once, though it was called")(
+    returning(Guards, Guards.awaits_release, False)
+)

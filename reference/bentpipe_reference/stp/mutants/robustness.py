@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.guards import Guards
-from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants import mutant, returning
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost
 from bentpipe_reference.stp.packets import End, Flags, Reason, Stat
 from bentpipe_reference.stp.variables import Variables
@@ -12,12 +12,9 @@ from bentpipe_reference.stp.variables import Variables
 _HEADER_OCTETS = 12
 
 
-@mutant("stp-sends-to-anyone", breaks="STP-SEC-001")
-class SendsToAnyone(Actions):
-    """Sends a whole window to an address not yet proven."""
-
-    def affords(self, v: Variables, octets: int) -> bool:
-        return True
+mutant("stp-sends-to-anyone", "STP-SEC-001", "sends a whole window to an address not yet proven")(
+    returning(Actions, Actions.affords, True)
+)
 
 
 @mutant("stp-keeps-pending", breaks="STP-SEC-002")
@@ -61,5 +58,5 @@ class AbortsOnInvalidStat(Actions):
         sender = v.outgoing.sender
         if (stat.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
             self.send_end(v, self.end(v, Flags.A, Reason.PROTOCOL_ERROR), now)
-            return
-        super().take_stat(v, stat, now)
+        else:
+            super().take_stat(v, stat, now)

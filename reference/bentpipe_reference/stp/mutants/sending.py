@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Stat, Ustat
 from bentpipe_reference.stp.polling import MOST_BACKED_OFF_S, Need, Polling
@@ -61,12 +61,9 @@ class TakesTheRestForReceived(Sender):
         return report
 
 
-@mutant("stp-works-off-old-stats", breaks="STP-DT-007")
-class WorksOffOldStats(Sender):
-    """Works off STATs that are overtaken."""
-
-    def fresh(self, n_ps: int) -> bool:
-        return True
+mutant("stp-works-off-old-stats", "STP-DT-007", "works off STATs that are overtaken")(
+    returning(Sender, Sender.fresh, True)
+)
 
 
 @mutant("stp-sends-new-first", breaks="STP-DT-009")
@@ -74,9 +71,7 @@ class SendsNewFirst(Sender):
     """Sends new SDs before retransmissions."""
 
     def awaiting(self) -> SentSd | None:
-        if self.has_new and self.permitted():
-            return None
-        return super().awaiting()
+        return None if self.has_new and self.permitted() else super().awaiting()
 
 
 @mutant("stp-forgets-what-it-repeated", breaks="STP-DT-010")
@@ -90,28 +85,17 @@ class ForgetsWhatItRepeated(Sender):
         self.flight -= entry.size
 
 
-@mutant("stp-exceeds-the-credit", breaks="STP-DT-011")
-class ExceedsTheCredit(Sender):
-    """Sends two SDs beyond the credit."""
-
-    def permitted(self) -> bool:
-        return self.vt_s < self.vt_ms + 2
-
-
-@mutant("stp-repeats-for-every-ustat", breaks="STP-DT-014")
-class RepeatsForEveryUstat(Sender):
-    """Retransmits on a USTAT what was retransmitted before."""
-
-    def sent_once(self, entry: SentSd) -> bool:
-        return True
-
-
-@mutant("stp-ignores-ustats", breaks="STP-DT-014")
-class IgnoresUstats(Sender):
-    """Retransmits nothing on a USTAT."""
-
-    def sent_once(self, entry: SentSd) -> bool:
-        return False
+mutant("stp-exceeds-the-credit", "STP-DT-011", "sends two SDs beyond the credit")(
+    overriding(Sender, Sender.permitted, lambda self: self.vt_s < self.vt_ms + 2)
+)
+mutant(
+    "stp-repeats-for-every-ustat",
+    "STP-DT-014",
+    "retransmits on a USTAT what was retransmitted before",
+)(returning(Sender, Sender.sent_once, True))
+mutant("stp-ignores-ustats", "STP-DT-014", "retransmits nothing on a USTAT")(
+    returning(Sender, Sender.sent_once, False)
+)
 
 
 @mutant("stp-repeats-half", breaks="STP-DT-015")
@@ -202,12 +186,9 @@ class NeverProbes(Outgoing):
         return Need.NONE if found is Need.PROBE else found
 
 
-@mutant("stp-probes-steadily", breaks="STP-DT-025")
-class ProbesSteadily(Polling):
-    """Asks for credit at the poll interval for ever."""
-
-    def probe_interval(self) -> float:
-        return self.poll_interval()
+mutant("stp-probes-steadily", "STP-DT-025", "asks for credit at the poll interval for ever")(
+    overriding(Polling, Polling.probe_interval, lambda self: self.poll_interval())
+)
 
 
 @mutant("stp-probes-once-a-minute", breaks="STP-DT-025")
