@@ -152,8 +152,8 @@ class Connection(Variables):
             self._hear(packet, now)
         elif before in (State.OUTGOING, State.INCOMING) and guards.is_impossible(self, packet):
             return False
-        row = next(row for row in table[before][packet.type] if row.guard(self, packet))
-        row.action(self, packet, now)
+        row = next(row for row in table[before][packet.type] if row.guard(guards, self, packet))
+        row.action(actions, self, packet, now)
         if row.again:
             return True
         if self.state is before and row.next is not None:

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.packets import Begin, Bgak, End, Endak, Flags, Packet, Reason, Type
 from bentpipe_reference.stp.sequence import TAG_MASK
-from bentpipe_reference.stp.states import Row, State, cells, row
+from bentpipe_reference.stp.states import Cells, Row, State, cells, row
 from bentpipe_reference.stp.variables import Address
 
 _A_R = int(Flags.A | Flags.R)
@@ -83,28 +84,13 @@ class Idle:
         self._put = put
         self._refusals = RateLimit(config.answers_per_second)
         self._ends = RateLimit(config.answers_per_second)
-        self.cells = cells((
-            row(Begin, "version other than 1", "send BGREJ, reason 4", _IDLE,
-                self.refuse_version, self.is_other_version),
-            row(Begin, "nobody listens", "send BGREJ, reason 3", _IDLE,
-                self.refuse_port, self.nobody_listens),
-            row(Begin, "no resources", "send BGREJ, reason 5", _IDLE,
-                self.refuse_call, self.lacks_room),
-            row(Begin, "peer known and CSN newer", "take the data, send BGAK", State.READY,
-                self.accept, self.may_accept),
-            row(Begin, "", "hold the data, send BGAK with C", State.INCOMING, self.ask),
-            *(Row(kind, "", "send END with A and R", _IDLE, self.answer_unknown)
-              for kind in (Type.BGAK, Type.SD, Type.SDP, Type.POLL)),
-            row(End, "R flag", "discard", _IDLE, self.discard, self.is_reflected),
-            row(End, "", "send ENDAK", _IDLE, self.acknowledge_end),
-            *(Row(kind, "", "discard", _IDLE, self.discard)
-              for kind in (Type.BGREJ, Type.ENDAK, Type.STAT, Type.USTAT)),
-        ))  # fmt: skip
+        # mypy takes the class's __hash__ for that of its instances.
+        self.cells = _cells(type(self))  # type: ignore[arg-type]
 
     def receive(self, packet: Packet, arrival: Arrival) -> None:
         """Handle one packet as the table says."""
-        found = next(row for row in self.cells[packet.type] if row.guard(arrival, packet))
-        found.action(arrival, packet)
+        found = next(row for row in self.cells[packet.type] if row.guard(self, arrival, packet))
+        found.action(self, arrival, packet)
 
     # Guards
 
@@ -181,3 +167,24 @@ class Idle:
 def endak_for(end: End) -> Endak:
     """Section 5.5: the ENDAK that answers ``end``."""
     return Endak(end.dport, end.sport, end.peer_csn & TAG_MASK, 0, end.csn)
+
+
+@cache
+def _cells(c: type[Idle]) -> Cells:
+    return cells((
+        row(Begin, "version other than 1", "send BGREJ, reason 4", _IDLE,
+            c.refuse_version, c.is_other_version),
+        row(Begin, "nobody listens", "send BGREJ, reason 3", _IDLE,
+            c.refuse_port, c.nobody_listens),
+        row(Begin, "no resources", "send BGREJ, reason 5", _IDLE,
+            c.refuse_call, c.lacks_room),
+        row(Begin, "peer known and CSN newer", "take the data, send BGAK", State.READY,
+            c.accept, c.may_accept),
+        row(Begin, "", "hold the data, send BGAK with C", State.INCOMING, c.ask),
+        *(Row(kind, "", "send END with A and R", _IDLE, c.answer_unknown)
+          for kind in (Type.BGAK, Type.SD, Type.SDP, Type.POLL)),
+        row(End, "R flag", "discard", _IDLE, c.discard, c.is_reflected),
+        row(End, "", "send ENDAK", _IDLE, c.acknowledge_end),
+        *(Row(kind, "", "discard", _IDLE, c.discard)
+          for kind in (Type.BGREJ, Type.ENDAK, Type.STAT, Type.USTAT)),
+    ))  # fmt: skip

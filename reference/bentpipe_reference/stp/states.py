@@ -36,6 +36,8 @@ _TITLES = {
 TAGGED = frozenset({Type.SD, Type.SDP, Type.POLL, Type.STAT, Type.USTAT})
 """The packets whose tag is checked in states 3, 10 and 4 (section 4)."""
 
+Guarding = TypeVar("Guarding")
+Acting = TypeVar("Acting")
 W = TypeVar("W")
 P = TypeVar("P", bound=Packet)
 More = ParamSpec("More")
@@ -55,8 +57,8 @@ class Row:
         when: the condition in the table's words; empty when it always holds.
         do: what happens, in the table's words.
         next: the state afterwards; None where the state idle decides.
-        action: does what the row says.
-        guard: whether the condition holds.
+        action: does what the row says; a method of the class that acts.
+        guard: whether the condition holds; a method of the class that knows the conditions.
         again: the packet is then handled as in the state idle.
     """
 
@@ -71,10 +73,14 @@ class Row:
 
 def row(
     kind: type[P], when: str, do: str, after: State | None,
-    action: Callable[Concatenate[W, P, More], None], guard: Callable[[W, P], bool] = always,
+    action: Callable[Concatenate[Acting, W, P, More], None],
+    guard: Callable[[Guarding, W, P], bool] = always,
     *, again: bool = False,
 ) -> Row:  # fmt: skip
-    """A row whose guard and action take packets of the type whose cell it stands in."""
+    """A row whose guard and action take packets of the type whose cell it stands in.
+
+    They are methods of a class, so that one table serves all objects of the class.
+    """
     return Row(kind.type, when, do, after, action, guard, again)
 
 

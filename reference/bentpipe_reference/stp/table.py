@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.actions import Actions
@@ -35,17 +36,23 @@ class Machine:
 
 
 def make_machine(guards: Guards, actions: Actions) -> Machine:
-    """The state table with the functions of ``guards`` and ``actions``, for all states but idle."""
-    table = {
-        state: _cells(state, rows(guards, actions), guards, actions)
+    """The state table with the methods of ``guards`` and ``actions``, for all states but idle."""
+    # mypy takes the class's __hash__ for that of its instances.
+    table = _table(type(guards), type(actions))  # type: ignore[arg-type]
+    return Machine(guards, actions, table)
+
+
+@cache
+def _table(g: type[Guards], a: type[Actions]) -> Table:
+    return {
+        state: _cells(state, rows(g, a), g, a)
         for state, rows in (
             (_OUTGOING, _outgoing), (_INCOMING, _incoming), (_READY, _ready), (_RELEASE, _release)
         )
     }  # fmt: skip
-    return Machine(guards, actions, table)
 
 
-def _cells(state: State, rows: Iterable[Row], g: Guards, a: Actions) -> Cells:
+def _cells(state: State, rows: Iterable[Row], g: type[Guards], a: type[Actions]) -> Cells:
     """The cells of a state: any version but 1 is refused, and what no row takes is discarded."""
     version = row(packets.Begin, "version other than 1", "send BGREJ, reason 4", state,
                   a.refuse_version, g.is_other_version)  # fmt: skip
@@ -56,7 +63,7 @@ def _cells(state: State, rows: Iterable[Row], g: Guards, a: Actions) -> Cells:
     return found
 
 
-def _outgoing(g: Guards, a: Actions) -> Iterable[Row]:
+def _outgoing(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
         row(packets.Begin, "", "send BGAK with C", _OUTGOING, a.answer_crossing_begin),
         row(packets.Bgak, "own CSN as recipient, C flag", "learn the peer's numbers, send BGAK",
@@ -71,7 +78,7 @@ def _outgoing(g: Guards, a: Actions) -> Iterable[Row]:
     )  # fmt: skip
 
 
-def _incoming(g: Guards, a: Actions) -> Iterable[Row]:
+def _incoming(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
         row(packets.Begin, "peer's CSN", "send BGAK with C", _INCOMING, a.ask_again, g.is_of_peer),
         row(packets.Begin, "", "treat as in state idle, but ask in any case; what is pending stays",
@@ -89,7 +96,7 @@ def _incoming(g: Guards, a: Actions) -> Iterable[Row]:
     )  # fmt: skip
 
 
-def _ready(g: Guards, a: Actions) -> Iterable[Row]:
+def _ready(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
         row(packets.Begin, "peer's CSN", "send BGAK", _READY, a.answer_begin_again, g.is_of_peer),
         row(packets.Begin, "", "send a challenge", _READY, a.challenge),
@@ -116,7 +123,7 @@ def _ready(g: Guards, a: Actions) -> Iterable[Row]:
     )  # fmt: skip
 
 
-def _release(g: Guards, a: Actions) -> Iterable[Row]:
+def _release(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
         row(packets.Begin, "newer CSN than the peer's", "treat as in state idle", None, a.forget,
             g.is_newer_begin, again=True),
