@@ -40,11 +40,9 @@ class ScriptedPeer(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let time pass; what arrives waits to be looked at."""
-        ...
 
     def finish(self) -> None:
         """End every connection still open, so that nothing is carried into the next case."""
-        ...
 
 
 class _Dissected(Protocol):

@@ -52,23 +52,18 @@ class Interview(Protocol[Link]):
 
     def open(self, service: str | int) -> Link:
         """Open a connection to a service by name or port."""
-        ...
 
     def observed(self, connection: Link) -> dict[str, Any]:
         """Items of the conformance statement as the handshake shows them."""
-        ...
 
     def echo(self, connection: Link) -> bytes:
         """Send :data:`ECHO_TEXT`; return the octets that come back."""
-        ...
 
     def generate(self, connection: Link) -> str:
         """Receive generated data; return one sentence on what is wrong with it, or nothing."""
-        ...
 
     def take(self, connection: Link) -> None:
         """Send :data:`ECHO_TEXT` and wait until it is acknowledged."""
-        ...
 
 
 def examine(

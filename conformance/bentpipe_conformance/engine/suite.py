@@ -139,11 +139,6 @@ class Suite:
         return f"{self.name.upper()}-"
 
     @property
-    def default_profile(self) -> str:
-        """The profile used when none is asked for."""
-        return self.profiles[0]
-
-    @property
     def folder(self) -> str:
         """The name of the protocol's folder in every room."""
         return self.package.rpartition(".")[2]
@@ -185,7 +180,7 @@ class Suite:
             ValueError: the suite has no such profile.
         """
         if asked is None:
-            return self.default_profile
+            return self.profiles[0]
         if asked not in self.profiles:
             raise ValueError(
                 f"the suite {self.name} has no profile {asked!r}; it has {', '.join(self.profiles)}"

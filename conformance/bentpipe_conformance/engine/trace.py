@@ -61,7 +61,6 @@ class HasPackets(Protocol):
     @property
     def packets(self) -> Sequence[Packet[Any]]:
         """Its packets at the implementation's side."""
-        ...
 
 
 class Dissector(Protocol):
@@ -70,12 +69,10 @@ class Dissector(Protocol):
     @property
     def dissect(self) -> Callable[[bytes], Any]:
         """The packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`."""
-        ...
 
     @property
     def trusting(self) -> Callable[[Any], Any]:
         """Such a packet with its checksums assumed correct."""
-        ...
 
 
 class Dissecting(Protocol):
@@ -84,7 +81,6 @@ class Dissecting(Protocol):
     @property
     def interpreter(self) -> Dissector:
         """Its interpreter."""
-        ...
 
 
 def read_trace(

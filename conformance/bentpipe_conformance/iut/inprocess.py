@@ -52,11 +52,7 @@ class SimulatedLane:
     """
 
     def __init__(
-        self,
-        make: Callable[[str, Any, int], Host],
-        setup: Any,
-        link: LinkProfile,
-        seed: int = 0,
+        self, make: Callable[[str, Any, int], Host], setup: Any, link: LinkProfile, seed: int = 0
     ) -> None:
         self.iut_address = IUT_ADDRESS
         self.timing_error = SIMULATION_ERROR_S

@@ -5,19 +5,17 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from bentpipe_conformance.engine.execution import Outcome
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
-from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew
 from bentpipe_conformance.run.plan import Plan
+from bentpipe_conformance.run.watcher import Watcher
 from bentpipe_conformance.run.worker import case_record
 
 POLL_S = 0.1
@@ -28,32 +26,6 @@ MAX_RESTARTS = 5
 
 MAX_HANGS = 3
 """How many cases may hang before the run gives up on the rest."""
-
-
-class Watcher(Protocol):
-    """What is told of a run's progress."""
-
-    def planned(self, cases: int, already: int) -> None:
-        """How many cases the run has, and how many of them were done before (``--resume``)."""
-
-    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
-        """A case was finished; which others are running now."""
-
-    def note(self, sentence: str) -> None:
-        """Something a person should know."""
-
-
-class SilentWatcher:
-    """A watcher that ignores everything; a subclass overrides what it needs."""
-
-    def planned(self, cases: int, already: int) -> None:
-        """Ignore it."""
-
-    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
-        """Ignore it."""
-
-    def note(self, sentence: str) -> None:
-        """Ignore it."""
 
 
 class AdapterError(Exception):

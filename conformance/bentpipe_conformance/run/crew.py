@@ -26,15 +26,12 @@ class Member(Protocol):
 
     def running(self) -> bool:
         """Whether it still runs."""
-        ...
 
     def failure(self) -> str:
         """How it failed, in a few words; empty when it did not. Only once it has ended."""
-        ...
 
     def close(self) -> None:
         """Kill it with whatever it started."""
-        ...
 
 
 StartMember = Callable[[Sequence[str], Path], Member]

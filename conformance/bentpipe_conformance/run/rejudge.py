@@ -21,15 +21,6 @@ from bentpipe_conformance.evidence.network import ipv4_packet, read_usable
 from bentpipe_conformance.evidence.records import CaseRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A case whose stored verdict is not the one its packets give now."""
-
-    case: str
-    stored: str
-    judged: str
-
-
 def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
     """The record of a stored case judged anew from its captures, by the same function as live.
 
@@ -55,8 +46,12 @@ def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
     return replace(record, verdict=verdict, reason=reason, findings=findings)
 
 
-def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[Difference]]:
+def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[dict[str, str]]]:
     """Check a finished bundle's hashes, judge every case again, and list what differs.
+
+    Returns:
+        The records as judged now, and ``case``, ``stored`` and ``judged`` (the verdicts) of each
+        case whose packets do not give what is stored.
 
     Raises:
         BundleError: a file is missing, changed or damaged.
@@ -67,7 +62,8 @@ def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[Difference]]:
         again = judge_again(bundle, record)
         records.append(again)
         if _gist(again) != _gist(record):
-            differences.append(Difference(record.id, record.verdict.value, again.verdict.value))
+            before, now = record.verdict.value, again.verdict.value
+            differences.append({"case": record.id, "stored": before, "judged": now})
     return records, differences
 
 

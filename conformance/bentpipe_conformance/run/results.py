@@ -76,9 +76,7 @@ def _overall(
 
 
 def _requirement(
-    requirement: Requirement,
-    records: Sequence[CaseRecord],
-    ics: Mapping[str, Any],
+    requirement: Requirement, records: Sequence[CaseRecord], ics: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     entry: dict[str, Any] = {
         "id": requirement.id,

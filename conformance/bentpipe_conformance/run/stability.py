@@ -18,9 +18,10 @@ from typing import Any
 import click
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.run.certify import SilentWatcher, certify
+from bentpipe_conformance.run.certify import certify
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.seal import seal_bundle
+from bentpipe_conformance.run.watcher import Watcher
 
 
 def _burn() -> None:
@@ -85,7 +86,7 @@ def main(
                     iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
                     directory=Path(folder) / str(number),
                 )  # fmt: skip
-                bundle = certify(plan, SilentWatcher())
+                bundle = certify(plan, Watcher())
                 found.append(verdicts_of(seal_bundle(bundle)))
                 bundle.close()
                 click.echo(
