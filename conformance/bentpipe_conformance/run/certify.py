@@ -73,18 +73,11 @@ def _probe(plan: Plan) -> Probe:
 
 
 def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = "") -> Assignment:
+    run, bundle = plan.run, str(plan.directory.resolve())
     return Assignment(
-        iut=plan.iut,
-        link=plan.link,
-        profile=plan.run.profile,
-        suite=plan.run.suite,
-        cases=cases,
-        bundle=str(plan.directory.resolve()),
-        claims=claims,
-        seed=plan.run.seed,
-        timing_error=plan.run.bed.timing_error,
-        probe=probe,
-    )
+        plan.iut, plan.link, run.profile, run.suite, cases, bundle, claims, run.seed,
+        timing_error=run.bed.timing_error, probe=probe,
+    )  # fmt: skip
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:
@@ -113,9 +106,8 @@ class _Certification:
                 break
             if attempt:
                 self._watcher.note(f"{len(left)} cases are left; starting new workers")
-            crew = self._plan.place.start(
-                _assignment(self._plan, left, str(self._claims)), self._plan.jobs
-            )
+            order = _assignment(self._plan, left, str(self._claims))
+            crew = self._plan.place.start(order, self._plan.jobs)
             try:
                 self._watch(crew)
             finally:
@@ -153,9 +145,8 @@ class _Certification:
                 self._collect()
                 for name in (name for name in hung if name not in self._done):
                     self._hangs += 1
-                    self._give_up(
-                        name, f"the case hung: no result after {timeout:.0f} s of wall clock"
-                    )
+                    late = f"no result after {timeout:.0f} s of wall clock"
+                    self._give_up(name, f"the case hung: {late}")
                 self._release(crew)
                 return
             time.sleep(POLL_S)

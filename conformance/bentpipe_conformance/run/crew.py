@@ -108,14 +108,9 @@ class _Process:
         os.close(descriptor)
         self._log = Path(name)
         self._process = Supervised(
-            command,
-            env=os.environ,
-            cwd=Path.cwd(),
-            console=self._log,
-            timeout=TIMEOUT_S,
-            # When we are killed, nobody else removes these.
-            keep=(str(folder), claims),
-        )
+            command, env=os.environ, cwd=Path.cwd(), console=self._log, timeout=TIMEOUT_S,
+            keep=(str(folder), claims),  # when we are killed, nobody else removes these
+        )  # fmt: skip
         self.running, self.close = self._process.running, self._process.close
 
     def failure(self) -> str:

@@ -61,15 +61,9 @@ def differences(
 @click.option("--load", is_flag=True, help="Keep every core busy with other work meanwhile.")
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 def main(
-    iut: str,
-    runs: int,
-    link: str,
-    profile: str,
-    bed: str,
-    only: tuple[str, ...],
-    load: bool,
+    iut: str, runs: int, link: str, profile: str, bed: str, only: tuple[str, ...], load: bool,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise)."""
     burners = [
         multiprocessing.Process(target=_burn, daemon=True)
