@@ -82,15 +82,9 @@ def case(
         if not requirements or not purpose:
             raise ValueError(f"{script.__qualname__} needs requirements and a docstring")
         item = Case(
-            id=identifier(script),
-            title=purpose.splitlines()[0].rstrip("."),
-            purpose=purpose,
-            requirements=requirements,
-            needs=needs,
-            profiles=suite.profiles if profiles is None else profiles,
-            script=script,
-            extra=extra,
-        )
+            identifier(script), purpose.splitlines()[0].rstrip("."), purpose, requirements, needs,
+            suite.profiles if profiles is None else profiles, script, extra,
+        )  # fmt: skip
         known = _CASES.get(item.id)
         # The same module may be imported again: pytest does, under a name of its own.
         if known and known.script.__code__.co_filename != script.__code__.co_filename:

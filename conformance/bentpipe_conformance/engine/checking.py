@@ -53,7 +53,7 @@ def checker(requirement: str) -> Callable[[_Function], _Function]:
 @cache
 def load_checkers(suite: Suite) -> Mapping[str, Checker]:
     """The suite's checkers by requirement, from every module of their package."""
-    package = importlib.import_module(suite.checkers)
+    package = importlib.import_module(f"{suite.package}.checkers")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
     return {name: found for name, found in _CHECKERS.items() if name.startswith(suite.prefix)}

@@ -111,8 +111,7 @@ def run_case(
     # The seed depends on the case alone, so that running a subset changes nothing.
     seed = settings.seed ^ _stable_hash(item.id)
     peer = item.suite.driver.peer(lane, address, settings, seed)
-    not_reached = ""
-    broken = ""
+    not_reached = broken = ""
     try:
         item.script(peer)
         peer.wait(SETTLE_RTTS * settings.rtt)

@@ -312,17 +312,15 @@ class BasePeer(ABC, Generic[Packet, Conn]):
             due = self._later[0][0] if self._later else deadline
             item = self._port.receive(min(due, deadline))
             if item is not None:
-                self._dispatch(*item)
+                time, octets = item
+                try:
+                    self.deliver(time, self.dissect(octets))
+                except MalformedPacket:
+                    self.strays.append((time, octets))
                 return True
             if due > deadline or not self._later:
                 return False
             self._port.send(heapq.heappop(self._later)[2])
-
-    def _dispatch(self, time: float, octets: bytes) -> None:
-        try:
-            self.deliver(time, self.dissect(octets))
-        except MalformedPacket:
-            self.strays.append((time, octets))
 
     def deliver(self, time: float, packet: Packet) -> None:
         """Give a packet to its connection, or to the strays."""

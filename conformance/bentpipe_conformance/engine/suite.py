@@ -144,11 +144,6 @@ class Suite:
         return self.package.rpartition(".")[2]
 
     @property
-    def checkers(self) -> str:
-        """Package of its checkers."""
-        return f"{self.package}.checkers"
-
-    @property
     def cases(self) -> str:
         """Package of its cases."""
         return f"{self.package}.cases"

@@ -103,9 +103,8 @@ def read_trace(
         content = dissected(interpreter.dissect, item.data)
         if content is not None and trust_checksums:
             content = interpreter.trusting(content)
-        packets.append(
-            Packet(counts[item.point], item.time, item.point, item.outgoing, content, item.data)
-        )
+        number = counts[item.point]
+        packets.append(Packet(number, item.time, item.point, item.outgoing, content, item.data))
     return Trace(tuple(packets), timing_error)
 
 
