@@ -62,19 +62,10 @@ _Function = TypeVar("_Function", bound=Script)
 
 
 def case(
-    *requirements: str,
-    needs: tuple[str, ...] = (),
-    profiles: tuple[str, ...] | None = None,
+    *requirements: str, needs: tuple[str, ...] = (), profiles: tuple[str, ...] | None = None,
     extra: bool = False,
-) -> Callable[[_Function], _Function]:
-    """Register a test function as a case that targets ``requirements``.
-
-    Args:
-        requirements: what it targets.
-        needs: conformance-statement items without which it cannot run.
-        profiles: the profiles it belongs to; all of its suite's when omitted.
-        extra: whether it runs only when asked for by name.
-    """
+) -> Callable[[_Function], _Function]:  # fmt: skip
+    """Register a test function as a :class:`Case`, of all its suite's profiles by default."""
 
     def register(script: _Function) -> _Function:
         suite = suite_in(script.__module__)

@@ -60,13 +60,9 @@ def load_checkers(suite: Suite) -> Mapping[str, Checker]:
 
 
 def judge(
-    trace: Trace[Any],
-    profile: str,
-    ics: Ics,
-    requirements: Iterable[str] | None = None,
-    *,
+    trace: Trace[Any], profile: str, ics: Ics, requirements: Iterable[str] | None = None, *,
     suite: Suite,
-) -> list[Finding]:
+) -> list[Finding]:  # fmt: skip
     """Run a suite's checkers over a trace: those of ``requirements``, or all.
 
     Passing findings are folded into one per requirement and flow, with a count. A requirement

@@ -90,12 +90,9 @@ class Outcome:
 
 
 def run_case(
-    item: Case,
-    lane: Lane,
-    settings: RunSettings,
-    lateness: Lateness | None = None,
+    item: Case, lane: Lane, settings: RunSettings, lateness: Lateness | None = None,
     judged_by: Judge | None = None,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Drive a case on a lane and judge what was captured.
 
     If the script does not reach its situation, the targets it left open are inconclusive; if the

@@ -198,11 +198,9 @@ class BaseConnection(ABC, Generic[Packet, Arriving]):
         raise NotReached(f"{patience:.1f} s passed without {what}")
 
     def serve_until(
-        self,
-        until: Callable[[], bool],
-        serve: Callable[[Arriving], None],
+        self, until: Callable[[], bool], serve: Callable[[Arriving], None],
         within: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Handle arrivals by ``serve`` until ``until()``.
 
         Raises:
@@ -236,15 +234,9 @@ class BasePeer(ABC, Generic[Packet, Conn]):
     """
 
     def __init__(
-        self,
-        port: Port,
-        address: str,
-        iut_address: str,
-        *,
-        rtt: float,
-        seed: int = 0,
+        self, port: Port, address: str, iut_address: str, *, rtt: float, seed: int = 0,
         services: Mapping[str, int] = STANDARD_SERVICES,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.address = address
         self.iut_address = iut_address
         self.rtt = rtt

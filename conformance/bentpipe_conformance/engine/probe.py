@@ -67,12 +67,9 @@ class Interview(Protocol[Link]):
 
 
 def examine(
-    lane: Lane,
-    settings: RunSettings,
-    peer: ScriptedPeer,
-    interview: Interview[Any],
+    lane: Lane, settings: RunSettings, peer: ScriptedPeer, interview: Interview[Any],
     roles: Collection[str] = (),
-) -> Probe:
+) -> Probe:  # fmt: skip
     """Ask the questions and compare what was observed with the statement.
 
     Args:
@@ -126,10 +123,8 @@ def _ask(interview: Interview[Any]) -> dict[str, Any]:
         interview.open(UNUSED_PORT)
     except NotReached:
         return observed
-    raise NotReached(
-        f"port {UNUSED_PORT}, which nothing serves, accepted a connection, so a success of "
-        "this adapter means nothing"
-    )
+    opened = f"port {UNUSED_PORT}, which nothing serves, accepted a connection"
+    raise NotReached(f"{opened}, so a success of this adapter means nothing")
 
 
 def _open(interview: Interview[Link], service: str) -> Link:

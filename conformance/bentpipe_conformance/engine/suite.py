@@ -177,9 +177,8 @@ class Suite:
         if asked is None:
             return self.profiles[0]
         if asked not in self.profiles:
-            raise ValueError(
-                f"the suite {self.name} has no profile {asked!r}; it has {', '.join(self.profiles)}"
-            )
+            known = ", ".join(self.profiles)
+            raise ValueError(f"the suite {self.name} has no profile {asked!r}; it has {known}")
         return asked
 
     def requirements(self) -> Mapping[str, Requirement]:
@@ -207,10 +206,8 @@ def load_suites() -> Mapping[str, Suite]:
     for folder in pkgutil.iter_modules(protocols.__path__):
         name = f"{protocols.__name__}.{folder.name}.suite"
         if importlib.util.find_spec(name) is None:
-            raise UnknownSuite(
-                f"the protocol {folder.name} has no suite; "
-                f"write SUITE in {name.replace('.', '/')}.py"
-            )
+            remedy = f"write SUITE in {name.replace('.', '/')}.py"
+            raise UnknownSuite(f"the protocol {folder.name} has no suite; {remedy}")
         suite = importlib.import_module(name).SUITE
         found[suite.name] = suite
     return dict(sorted(found.items()))

@@ -84,12 +84,9 @@ class Dissecting(Protocol):
 
 
 def read_trace(
-    captured: Iterable[Captured],
-    timing_error: float = 0.0,
-    *,
-    trust_checksums: bool = False,
+    captured: Iterable[Captured], timing_error: float = 0.0, *, trust_checksums: bool = False,
     suite: Dissecting,
-) -> Trace[Any]:
+) -> Trace[Any]:  # fmt: skip
     """Dissect captured octets; what cannot be dissected stays in the trace without content.
 
     ``trust_checksums`` assumes that every checksum is correct: captures of hosts with checksum

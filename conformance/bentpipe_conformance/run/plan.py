@@ -79,20 +79,11 @@ def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Ca
 
 
 def make_plan(
-    *,
-    iut: str,
-    link: str,
-    profile: str | None = None,
-    bed: str = "auto",
-    only: Sequence[str] = (),
-    cases: tuple[Case, ...] | None = None,
-    directory: Path,
-    jobs: int | None = None,
-    resume: bool = False,
-    seed: int | None = None,
-    command: tuple[str, ...] = (),
+    *, iut: str, link: str, profile: str | None = None, bed: str = "auto", only: Sequence[str] = (),
+    cases: tuple[Case, ...] | None = None, directory: Path, jobs: int | None = None,
+    resume: bool = False, seed: int | None = None, command: tuple[str, ...] = (),
     case_timeout: float | None = None,
-) -> Plan:
+) -> Plan:  # fmt: skip
     """Everything a certification needs, checked before anything runs.
 
     The suite is that of the implementation's description, and so is the profile when it is None.
