@@ -118,9 +118,8 @@ def _figures(figures: dict[str, Any]) -> list[str]:
     for key, way in (("forward", "to the tester"), ("return", "to the implementation")):
         measured, expected = figures[f"{key}_bit_s"], figures[f"{key}_expected"]
         if measured and expected:
-            lines.append(
-                f"rate        {measured / 1e3:.1f} kb/s {way}, expected {expected / 1e3:.1f} kb/s"
-            )
+            found = f"{measured / 1e3:.1f} kb/s {way}"
+            lines.append(f"rate        {found}, expected {expected / 1e3:.1f} kb/s")
     lines.append(f"loss        {figures['lost']} of {figures['sent']} packets")
     lines.append(f"times       within {figures['timing_error'] * 1e3:.3f} ms")
     return lines + [f"[yellow]{fault}[/]" for fault in figures["faults"]]

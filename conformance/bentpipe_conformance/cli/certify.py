@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
-from bentpipe_conformance.cli.options import (
-    bed_option,
-    examples,
-    json_option,
-    link_option,
-    out_option,
-    profile_option,
-)
+from bentpipe_conformance.cli import options
 from bentpipe_conformance.cli.outcome import USAGE, Failure, explained
 from bentpipe_conformance.cli.output import COUNTED, output, print_json
 from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.run.watcher import Watcher
 
 STYLE = {
     Verdict.PASS: "green",
@@ -35,7 +30,7 @@ STYLE = {
 }
 
 
-class LiveWatcher:
+class LiveWatcher(Watcher):
     """Shows a bar on a terminal, and elsewhere too a line for each case that did not pass."""
 
     def __init__(self, quiet: bool) -> None:
@@ -68,9 +63,8 @@ class LiveWatcher:
         shown = ", ".join(name.rsplit("/", 1)[-1] for name in running[:3])
         self._bar.update(self._task, advance=1, running=shown)
         if record.verdict is not Verdict.PASS:
-            verdict = f"[{STYLE[record.verdict]}]{record.verdict.value:>12}[/]"
-            self._console.print(
-                f"{verdict}  {record.id}  [dim]{escape(record.reason)}[/]", soft_wrap=True
+            _print_verdict(
+                self._console, record.verdict, f"{record.id}  [dim]{escape(record.reason)}[/]"
             )
 
     def note(self, sentence: str) -> None:
@@ -79,7 +73,7 @@ class LiveWatcher:
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "certify linux --link geo",
         "certify lwip --only 'snr/timeout/*' --out /tmp/lwip",
         "certify my-stack.toml --link geo-asym --profile hk99 --json",
@@ -88,25 +82,24 @@ class LiveWatcher:
     )
 )
 @click.argument("iut")
-@link_option
-@profile_option()
+@options.link_option
+@options.profile_option()
 @click.option(
     "--only", multiple=True, metavar="PATTERN",
     help="Only cases whose ID, or a requirement they target, matches (shell pattern; repeatable).",
 )  # fmt: skip
-@bed_option("bed", "Where to run.", "simulation")
-@out_option("Directory of the bundle.", folder=False)
+@options.bed_option("bed", "Where to run.", "simulation")
+@options.out_option("Directory of the bundle.", folder=False)
 @click.option("--jobs", type=click.IntRange(1), help="Number of parallel workers.")
 @click.option("--resume", is_flag=True, help="Continue the interrupted run in --out.")
 @click.option("--fresh", is_flag=True, help="Replace an earlier bundle in --out.")
 @click.option("--seed", type=int, help="Seed of everything random (default: a new one, printed).")
 @click.option(
-    "--case-timeout",
-    type=click.FloatRange(1.0),
+    "--case-timeout", type=click.FloatRange(1.0),
     help="Wall-clock seconds after which a case counts as hung (default: 120 in virtual time, "
-    "900 on a wall clock).",
-)
-@json_option("Print result.json on standard output.")
+         "900 on a wall clock).",
+)  # fmt: skip
+@options.json_option("Print result.json on standard output.")
 def certify(
     iut: str, link: str, profile: str | None, only: tuple[str, ...], bed: str, out: Path | None,
     jobs: int | None, resume: bool, fresh: bool, seed: int | None, case_timeout: float | None,
@@ -143,10 +136,8 @@ def certify(
         )  # fmt: skip
     if not as_json:
         console = output(stderr=True)
-        console.print(
-            f"[bold]{plan.run.iut.name}[/] over [bold]{plan.run.link['title']}[/], profile "
-            f"{profile}, {len(plan.cases)} cases"
-        )
+        names = f"[bold]{plan.run.iut.name}[/] over [bold]{plan.run.link['title']}[/]"
+        console.print(f"{names}, profile {profile}, {len(plan.cases)} cases")
         console.print(f"bed: {plan.place.name} ({plan.place.reason}); seed {plan.run.seed}")
     try:
         with explained(AdapterError, BedError, BundleError, IutUnavailable):
@@ -155,16 +146,12 @@ def certify(
             result = seal_bundle(bundle)
             bundle.close()
     except KeyboardInterrupt:
-        raise Failure(
-            f"interrupted; finished cases are in {directory}: go on with --out {directory} "
-            "--resume",
-            130,
-        ) from None
-    wall = time.monotonic() - started
+        again = f"finished cases are in {directory}: go on with --out {directory} --resume"
+        raise Failure(f"interrupted; {again}", 130) from None
     if as_json:
         print_json(result)
     else:
-        _print(result, directory, watcher.link_seconds, wall)
+        _print(result, directory, watcher.link_seconds, time.monotonic() - started)
     raise click.exceptions.Exit(EXIT_STATUS[Verdict(result["verdict"])])
 
 
@@ -173,10 +160,13 @@ def _remove_bundle(directory: Path) -> None:
     if not directory.exists():
         return
     if any(directory.iterdir()) and not (directory / "run.json").is_file():
-        raise Failure(
-            f"{directory} holds something other than a bundle; choose another --out", USAGE
-        )
+        sentence = f"{directory} holds something other than a bundle; choose another --out"
+        raise Failure(sentence, USAGE)
     shutil.rmtree(directory)
+
+
+def _print_verdict(console: Console, verdict: Verdict, text: str) -> None:
+    console.print(f"[{STYLE[verdict]}]{verdict.value:>12}[/]  {text}", soft_wrap=True)
 
 
 def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: float) -> None:
@@ -187,11 +177,8 @@ def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: f
     for row in sorted(result["requirements"], key=lambda row: row["verdict"] != "unsupported"):
         found = Verdict(row["verdict"])
         if found is not Verdict.PASS:
-            console.print(
-                f"[{STYLE[found]}]{found.value:>12}[/]  {row['id']} [dim]{row['level']}[/] "
-                f"{escape(row['title'])}: {escape(row['reason'])}",
-                soft_wrap=True,
-            )
+            sentence = escape(f"{row['title']}: {row['reason']}")
+            _print_verdict(console, found, f"{row['id']} [dim]{row['level']}[/] {sentence}")
     counts = ", ".join(f"{count} {name}" for name, count in result["summary"].items() if count)
     console.print(f"\nrequirements: {counts}")
     if result["deviations"]:
@@ -199,13 +186,10 @@ def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: f
             f"deviations from SHOULD: {', '.join(result['deviations'])} "
             "[dim](they do not fail the certification)[/]"
         )
-    for sentence in result["ics_disagreements"]:
-        console.print(
-            f"[yellow]{escape(sentence)}; correct the ICS in its TOML file[/]", soft_wrap=True
-        )
-    console.print(
-        f"[dim]{link_seconds:.0f} s of satellite time judged in {wall:.0f} s of wall time[/]"
-    )
-    console.print(
-        f"verdict: [{STYLE[verdict]}]{verdict.value}[/]   report: {directory}/report.html"
-    )
+    for text in result["ics_disagreements"]:
+        remedy = "correct the ICS in its TOML file"
+        console.print(f"[yellow]{escape(text)}; {remedy}[/]", soft_wrap=True)
+    times = f"{link_seconds:.0f} s of satellite time judged in {wall:.0f} s of wall time"
+    console.print(f"[dim]{times}[/]")
+    report = f"report: {directory}/report.html"
+    console.print(f"verdict: [{STYLE[verdict]}]{verdict.value}[/]   {report}")

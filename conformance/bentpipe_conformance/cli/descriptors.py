@@ -28,9 +28,8 @@ def opened(file: str, flags: int) -> Iterator[int]:
     try:
         descriptor = os.open(file, flags | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise Failure(
-            f"{file} cannot be opened ({error.strerror}); check its name and permissions.", USAGE
-        ) from None
+        remedy = "check its name and permissions."
+        raise Failure(f"{file} cannot be opened ({error.strerror}); {remedy}", USAGE) from None
     try:
         if os.path.isdir(file):
             raise Failure(f"{file} is a directory; give a file, or pipe `tar c` into -.", USAGE)
@@ -73,9 +72,8 @@ def next_name(out: Path, number: int) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Failure(
-            f"{out} cannot be made ({error.strerror}); give another directory.", USAGE
-        ) from None
+        remedy = "give another directory."
+        raise Failure(f"{out} cannot be made ({error.strerror}); {remedy}", USAGE) from None
     while (found := out / f"received-{number:04}").exists():
         number += 1
     return found

@@ -13,18 +13,14 @@ from bentpipe_experiments.registry import EXPERIMENTS
 from bentpipe_experiments.statistics import decimals
 from bentpipe_experiments.store import Store, StoreError, remove
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import counting, output, print_json
 
 _STATUS = {True: PASSED, False: FAILED, None: OPEN}
-_WORDS = {
-    True: "[green]holds[/]",
-    False: "[bold red]does not hold[/]",
-    None: "[yellow]open[/]",
-}
+_WORDS = {True: "[green]holds[/]", False: "[bold red]does not hold[/]", None: "[yellow]open[/]"}
 
 
 @click.command(
@@ -79,9 +75,8 @@ def experiment(
     except (RuntimeError, OSError) as error:
         raise Failure(f"{error} Runs so far are in {directory}.") from error
     except KeyboardInterrupt:
-        raise Failure(
-            f"interrupted; finished runs are in {directory}, the same command continues.", 130
-        ) from None
+        again = f"finished runs are in {directory}, the same command continues."
+        raise Failure(f"interrupted; {again}", 130) from None
     if as_json:
         print_json(result)
     else:
@@ -117,13 +112,12 @@ def _print(chosen: Experiment, cells: Cells, result: dict[str, Any], directory: 
 
 
 def _table(chosen: Experiment, cells: Cells, label: str) -> Table:
+    names = (chosen.x_label, *(series.label for series in chosen.series))
     table = Table(
-        box=None, pad_edge=False, header_style="bold",
-        title=f"{label}: mean and 95 % confidence interval", title_justify="left",
+        *(Column(name, justify="right") for name in names), box=None, pad_edge=False,
+        header_style="bold", title=f"{label}: mean and 95 % confidence interval",
+        title_justify="left",
     )  # fmt: skip
-    table.add_column(chosen.x_label, justify="right")
-    for series in chosen.series:
-        table.add_column(series.label, justify="right")
     digits = decimals(cell.mean for cell in cells.values())
     for point in sorted({point for _, point in cells}):
         found = [cells[series.id, point] for series in chosen.series]

@@ -10,7 +10,7 @@ import click
 from bentpipe_spec.document import specification, specifications
 from bentpipe_spec.registry import Requirement, load_requirements
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from bentpipe_conformance.cli.options import examples, json_option
 from bentpipe_conformance.cli.outcome import USAGE, Failure
@@ -68,14 +68,9 @@ _KINDS: dict[str, tuple[Callable[[], list[dict[str, Any]]], tuple[str, ...]]] = 
 
 def _requirement(item: Requirement) -> dict[str, Any]:
     return {
-        "id": item.id,
-        "level": item.level,
-        "title": item.title,
-        "testability": item.testability,
-        "source": list(item.source),
-        "profiles": list(item.profiles),
-        "condition": item.condition,
-    }
+        "id": item.id, "level": item.level, "title": item.title, "testability": item.testability,
+        "source": list(item.source), "profiles": list(item.profiles), "condition": item.condition,
+    }  # fmt: skip
 
 
 @click.command("list", epilog=examples("list requirements", "list cases --json"))
@@ -160,12 +155,9 @@ def _requirement_detail(item: Requirement) -> dict[str, Any]:
 
 def _case(item: Case) -> dict[str, Any]:
     return {
-        "id": item.id,
-        "title": item.title,
-        "requirements": list(item.requirements),
-        "profiles": list(item.profiles),
-        "needs": list(item.needs),
-    }
+        "id": item.id, "title": item.title, "requirements": list(item.requirements),
+        "profiles": list(item.profiles), "needs": list(item.needs),
+    }  # fmt: skip
 
 
 def _qualified(function: Callable[..., Any]) -> str:
@@ -182,9 +174,7 @@ def _checker(requirement: str) -> Checker | None:
 
 
 def _print(detail: dict[str, Any]) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table.grid(Column(style="bold", no_wrap=True), Column(overflow="fold"), padding=(0, 2))
     for key, value in detail.items():
         if value not in (None, "", []):
             lines = value if isinstance(value, list) else [value]

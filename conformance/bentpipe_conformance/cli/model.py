@@ -14,30 +14,18 @@ import click
 from bentpipe_spec.registry import load_requirements
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
+from bentpipe_conformance.cli import options
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
-from bentpipe_conformance.cli.options import (
-    examples,
-    json_option,
-    memory_option,
-    models_option,
-    out_option,
-)
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.models import diagram as ladder
+from bentpipe_conformance.models import manifest as manifests
 from bentpipe_conformance.models import tlc
 from bentpipe_conformance.models.counterexample import scenario
 from bentpipe_conformance.models.generator import Generator
-from bentpipe_conformance.models.manifest import (
-    Manifest,
-    Run,
-    load_manifest,
-    load_models,
-    model_root,
-    record,
-)
+from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.tool import ToolProblem, find_tool
 from bentpipe_conformance.models.verification import Checker, Limits, Result
 
@@ -47,7 +35,7 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "model all --mutants",
         "model stp-data --out models",
         "model sack-newreno --scenarios --check",
@@ -58,31 +46,25 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
 @click.option("--mutants", is_flag=True, help="Also run the mutants; each must be caught.")
 @click.option("--only", metavar="RUN", help="Only the run of this name.")
 @click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=os.cpu_count() or 1,
-    show_default=True,
+    "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True,
     help="Threads: that many pr runs at a time, or that many in one nightly run.",
-)
+)  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(1), help="Seconds per run [pr 300, nightly 3600].")
-@memory_option("Java heap per run, MiB.")
-@out_option("Keep configurations, logs, result.json, ladders and scenarios here.")
-@models_option
-@json_option("Print the result as JSON.")
+@options.memory_option("Java heap per run, MiB.")
+@options.out_option("Keep configurations, logs, result.json, ladders and scenarios here.")
+@options.models_option
+@options.json_option("Print the result as JSON.")
 @click.option(
-    "--distributed",
-    "host",
-    metavar="HOST",
-    help="Use TLC's distributed mode, for one run: HOST is "
-    "this machine's address; --workers are started here, more may join.",
-)
+    "--distributed", "host", metavar="HOST",
+    help="Use TLC's distributed mode, for one run: HOST is this machine's address; --workers are "
+         "started here, more may join.",
+)  # fmt: skip
 @click.option("--update-manifest", is_flag=True, help="Record the figures found.")
 @click.option(
-    "--scenarios",
-    is_flag=True,
+    "--scenarios", is_flag=True,
     help="Make the scenarios for the suites instead: what covers the state graphs, and the "
-    "mutants' counterexamples. Stored with the specification, or in --out.",
-)
+         "mutants' counterexamples. Stored with the specification, or in --out.",
+)  # fmt: skip
 @click.option("--check", is_flag=True, help="With --scenarios: compare with those stored.")
 @click.option("--fetch", is_flag=True, help="Only find Java and find or fetch the model checker.")
 def model(
@@ -98,40 +80,36 @@ def model(
     drift, 3 when the tool could not do its work.
     """
     console = output(stderr=True)
-    limits = Limits(
-        timeout or (300.0 if tier == "pr" else 3600.0), memory, workers, out, host,
-        lambda line: console.print(f"a worker on another machine: {line}", soft_wrap=True),
-    )  # fmt: skip
+    seconds = timeout or (300.0 if tier == "pr" else 3600.0)
+    limits = Limits(seconds, memory, workers, out, host, lambda line: console.print(
+        f"a worker on another machine: {line}", soft_wrap=True))  # fmt: skip
     if check and not scenarios:
         raise Failure("--check goes with --scenarios", USAGE)
     try:
-        root = models or model_root()
-        tool = find_tool(root, lambda line: console.print(line))
+        root = models or manifests.model_root()
+        tool = find_tool(root, console.print)
         if fetch:
             raise click.exceptions.Exit(PASSED)
         if scenarios:
             with _ended_by_signals():
-                generator = Generator(tool, limits, lambda line: console.print(line))
-                raise click.exceptions.Exit(
-                    make_scenarios(_named(name, root), generator, out, check, as_json)
-                )
+                generator = Generator(tool, limits, console.print)
+                status = make_scenarios(_named(name, root), generator, out, check, as_json)
+            raise click.exceptions.Exit(status)
         chosen = _chosen(name, root, tier, mutants, only)
         if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):
-            raise Failure(
-                "--distributed is for one run of the kind check; name it by --only", USAGE
-            )
+            sentence = "--distributed is for one run of the kind check; name it by --only"
+            raise Failure(sentence, USAGE)
         with _ended_by_signals():
             results = _checked(Checker(tool, limits), chosen, console)
         if update_manifest:
             _record(results)
     except ToolProblem as problem:
-        raise Failure(str(problem), OPEN) from problem
+        raise Failure(str(problem)) from problem
     except KeyboardInterrupt as error:
         raise Failure("interrupted; nothing is kept or recorded.", 130) from error
     except OSError as error:
-        raise Failure(
-            f"{error.filename}: {error.strerror}; name a folder that can be written to.", OPEN
-        ) from error
+        remedy = "name a folder that can be written to."
+        raise Failure(f"{error.filename}: {error.strerror}; {remedy}") from error
     report = _report(results, update_manifest)
     if out is not None:
         _keep(report, results, out, root)
@@ -146,8 +124,7 @@ def model(
 def _ended_by_signals() -> Iterator[None]:
     """Meanwhile SIGTERM ends the command as Ctrl-C does, so that no Java process outlives it."""
 
-    def interrupt(number: int, frame: object) -> None:
-        del number, frame
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
@@ -174,25 +151,23 @@ def _chosen(
 
 def _named(name: str, root: Path) -> list[Manifest]:
     if (Path(name) / "manifest.json").is_file() and os.sep in name:
-        return [load_manifest(Path(name).absolute())]
-    found = load_models(root)
+        return [manifests.load_manifest(Path(name).absolute())]
+    found = manifests.load_models(root)
     if name == "all":
         return list(found.values())
-    chosen = [found[name]] if name in found else [
-        item for key, item in found.items() if key.startswith(name)
-    ]  # fmt: skip
-    if not chosen:
-        raise Failure(f"no model is called {name!r}; there are {', '.join(found)} and all", USAGE)
-    return chosen
+    if name in found:
+        return [found[name]]
+    if chosen := [item for key, item in found.items() if key.startswith(name)]:
+        return chosen
+    raise Failure(f"no model is called {name!r}; there are {', '.join(found)} and all", USAGE)
 
 
 def _checked(
     checker: Checker, chosen: list[tuple[Manifest, Run]], console: Console
 ) -> list[Result]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, disable=not console.is_terminal, transient=True
-    ) as bar:
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, disable=hidden, transient=True) as bar:
         task = bar.add_task(f"0 of {len(chosen)} runs", total=len(chosen))
         done = 0
 
@@ -204,11 +179,9 @@ def _checked(
                 bar.console.print(f"{result.manifest.name} {result.run.name}: {result.verdict}")
 
         def progress(run: Run, far: tlc.Progress) -> None:
-            bar.update(
-                task,
-                description=f"{done} of {len(chosen)} runs; {run.name}: {far.distinct:,} states, "
-                f"{far.rate:,.0f}/s, queue {far.queue:,}, diameter {far.depth}",
-            )
+            states = f"{far.distinct:,} states, {far.rate:,.0f}/s, queue {far.queue:,}"
+            text = f"{run.name}: {states}, diameter {far.depth}"
+            bar.update(task, description=f"{done} of {len(chosen)} runs; {text}")
 
         return checker.check_all(chosen, finished, progress)
 
@@ -220,7 +193,7 @@ def _record(results: list[Result]) -> None:
             for item in results
             if item.manifest is manifest and item.verdict in ("as expected", "drift")
         }
-        record(manifest, figures)
+        manifests.record(manifest, figures)
 
 
 def _exit_status(results: list[Result], updated: bool) -> int:
@@ -231,19 +204,17 @@ def _exit_status(results: list[Result], updated: bool) -> int:
 
 
 def _report(results: list[Result], updated: bool) -> list[dict[str, Any]]:
-    return [
-        {
-            "model": item.manifest.name,
-            "run": item.run.name,
-            "kind": item.run.kind,
-            "verdict": "as expected" if updated and item.verdict == "drift" else item.verdict,
-            "why": "" if updated and item.verdict == "drift" else item.why,
-            "violated": item.violated,
-            "requirements": list(item.manifest.requirements.get(item.violated, ())),
-            **item.figures,
-        }
+    fine: tuple[str, str] = ("as expected", "")
+    judged = [
+        (item, *(fine if updated and item.verdict == "drift" else (item.verdict, item.why)))
         for item in results
     ]
+    return [
+        {"model": item.manifest.name, "run": item.run.name, "kind": item.run.kind,
+         "verdict": verdict, "why": why, "violated": item.violated,
+         "requirements": list(item.manifest.requirements.get(item.violated, ())), **item.figures}
+        for item, verdict, why in judged
+    ]  # fmt: skip
 
 
 def _keep(report: list[dict[str, Any]], results: list[Result], out: Path, root: Path) -> None:
@@ -266,32 +237,29 @@ def _keep(report: list[dict[str, Any]], results: list[Result], out: Path, root: 
 
 def _print(results: list[Result], updated: bool) -> None:
     console = output()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("model", "run", "kind", "result"):
-        table.add_column(column, no_wrap=True)
-    for column in ("distinct", "depth", "s"):
-        table.add_column(column, justify="right", no_wrap=True)
+    texts = (Column(name, no_wrap=True) for name in ("model", "run", "kind", "result"))
+    figures = (Column(name, justify="right", no_wrap=True) for name in ("distinct", "depth", "s"))
+    table = Table(*texts, *figures, box=None, pad_edge=False, header_style="bold")
     if console.width >= _WIDTH:
         table.add_column("shows", overflow="fold", min_width=30)
     for item in results:
         verdict = "recorded" if updated and item.verdict == "drift" else item.verdict
-        figures = item.figures
+        found = item.figures
         ids = ", ".join(item.manifest.requirements.get(item.violated, ()))
         shows = f"{item.violated} violated ({ids or 'as it must'})" if item.violated else ""
         table.add_row(
             item.manifest.name, item.run.name, item.run.kind,
             f"[{_STYLE.get(verdict, 'red')}]{'ok' if verdict == 'as expected' else verdict}[/]",
-            f"{figures['distinct']:,}" if "distinct" in figures else "",
-            str(figures.get("depth") or ""), str(figures.get("seconds", "")),
+            f"{found['distinct']:,}" if "distinct" in found else "",
+            str(found.get("depth") or ""), str(found.get("seconds", "")),
             *([shows] if console.width >= _WIDTH else []),
         )  # fmt: skip
     console.print(table)
     for item in results:
         if item.verdict == "as expected" or (updated and item.verdict == "drift"):
             continue
-        console.print(
-            f"\n[bold]{item.manifest.name} {item.run.name}[/]: {item.why}", soft_wrap=True
-        )
+        name = f"{item.manifest.name} {item.run.name}"
+        console.print(f"\n[bold]{name}[/]: {item.why}", soft_wrap=True)
         if item.outcome is not None and item.outcome.trace and item.verdict != "drift":
             _explain(item, console)
     if all(item.verdict == "as expected" for item in results):

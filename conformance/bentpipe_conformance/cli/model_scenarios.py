@@ -37,11 +37,12 @@ def make_scenarios(
     for manifest, plan in planned:
         data = generator.generate(manifest, plan)
         file = (out or _stored(plan)) / f"{manifest.name}.json"
-        difference = ""
-        if check:
-            difference = _difference(data, file)
-        else:
-            _write(file, format_scenarios(data))
+        difference = _difference(data, file) if check else ""
+        if not check:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draft = file.with_name(f".{file.name}.new")
+            draft.write_text(format_scenarios(data), encoding="utf-8")
+            os.replace(draft, file)
         report.append(
             {"model": manifest.name, "file": str(file), "difference": difference,
              "scenarios": len(data["scenarios"]), "graphs": data["graphs"]}
@@ -74,18 +75,10 @@ def _difference(data: dict[str, Any], file: Path) -> str:
     return f"{', '.join(different)} differ from {file}; {remedy}" if different else ""
 
 
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.new")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, file)
-
-
 def _sentence(line: dict[str, Any], check: bool) -> str:
     if line["difference"]:
         return f"{line['model']}: {line['difference']}"
-    edges = sum(graph["edges"] for graph in line["graphs"])
-    covered = sum(graph["covered"] for graph in line["graphs"])
+    edges, covered = (sum(item[key] for item in line["graphs"]) for key in ("edges", "covered"))
     return (
         f"{line['model']}: {line['scenarios']} scenarios take {covered:,} of {edges:,} edges; "
         f"{'as stored in' if check else 'stored in'} {line['file']}"

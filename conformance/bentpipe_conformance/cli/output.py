@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 _UNLIMITED = 1 << 20
 """Columns of a file or a pipe: nothing is folded for a program that reads it."""
@@ -19,20 +20,29 @@ COUNTED = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), 
 """What a bar over a known number of things shows."""
 
 
+class _Plain(Console):
+    """A console that is no terminal, without the blanks that fill the last column of a table."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as any console does."""
+        with self.capture() as printed:
+            super().print(*objects, **options)
+        self.file.write(re.sub(r" +$", "", printed.get(), flags=re.MULTILINE))
+        self.file.flush()
+
+
 def output(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Standard output, or standard error; lines are folded on a terminal only."""
     console = Console(stderr=stderr, quiet=quiet)
-    if not console.is_terminal:
-        console = Console(stderr=stderr, quiet=quiet, width=_UNLIMITED)
-    return console
+    if console.is_terminal:
+        return console
+    return _Plain(stderr=stderr, quiet=quiet, width=_UNLIMITED)
 
 
 def plain_table(*columns: str) -> Table:
     """A table without lines whose cells are folded, never cut, where the terminal is narrow."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+    headers = (Column(column, overflow="fold") for column in columns)
+    return Table(*headers, box=None, pad_edge=False, header_style="bold")
 
 
 def print_json(value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ from rich.markup import escape
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
-from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_conformance.engine.suite import load_suites, suite_named
 
 
 @click.command(
@@ -24,11 +25,9 @@ from bentpipe_conformance.engine.suite import load_suites
 @click.argument("suite", type=click.Choice(list(load_suites())))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
 @click.option(
-    "--transfers",
-    type=click.IntRange(1),
-    metavar="N",
+    "--transfers", type=click.IntRange(1), metavar="N",
     help="Judge N transfers between references over random links instead.",
-)
+)  # fmt: skip
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
@@ -55,26 +54,31 @@ def selftest(
     with explained(ValueError):
         chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
-        raise Failure(f"no mutant matches {', '.join(only)}; see 'bentpipe show ID'", USAGE)
+        requirement = next(iter(suite_named(suite).requirements()))
+        raise Failure(
+            f"no mutant matches {', '.join(only)}; 'bentpipe list requirements' lists what mutants "
+            f"break, 'bentpipe show {requirement}' shows the mutants of one requirement",
+            USAGE,
+        )
     with counting("mutants", len(chosen)) as advance:
         results = running.run(chosen, suite, seed, max(1, jobs), advance)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
-    _store(out, outcome)
-    if as_json:
-        print_json(outcome)
-    else:
-        _print(outcome)
+    _deliver(outcome, out, None if as_json else _print)
     problems = ("missed", "reference_failures", "reference_open")
     gaps = () if only else ("requirements_without_mutant", "requirements_without_checker")
     clean = not any(outcome[name] for name in (*problems, *gaps))
     raise click.exceptions.Exit(PASSED if clean else FAILED)
 
 
-def _store(out: Path | None, outcome: dict[str, Any]) -> None:
+def _deliver(
+    outcome: dict[str, Any], out: Path | None, show: Callable[[dict[str, Any]], None] | None
+) -> None:
+    """Store the outcome; show it, or print it as JSON."""
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(outcome, indent=2), encoding="utf-8")
+    (show or print_json)(outcome)
 
 
 def _judge_transfers(
@@ -85,19 +89,19 @@ def _judge_transfers(
     with counting("transfers judged", len(seeds)) as advance:
         hearings = innocence.hear_all(suite, seeds, max(1, jobs), advance)
     outcome = innocence.summary(hearings, suite)
-    _store(out, outcome)
-    if as_json:
-        print_json(outcome)
-    else:
-        for item in outcome["accusations"]:
-            where = f"seed {item['seed']}, host {item['host']}, packets {item['packets']}"
-            click.echo(f"{item['requirement']}: {item['sentence']} ({where})")
-        click.echo(
-            f"{outcome['transfers']} transfers, {outcome['packets']} packets, "
-            f"{len(outcome['met'])} requirements found met, "
-            f"{len(outcome['accusations'])} accusations of the true reference"
-        )
+    _deliver(outcome, out, None if as_json else _print_transfers)
     raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
+
+
+def _print_transfers(outcome: dict[str, Any]) -> None:
+    for item in outcome["accusations"]:
+        where = f"seed {item['seed']}, host {item['host']}, packets {item['packets']}"
+        click.echo(f"{item['requirement']}: {item['sentence']} ({where})")
+    click.echo(
+        f"{outcome['transfers']} transfers, {outcome['packets']} packets, "
+        f"{len(outcome['met'])} requirements found met, "
+        f"{len(outcome['accusations'])} accusations of the true reference"
+    )
 
 
 def _print(outcome: dict[str, Any]) -> None:
@@ -108,19 +112,15 @@ def _print(outcome: dict[str, Any]) -> None:
         table.add_row(row["breaks"], row["mutant"], row["profile"], caught, escape(row["sentence"]))
     console.print(table)
     console.print()
-    for key, title in (
-        ("reference_failures", "The true reference fails"),
-        ("reference_open", "The true reference stays open"),
-    ):
+    failing = ("reference_failures", "The true reference fails")
+    for key, title in (failing, ("reference_open", "The true reference stays open")):
         for row in outcome[key]:
             console.print(
                 f"[bold red]{title}[/] ({' '.join((row['profile'], row['setting'])).strip()}) "
                 f"{row['requirement']}: {escape(row['sentence'])}"
             )
-    for key, title in (
-        ("requirements_without_mutant", "No mutant breaks"),
-        ("requirements_without_checker", "No checker judges"),
-    ):
+    unbroken = ("requirements_without_mutant", "No mutant breaks")
+    for key, title in (unbroken, ("requirements_without_checker", "No checker judges")):
         if outcome[key]:
             console.print(f"[yellow]{title}:[/] {', '.join(outcome[key])}")
     console.print(

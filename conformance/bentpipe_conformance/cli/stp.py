@@ -15,18 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from bentpipe_reference.stp.config import LEAST_MAX_SD, PATH_CLASSES, StpConfig
+from bentpipe_reference.stp.io import programs
 from bentpipe_reference.stp.io.errors import StpIoError
-from bentpipe_reference.stp.io.programs import (
-    DEFAULT_ECHO_PORT,
-    DEFAULT_PORT,
-    Program,
-    Result,
-    dial,
-    serve_place,
-)
+from bentpipe_reference.stp.io.programs import Program, Result
 
 from bentpipe_conformance.cli.descriptors import next_name, opened, standard, written
-from bentpipe_conformance.cli.options import all_of, examples, json_option
+from bentpipe_conformance.cli.options import Option, all_of, examples, json_option
 from bentpipe_conformance.cli.outcome import FAILED, USAGE, Failure, explained
 
 if TYPE_CHECKING:
@@ -85,31 +79,24 @@ _settings = all_of(
         help="The path changes the order of packets: do not report a gap at once.",
     ),
 )  # fmt: skip
+_destination = click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
 _json = json_option("Print a summary as JSON.")
 
 
+def _listen_option(metavar: str) -> Option:
+    return click.option("--listen", required=True, metavar=metavar, help="Where to be called.")
+
+
 def _config(
-    host: str,
-    protocol: str | None,
-    max_sd: int | None,
-    credit: int,
-    rate: float | None,
-    path_class: Any,
-    initial_window: int,
-    path_reorders: bool,
-) -> StpConfig:
+    host: str, protocol: str | None, max_sd: int | None, rate: float | None, path_reorders: bool,
+    **settings: Any,
+) -> StpConfig:  # fmt: skip
     headers = (40 if ":" in host else 20) + (0 if protocol else 8) + 20
     most = max_sd or 1500 - headers
     return StpConfig(
-        protocol=int(protocol or 17),
-        max_sd=most,
-        mtu=max(1500, most + headers),
-        credit=credit,
-        max_rate=rate,
-        path_class=path_class,
-        initial_window=initial_window,
-        fifo=not path_reorders,
-    )
+        protocol=int(protocol or 17), max_sd=most, mtu=max(1500, most + headers), max_rate=rate,
+        fifo=not path_reorders, **settings,
+    )  # fmt: skip
 
 
 def _place(text: str, protocol: str | None, *, listening: bool = False) -> Place:
@@ -130,7 +117,7 @@ Prints "ready" once it listens. Lines on standard input:
   abort       abort them""",
     )
 )
-@click.option("--listen", required=True, metavar="HOST:UDPPORT", help="Where to be called.")
+@_listen_option("HOST:UDPPORT")
 @_settings
 def serve(listen: str, **settings: Any) -> None:
     """Offer echo on port 7, discard on 9 and chargen on 19, until interrupted."""
@@ -156,7 +143,7 @@ def serve(listen: str, **settings: Any) -> None:
     )
 )
 @click.argument("file", type=click.Path(allow_dash=True))
-@click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
+@_destination
 @_settings
 @_json
 def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
@@ -167,7 +154,7 @@ def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
     place = _place(destination, settings["protocol"])
     with opened(file, os.O_RDONLY) as descriptor:
         with explained(StpIoError):
-            program = dial(place, _config(place.host, **settings), DEFAULT_PORT)
+            program = programs.dial(place, _config(place.host, **settings), programs.DEFAULT_PORT)
         with contextlib.closing(program):
             program.upload_from(descriptor)
             size = os.fstat(descriptor).st_size if file != "-" else 0
@@ -183,9 +170,7 @@ def send(file: str, destination: str, as_json: bool, **settings: Any) -> None:
     )
 )
 @click.argument("file", type=click.Path(dir_okay=False), required=False)
-@click.option(
-    "--listen", required=True, metavar="HOST:UDPPORT[/SERVICEPORT]", help="Where to be called."
-)
+@_listen_option("HOST:UDPPORT[/SERVICEPORT]")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path),
     help="Take one file after the other into this directory, until interrupted.",
@@ -205,14 +190,14 @@ def recv(file: str | None, listen: str, out: Path | None, as_json: bool, **setti
     place = _place(listen, settings["protocol"], listening=True)
     number = 0
     with explained(StpIoError):
-        node = serve_place(place, _config(place.host, **settings))
+        node = programs.serve_place(place, _config(place.host, **settings))
     with contextlib.closing(node):
         _say(f"listening at {node.place}")
         while True:
             number += 1
             target = str(next_name(out, number)) if out is not None else file
             with written(target) as (descriptor, finish):
-                program = Program.called(node, place.service_port or DEFAULT_PORT)
+                program = Program.called(node, place.service_port or programs.DEFAULT_PORT)
                 program.download_to(descriptor, finish)
                 result = _carry(program, target or "standard output", None)
             if out is None or program.interrupted:
@@ -231,7 +216,7 @@ def recv(file: str | None, listen: str, out: Path | None, as_json: bool, **setti
         "stp echo 192.0.2.1:7253/19 </dev/null",
     )
 )
-@click.argument("destination", metavar="HOST:UDPPORT[/SERVICEPORT]")
+@_destination
 @_settings
 @_json
 def echo(destination: str, as_json: bool, **settings: Any) -> None:
@@ -241,7 +226,7 @@ def echo(destination: str, as_json: bool, **settings: Any) -> None:
     """
     place = _place(destination, settings["protocol"])
     with explained(StpIoError):
-        program = dial(place, _config(place.host, **settings), DEFAULT_ECHO_PORT)
+        program = programs.dial(place, _config(place.host, **settings), programs.DEFAULT_ECHO_PORT)
     with contextlib.closing(program):
         program.download_to(standard("output"), lambda: None)
         program.upload_from(standard("input"))
@@ -258,28 +243,18 @@ def _say(sentence: str) -> None:
 
 def _carry(program: Program, name: str, size: int | None) -> Result:
     """Run a transfer, with a bar on a terminal."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description}"), progress.BarColumn(), progress.DownloadColumn(),
+        progress.TransferSpeedColumn(), progress.TimeRemainingColumn(),
     )  # fmt: skip
+    hidden = not console.is_terminal
     # Drawn by our own loop: a thread that draws would share its processor.
-    with (
-        Progress(
-            *columns, console=console, disable=not console.is_terminal, auto_refresh=False
-        ) as bar,
-        explained(StpIoError),
-    ):
+    bar = progress.Progress(*columns, console=console, disable=hidden, auto_refresh=False)
+    with bar, explained(StpIoError):
         if console.is_terminal:
             task = bar.add_task(os.path.basename(name), total=size)
             _glance(program, bar, task)

@@ -32,24 +32,18 @@ _STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPE
     )
 )
 @click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE...",
+    "files", nargs=-1, required=True, metavar="FILE...",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-)
+)  # fmt: skip
 @click.option(
     "--flow",
     metavar="SENDER-RECEIVER",
     help="Connection of a capture to check, ADDRESS:PORT-ADDRESS:PORT [the only one with data].",
 )
 @click.option(
-    "--timeout",
-    type=click.FloatRange(1),
-    default=600.0,
-    show_default=True,
+    "--timeout", type=click.FloatRange(1), default=600.0, show_default=True,
     help="Seconds for all traces of a kind.",
-)
+)  # fmt: skip
 @memory_option("Java heap, MiB.")
 @models_option
 @json_option("Print the result as JSON.")
@@ -86,10 +80,11 @@ def trace_check(
     else:
         for path in files:
             if path in own:
-                click.echo("\n".join(_capture_lines(own[path])))
+                click.echo(_capture_line(own[path]))
             else:
                 _print(judged[str(path)])
-    raise click.exceptions.Exit(_worst({row["verdict"] for row in rows}))
+    statuses = {_STATUS[row["verdict"]] for row in rows}
+    raise click.exceptions.Exit(max(statuses, key=(PASSED, OPEN, FAILED).index))
 
 
 @contextmanager
@@ -112,23 +107,14 @@ def _judge(
     return judged
 
 
-def _worst(verdicts: set[str]) -> int:
-    statuses = {_STATUS[verdict] for verdict in verdicts}
-    return FAILED if FAILED in statuses else OPEN if OPEN in statuses else PASSED
-
-
 def _row(item: traces.Judgement) -> dict[str, Any]:
     rejected = item.rejected
     return {
-        "trace": item.trace.name,
-        "protocol": item.trace.binding.protocol,
-        "profile": item.trace.profile,
-        "events": len(item.trace.steps),
-        "verdict": "consistent" if rejected is None else "violates",
-        "accepted": item.accepted,
-        "line": None if rejected is None else rejected.line,
-        "guard": item.guard,
-    }
+        "trace": item.trace.name, "protocol": item.trace.binding.protocol,
+        "profile": item.trace.profile, "events": len(item.trace.steps),
+        "verdict": "consistent" if rejected is None else "violates", "accepted": item.accepted,
+        "line": None if rejected is None else rejected.line, "guard": item.guard,
+    }  # fmt: skip
 
 
 def _print(item: traces.Judgement) -> None:
@@ -145,34 +131,29 @@ def _print(item: traces.Judgement) -> None:
 def _capture_row(item: foreign.ForeignJudgement) -> dict[str, Any]:
     transfer, violation = item.transfer, item.violation
     return {
-        "trace": transfer.name,
-        "protocol": "tcp",
+        "trace": transfer.name, "protocol": "tcp",
         "sender": transfers.endpoint_text(transfer.sender),
         "receiver": transfers.endpoint_text(transfer.receiver),
-        "events": transfer.total,
-        "verdict": item.outcome,
-        "accepted": item.checked,
+        "events": transfer.total, "verdict": item.outcome, "accepted": item.checked,
         "retransmissions": item.repeats,
         "retransmissions_checked": item.retransmissions,
         "packet": None if violation is None else violation.packet,
         "guard": "" if violation is None else violation.guard,
         "lack": "" if transfer.lack is None else transfer.lack.sentence,
-    }
+    }  # fmt: skip
 
 
-def _capture_lines(item: foreign.ForeignJudgement) -> list[str]:
+def _capture_line(item: foreign.ForeignJudgement) -> str:
     transfer, violation = item.transfer, item.violation
-    share = 100 * item.checked / transfer.total if transfer.total else 0.0
+    share = 100 * item.checked / max(1, transfer.total)
     checked = (
         f"{item.checked} of {transfer.total} events checked ({share:.0f} %), "
         f"{item.retransmissions} of {item.repeats} retransmissions among them"
     )
     if violation is not None:
         first, end = violation.offsets
-        return [
-            f"{transfer.name}: violates at packet {violation.packet} (octets {first} to "
-            f"{end - 1}): {violation.guard}; {checked}"
-        ]
+        where = f"packet {violation.packet} (octets {first} to {end - 1})"
+        return f"{transfer.name}: violates at {where}: {violation.guard}; {checked}"
     if transfer.lack is not None:
-        return [f"{transfer.name}: capture insufficient: {transfer.lack.sentence}; {checked}"]
-    return [f"{transfer.name}: consistent, {checked}"]
+        return f"{transfer.name}: capture insufficient: {transfer.lack.sentence}; {checked}"
+    return f"{transfer.name}: consistent, {checked}"

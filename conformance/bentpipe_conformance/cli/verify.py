@@ -39,14 +39,11 @@ def verify(bundle: Path, as_json: bool) -> None:
     requirement_changes = _changed_requirements(stored, result)
     agrees = not differences and not requirement_changes
     if as_json:
-        changed = [{"case": d.case, "stored": d.stored, "judged": d.judged} for d in differences]
-        print_json({**result, "agrees": agrees, "differences": changed,
+        print_json({**result, "agrees": agrees, "differences": differences,
                     "changed_requirements": requirement_changes})  # fmt: skip
     else:
         console = output()
-        changes = [(item.case, item.stored, item.judged) for item in differences]
-        changes += [(row["id"], row["stored"], row["judged"]) for row in requirement_changes]
-        for name, before, now in changes:
+        for name, before, now in map(dict.values, [*differences, *requirement_changes]):
             console.print(f"[bold red]differs[/]  {name}: stored {before}, the packets give {now}")
         word = "support" if agrees else "do NOT support"
         console.print(

@@ -62,19 +62,10 @@ _Function = TypeVar("_Function", bound=Script)
 
 
 def case(
-    *requirements: str,
-    needs: tuple[str, ...] = (),
-    profiles: tuple[str, ...] | None = None,
+    *requirements: str, needs: tuple[str, ...] = (), profiles: tuple[str, ...] | None = None,
     extra: bool = False,
-) -> Callable[[_Function], _Function]:
-    """Register a test function as a case that targets ``requirements``.
-
-    Args:
-        requirements: what it targets.
-        needs: conformance-statement items without which it cannot run.
-        profiles: the profiles it belongs to; all of its suite's when omitted.
-        extra: whether it runs only when asked for by name.
-    """
+) -> Callable[[_Function], _Function]:  # fmt: skip
+    """Register a test function as a :class:`Case`, of all its suite's profiles by default."""
 
     def register(script: _Function) -> _Function:
         suite = suite_in(script.__module__)
@@ -82,15 +73,9 @@ def case(
         if not requirements or not purpose:
             raise ValueError(f"{script.__qualname__} needs requirements and a docstring")
         item = Case(
-            id=identifier(script),
-            title=purpose.splitlines()[0].rstrip("."),
-            purpose=purpose,
-            requirements=requirements,
-            needs=needs,
-            profiles=suite.profiles if profiles is None else profiles,
-            script=script,
-            extra=extra,
-        )
+            identifier(script), purpose.splitlines()[0].rstrip("."), purpose, requirements, needs,
+            suite.profiles if profiles is None else profiles, script, extra,
+        )  # fmt: skip
         known = _CASES.get(item.id)
         # The same module may be imported again: pytest does, under a name of its own.
         if known and known.script.__code__.co_filename != script.__code__.co_filename:

@@ -53,20 +53,16 @@ def checker(requirement: str) -> Callable[[_Function], _Function]:
 @cache
 def load_checkers(suite: Suite) -> Mapping[str, Checker]:
     """The suite's checkers by requirement, from every module of their package."""
-    package = importlib.import_module(suite.checkers)
+    package = importlib.import_module(f"{suite.package}.checkers")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
     return {name: found for name, found in _CHECKERS.items() if name.startswith(suite.prefix)}
 
 
 def judge(
-    trace: Trace[Any],
-    profile: str,
-    ics: Ics,
-    requirements: Iterable[str] | None = None,
-    *,
+    trace: Trace[Any], profile: str, ics: Ics, requirements: Iterable[str] | None = None, *,
     suite: Suite,
-) -> list[Finding]:
+) -> list[Finding]:  # fmt: skip
     """Run a suite's checkers over a trace: those of ``requirements``, or all.
 
     Passing findings are folded into one per requirement and flow, with a count. A requirement

@@ -22,7 +22,6 @@ class HasPacket(Protocol):
     @property
     def packet(self) -> Packet[Any]:
         """The packet."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +61,8 @@ class Context(Generic[Prepared]):
         return self._finding(Verdict.INCONCLUSIVE, sentence, where)
 
     def _finding(
-        self,
-        verdict: Verdict,
-        sentence: str,
-        where: tuple[HasPacket, ...],
-        expected: str = "",
+        self, verdict: Verdict, sentence: str, where: tuple[HasPacket, ...], expected: str = "",
         actual: str = "",
-    ) -> Finding:
+    ) -> Finding:  # fmt: skip
         numbers = tuple(dict.fromkeys(item.packet.number for item in where))
         return Finding(self.requirement.id, verdict, numbers, sentence, expected, actual)

@@ -90,12 +90,9 @@ class Outcome:
 
 
 def run_case(
-    item: Case,
-    lane: Lane,
-    settings: RunSettings,
-    lateness: Lateness | None = None,
+    item: Case, lane: Lane, settings: RunSettings, lateness: Lateness | None = None,
     judged_by: Judge | None = None,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Drive a case on a lane and judge what was captured.
 
     If the script does not reach its situation, the targets it left open are inconclusive; if the
@@ -111,8 +108,7 @@ def run_case(
     # The seed depends on the case alone, so that running a subset changes nothing.
     seed = settings.seed ^ _stable_hash(item.id)
     peer = item.suite.driver.peer(lane, address, settings, seed)
-    not_reached = ""
-    broken = ""
+    not_reached = broken = ""
     try:
         item.script(peer)
         peer.wait(SETTLE_RTTS * settings.rtt)

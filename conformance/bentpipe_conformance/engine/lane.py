@@ -28,15 +28,12 @@ class Port(Protocol):
 
     def now(self) -> float:
         """Seconds on a monotonic clock, shared with the captures' time base."""
-        ...
 
     def send(self, packet: bytes) -> None:
         """Put one IPv4 packet on the link."""
-        ...
 
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
         """Block until a packet arrives or ``deadline`` (on :meth:`now`'s clock) passes."""
-        ...
 
 
 SIMULATION_ERROR_S = 1e-6
@@ -141,11 +138,9 @@ class Lane(Protocol):
     @property
     def port(self) -> Port:
         """The tester's end of the link."""
-        ...
 
     def begin(self) -> str:
         """Start a case with empty captures; return the tester address to use in it."""
-        ...
 
     def open(self, request: OpenRequest) -> None:
         """Have the implementation open a connection to the tester; returns at once.
@@ -153,16 +148,12 @@ class Lane(Protocol):
         Raises:
             LaneError: it cannot be asked to.
         """
-        ...
 
     def end(self) -> list[Captured]:
         """Stop the case; return what was captured at both points, in time order."""
-        ...
 
     def iut_alive(self) -> str | None:
         """None while the implementation runs, else one sentence on how it ended."""
-        ...
 
     def close(self) -> None:
         """Take down everything the lane made."""
-        ...

@@ -40,11 +40,9 @@ class ScriptedPeer(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let time pass; what arrives waits to be looked at."""
-        ...
 
     def finish(self) -> None:
         """End every connection still open, so that nothing is carried into the next case."""
-        ...
 
 
 class _Dissected(Protocol):
@@ -200,11 +198,9 @@ class BaseConnection(ABC, Generic[Packet, Arriving]):
         raise NotReached(f"{patience:.1f} s passed without {what}")
 
     def serve_until(
-        self,
-        until: Callable[[], bool],
-        serve: Callable[[Arriving], None],
+        self, until: Callable[[], bool], serve: Callable[[Arriving], None],
         within: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Handle arrivals by ``serve`` until ``until()``.
 
         Raises:
@@ -238,15 +234,9 @@ class BasePeer(ABC, Generic[Packet, Conn]):
     """
 
     def __init__(
-        self,
-        port: Port,
-        address: str,
-        iut_address: str,
-        *,
-        rtt: float,
-        seed: int = 0,
+        self, port: Port, address: str, iut_address: str, *, rtt: float, seed: int = 0,
         services: Mapping[str, int] = STANDARD_SERVICES,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.address = address
         self.iut_address = iut_address
         self.rtt = rtt
@@ -314,17 +304,15 @@ class BasePeer(ABC, Generic[Packet, Conn]):
             due = self._later[0][0] if self._later else deadline
             item = self._port.receive(min(due, deadline))
             if item is not None:
-                self._dispatch(*item)
+                time, octets = item
+                try:
+                    self.deliver(time, self.dissect(octets))
+                except MalformedPacket:
+                    self.strays.append((time, octets))
                 return True
             if due > deadline or not self._later:
                 return False
             self._port.send(heapq.heappop(self._later)[2])
-
-    def _dispatch(self, time: float, octets: bytes) -> None:
-        try:
-            self.deliver(time, self.dissect(octets))
-        except MalformedPacket:
-            self.strays.append((time, octets))
 
     def deliver(self, time: float, packet: Packet) -> None:
         """Give a packet to its connection, or to the strays."""

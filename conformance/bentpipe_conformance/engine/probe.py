@@ -52,32 +52,24 @@ class Interview(Protocol[Link]):
 
     def open(self, service: str | int) -> Link:
         """Open a connection to a service by name or port."""
-        ...
 
     def observed(self, connection: Link) -> dict[str, Any]:
         """Items of the conformance statement as the handshake shows them."""
-        ...
 
     def echo(self, connection: Link) -> bytes:
         """Send :data:`ECHO_TEXT`; return the octets that come back."""
-        ...
 
     def generate(self, connection: Link) -> str:
         """Receive generated data; return one sentence on what is wrong with it, or nothing."""
-        ...
 
     def take(self, connection: Link) -> None:
         """Send :data:`ECHO_TEXT` and wait until it is acknowledged."""
-        ...
 
 
 def examine(
-    lane: Lane,
-    settings: RunSettings,
-    peer: ScriptedPeer,
-    interview: Interview[Any],
+    lane: Lane, settings: RunSettings, peer: ScriptedPeer, interview: Interview[Any],
     roles: Collection[str] = (),
-) -> Probe:
+) -> Probe:  # fmt: skip
     """Ask the questions and compare what was observed with the statement.
 
     Args:
@@ -131,10 +123,8 @@ def _ask(interview: Interview[Any]) -> dict[str, Any]:
         interview.open(UNUSED_PORT)
     except NotReached:
         return observed
-    raise NotReached(
-        f"port {UNUSED_PORT}, which nothing serves, accepted a connection, so a success of "
-        "this adapter means nothing"
-    )
+    opened = f"port {UNUSED_PORT}, which nothing serves, accepted a connection"
+    raise NotReached(f"{opened}, so a success of this adapter means nothing")
 
 
 def _open(interview: Interview[Link], service: str) -> Link:

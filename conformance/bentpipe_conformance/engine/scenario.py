@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bentpipe_spec.scenario import Event, Scenario
+from bentpipe_spec.scenario import Scenario
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import BasePeer
@@ -20,9 +20,7 @@ class Path:
     """What a scenario does to packets: lose, delay or double some of them."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._events: dict[tuple[str, int], Event] = {
-            (event.message, event.nth): event for event in scenario.events
-        }
+        self._events = {(event.message, event.nth): event for event in scenario.events}
         self._counts: Counter[str] = Counter()
         self._pocket: list[tuple[tuple[str, int], Act]] = []
 

@@ -21,12 +21,9 @@ def rename(script: Script, module: str, name: str, purpose: str | None) -> Scrip
 
 
 def staged(
-    *requirements: str,
-    stage: Callable[[Any], tuple[Any, ...]],
-    needs: tuple[str, ...] = (),
-    profiles: tuple[str, ...] | None = None,
-    aborted: bool = False,
-) -> Registration:
+    *requirements: str, stage: Callable[[Any], tuple[Any, ...]], needs: tuple[str, ...] = (),
+    profiles: tuple[str, ...] | None = None, aborted: bool = False,
+) -> Registration:  # fmt: skip
     """Register a function of a connection in some situation as a case that reaches it first.
 
     Args:
@@ -52,13 +49,9 @@ def staged(
 
 
 def connected(
-    *requirements: str,
-    to: str = "chargen",
-    needs: tuple[str, ...] = (),
-    profiles: tuple[str, ...] | None = None,
-    aborted: bool = False,
-    **offer: Any,
-) -> Registration:
+    *requirements: str, to: str = "chargen", needs: tuple[str, ...] = (),
+    profiles: tuple[str, ...] | None = None, aborted: bool = False, **offer: Any,
+) -> Registration:  # fmt: skip
     """As :func:`staged`, for a connection that the tester opens to a service.
 
     ``offer`` is what the tester offers, see the protocol's ``Peer.connect``.

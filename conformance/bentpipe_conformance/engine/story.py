@@ -49,10 +49,7 @@ class BaseStory:
         return read_trace(self.packets, self.timing_error, suite=self.suite)
 
     def findings(
-        self,
-        requirement: str,
-        profile: str | None = None,
-        claims: Mapping[str, Any] | None = None,
+        self, requirement: str, profile: str | None = None, claims: Mapping[str, Any] | None = None
     ) -> list[Finding]:
         """What the checker of a requirement finds, by default under the suite's first profile."""
         statement = self.claims if claims is None else claims
@@ -60,10 +57,7 @@ class BaseStory:
         return judge(self.trace(), chosen, statement, [requirement], suite=self.suite)
 
     def verdicts(
-        self,
-        requirement: str,
-        profile: str | None = None,
-        claims: Mapping[str, Any] | None = None,
+        self, requirement: str, profile: str | None = None, claims: Mapping[str, Any] | None = None
     ) -> set[Verdict]:
         """The verdicts among the findings; see :meth:`findings`."""
         return {finding.verdict for finding in self.findings(requirement, profile, claims)}

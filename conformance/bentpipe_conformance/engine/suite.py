@@ -139,19 +139,9 @@ class Suite:
         return f"{self.name.upper()}-"
 
     @property
-    def default_profile(self) -> str:
-        """The profile used when none is asked for."""
-        return self.profiles[0]
-
-    @property
     def folder(self) -> str:
         """The name of the protocol's folder in every room."""
         return self.package.rpartition(".")[2]
-
-    @property
-    def checkers(self) -> str:
-        """Package of its checkers."""
-        return f"{self.package}.checkers"
 
     @property
     def cases(self) -> str:
@@ -185,11 +175,10 @@ class Suite:
             ValueError: the suite has no such profile.
         """
         if asked is None:
-            return self.default_profile
+            return self.profiles[0]
         if asked not in self.profiles:
-            raise ValueError(
-                f"the suite {self.name} has no profile {asked!r}; it has {', '.join(self.profiles)}"
-            )
+            known = ", ".join(self.profiles)
+            raise ValueError(f"the suite {self.name} has no profile {asked!r}; it has {known}")
         return asked
 
     def requirements(self) -> Mapping[str, Requirement]:
@@ -217,10 +206,8 @@ def load_suites() -> Mapping[str, Suite]:
     for folder in pkgutil.iter_modules(protocols.__path__):
         name = f"{protocols.__name__}.{folder.name}.suite"
         if importlib.util.find_spec(name) is None:
-            raise UnknownSuite(
-                f"the protocol {folder.name} has no suite; "
-                f"write SUITE in {name.replace('.', '/')}.py"
-            )
+            remedy = f"write SUITE in {name.replace('.', '/')}.py"
+            raise UnknownSuite(f"the protocol {folder.name} has no suite; {remedy}")
         suite = importlib.import_module(name).SUITE
         found[suite.name] = suite
     return dict(sorted(found.items()))

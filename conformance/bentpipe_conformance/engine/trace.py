@@ -61,7 +61,6 @@ class HasPackets(Protocol):
     @property
     def packets(self) -> Sequence[Packet[Any]]:
         """Its packets at the implementation's side."""
-        ...
 
 
 class Dissector(Protocol):
@@ -70,12 +69,10 @@ class Dissector(Protocol):
     @property
     def dissect(self) -> Callable[[bytes], Any]:
         """The packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`."""
-        ...
 
     @property
     def trusting(self) -> Callable[[Any], Any]:
         """Such a packet with its checksums assumed correct."""
-        ...
 
 
 class Dissecting(Protocol):
@@ -84,16 +81,12 @@ class Dissecting(Protocol):
     @property
     def interpreter(self) -> Dissector:
         """Its interpreter."""
-        ...
 
 
 def read_trace(
-    captured: Iterable[Captured],
-    timing_error: float = 0.0,
-    *,
-    trust_checksums: bool = False,
+    captured: Iterable[Captured], timing_error: float = 0.0, *, trust_checksums: bool = False,
     suite: Dissecting,
-) -> Trace[Any]:
+) -> Trace[Any]:  # fmt: skip
     """Dissect captured octets; what cannot be dissected stays in the trace without content.
 
     ``trust_checksums`` assumes that every checksum is correct: captures of hosts with checksum
@@ -107,9 +100,8 @@ def read_trace(
         content = dissected(interpreter.dissect, item.data)
         if content is not None and trust_checksums:
             content = interpreter.trusting(content)
-        packets.append(
-            Packet(counts[item.point], item.time, item.point, item.outgoing, content, item.data)
-        )
+        number = counts[item.point]
+        packets.append(Packet(number, item.time, item.point, item.outgoing, content, item.data))
     return Trace(tuple(packets), timing_error)
 
 

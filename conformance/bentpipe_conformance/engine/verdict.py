@@ -27,11 +27,7 @@ _ACROSS_CASES = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.ERROR, Verdict.FAIL
 
 
 def _merge(verdicts: Iterable[Verdict], order: tuple[Verdict, ...]) -> Verdict | None:
-    seen = set(verdicts)
-    for verdict in reversed(order):
-        if verdict in seen:
-            return verdict
-    return Verdict.UNSUPPORTED if Verdict.UNSUPPORTED in seen else None
+    return max(verdicts, key=(Verdict.UNSUPPORTED, *order).index, default=None)
 
 
 def within_case(verdicts: Iterable[Verdict]) -> Verdict | None:

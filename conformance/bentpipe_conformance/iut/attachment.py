@@ -65,15 +65,12 @@ def _address(table: Table) -> Attach:
             f"{table.text('gateway')} is not; its prefix length says how large the network is"
         )
     if network.overlaps(TESTERS):
-        raise table.wrong(
-            f"has the network {network}, which overlaps the testers' {TESTERS}; give the "
-            "implementation another address"
-        )
+        overlap = f"the network {network}, which overlaps the testers' {TESTERS}"
+        raise table.wrong(f"has {overlap}; give the implementation another address")
     interface, sends_on = table.text("interface"), table.text("sends_on", "")
-    return Attach(
-        "address", interface, str(box), str(bed.ip), network.prefixlen, sends_on=sends_on,
-        sends_to=_second_gateway(table, interface, sends_on, network),
-    )  # fmt: skip
+    second = _second_gateway(table, interface, sends_on, network)
+    place = interface, str(box), str(bed.ip), network.prefixlen
+    return Attach("address", *place, sends_on=sends_on, sends_to=second)
 
 
 def _second_gateway(
@@ -89,7 +86,6 @@ def _second_gateway(
         raise table.wrong(f"names {interface} twice; leave 'sends_on' and 'sends_to' out")
     for other in (first, TESTERS):
         if bed.network.overlaps(other):
-            raise table.wrong(
-                f"needs a network of its own for 'sends_to', and {bed.network} overlaps {other}"
-            )
+            wanted = "a network of its own for 'sends_to'"
+            raise table.wrong(f"needs {wanted}, and {bed.network} overlaps {other}")
     return str(bed.ip), bed.network.prefixlen

@@ -68,21 +68,17 @@ class _Shop:
         Raises:
             BuildFailed: it fails.
         """
+        words = [str(word) for word in command]
         lines: list[str] = []
         with (
             self.log.open("a", encoding="utf-8") as log,
             subprocess.Popen(
-                [str(word) for word in command],
-                cwd=cwd,
-                env={**os.environ, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                encoding="utf-8",
-                errors="replace",
+                words, cwd=cwd, env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                encoding="utf-8", errors="replace",
             ) as process,
-        ):
-            log.write(f"$ {' '.join(str(word) for word in command)}\n")
+        ):  # fmt: skip
+            log.write(f"$ {' '.join(words)}\n")
             assert process.stdout is not None
             for line in process.stdout:
                 log.write(line)
@@ -104,10 +100,6 @@ def cache_directory() -> Path:
     return Path(root).absolute() / "bentpipe" / "iut"
 
 
-def _silent(line: str) -> None:
-    """Discard progress."""
-
-
 def built(recipe: str) -> Path:
     """The newest directory :func:`build` has made of the present sources.
 
@@ -125,7 +117,7 @@ def built(recipe: str) -> Path:
     return newest
 
 
-def build(recipe: str, progress: Progress = _silent) -> Path:
+def build(recipe: str, progress: Progress = lambda _: None) -> Path:
     """The directory that holds what ``recipe`` makes, built now if it was not before.
 
     Args:
@@ -188,12 +180,10 @@ def _short_hash(data: bytes) -> str:
 
 
 def _fingerprint(sources: Path) -> str:
-    parts = [platform.machine().encode()]
-    for path in sorted(sources.rglob("*")):
-        if path.is_file():
-            contents = path.read_bytes()
-            parts += [str(path.relative_to(sources)).encode(), _short_hash(contents).encode()]
-    return _short_hash(b"\0".join(parts))
+    parts = [platform.machine()]
+    for path in filter(Path.is_file, sorted(sources.rglob("*"))):
+        parts += [str(path.relative_to(sources)), _short_hash(path.read_bytes())]
+    return _short_hash("\0".join(parts).encode())
 
 
 @contextmanager
@@ -279,20 +269,17 @@ def _compile_lwip(sources: Path, output: Path, shop: _Shop) -> None:
             shop.run(["dpkg-deb", "-x", package, root], cwd=shop.scratch)
     library = next(iter((root / "usr/lib").glob("*/liblwip.so.0")), None)
     if library is None:
-        raise IutUnavailable(
-            "lwIP's headers are here without its library: apt-get install liblwip0."
-        )
+        missing = "lwIP's headers are here without its library"
+        raise IutUnavailable(f"{missing}: apt-get install liblwip0.")
     # Beside the responder, which looks there first: Debian has no static library of lwIP.
     shutil.copyfile(library, output / library.name)
-    shop.run(
-        [
-            "cc", "-std=gnu11", "-O2", "-Wall", "-Wextra",
-            "-isystem", root / "usr/include/lwip", "-isystem", root / "usr/include",
-            *sorted(sources.glob("*.c")), output / library.name, "-Wl,-rpath,$ORIGIN",
-            "-o", output / "lwip-responder",
-        ],
-        cwd=sources,
-    )  # fmt: skip
+    command: list[str | Path] = [
+        "cc", "-std=gnu11", "-O2", "-Wall", "-Wextra",
+        "-isystem", root / "usr/include/lwip", "-isystem", root / "usr/include",
+        *sorted(sources.glob("*.c")), output / library.name, "-Wl,-rpath,$ORIGIN",
+        "-o", output / "lwip-responder",
+    ]  # fmt: skip
+    shop.run(command, cwd=sources)
 
 
 # smoltcp: a crate; Cargo.toml pins every version, also of what it needs in turn.
@@ -328,25 +315,20 @@ def _go_toolchain(title: str) -> str:
 
 
 def _compile_go(program: str, sources: Path, output: Path, shop: _Shop) -> None:
-    shop.run(
-        [
-            _go(), "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false",
-            "-o", output / program, ".",
-        ],
-        cwd=sources,
-        # The machine's own toolchain, and a static program.
-        environment={"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"},
-    )  # fmt: skip
+    flags = ("-v", "-mod=readonly", "-trimpath", "-buildvcs=false")
+    # The machine's own toolchain, and a static program.
+    environment = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    shop.run([_go(), "build", *flags, "-o", output / program, "."], sources, environment)
+
+
+def _go_recipe(title: str, program: str) -> Recipe:
+    return Recipe(title, partial(_go_toolchain, title), partial(_compile_go, program))
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "gvisor": Recipe(
-        "gVisor netstack",
-        partial(_go_toolchain, "gVisor netstack"),
-        partial(_compile_go, "gvisor-responder"),
-    ),
+    "gvisor": _go_recipe("gVisor netstack", "gvisor-responder"),
     "lwip": Recipe("lwIP", _lwip_toolchain, _compile_lwip),
     "smoltcp": Recipe("smoltcp", _smoltcp_toolchain, _compile_smoltcp),
-    "stp-go": Recipe("stp-go", partial(_go_toolchain, "stp-go"), partial(_compile_go, "stp-go")),
+    "stp-go": _go_recipe("stp-go", "stp-go"),
 }
 """What can be built, by the name a description uses."""

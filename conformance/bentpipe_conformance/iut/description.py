@@ -65,25 +65,11 @@ def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
         raise table.wrong("has a meaning only for kind 'namespace'")
     for key, value in table.entries.items():
         if not re.fullmatch(r"net\.[A-Za-z0-9_.-]+", key):
-            raise table.wrong(
-                f"has unknown key {key!r}; allowed are quoted names under net., such as "
-                '"net.ipv4.tcp_sack"'
-            )
+            allowed = 'quoted names under net., such as "net.ipv4.tcp_sack"'
+            raise table.wrong(f"has unknown key {key!r}; allowed are {allowed}")
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise table.wrong(f"needs a text or a whole number for {key!r}, not {value!r}")
     return {key: str(value) for key, value in table.entries.items()}
-
-
-def _services(table: Table) -> dict[str, int]:
-    table.only(*STANDARD_SERVICES)
-    return {name: table.port(name, standard) for name, standard in STANDARD_SERVICES.items()}
-
-
-def _suite(top: Table) -> Suite:
-    try:
-        return suite_named(top.text("suite", DEFAULT_SUITE))
-    except UnknownSuite as error:
-        raise top.wrong(f"has an unknown 'suite': {error}") from None
 
 
 def _encapsulation(table: Table, suite: Suite) -> Encapsulation:
@@ -95,9 +81,8 @@ def _encapsulation(table: Table, suite: Suite) -> Encapsulation:
     port = table.port("port", default.port)
     protocol = table.take("protocol", int, "a protocol number", default.protocol)
     if protocol not in EXPERIMENTAL:
-        raise table.wrong(
-            f"needs {' or '.join(map(str, EXPERIMENTAL))} for 'protocol', not {protocol}"
-        )
+        known = " or ".join(map(str, EXPERIMENTAL))
+        raise table.wrong(f"needs {known} for 'protocol', not {protocol}")
     return Encapsulation(kind, port, protocol)
 
 
@@ -122,7 +107,10 @@ def parse_description(
     identifier = top.text("id")
     if not _ID.fullmatch(identifier):
         raise top.wrong(f"needs letters, digits and '-' only for 'id', not {identifier!r}")
-    suite = _suite(top)
+    try:
+        suite = suite_named(top.text("suite", DEFAULT_SUITE))
+    except UnknownSuite as error:
+        raise top.wrong(f"has an unknown 'suite': {error}") from None
     attach = read_attach(top.table("attach"))
     start = read_start(top.table("start"), attach.kind)
     statement = top.table("ics")
@@ -130,19 +118,16 @@ def parse_description(
         ics = complete(statement.entries, load_proforma(suite) if proforma is None else proforma)
     except ValueError as error:
         raise statement.wrong(str(error)) from None
+    services = top.table("services")
+    services.only(*STANDARD_SERVICES)
     return IutDescription(
-        id=identifier,
-        name=top.text("name"),
-        attach=attach,
-        start=start,
+        identifier, top.text("name"), attach, start,
         sysctl=_sysctl(top.table("sysctl"), attach.kind),
-        services=_services(top.table("services")),
-        suite=suite,
-        encapsulation=_encapsulation(top.table("encapsulation"), suite),
+        services={name: services.port(name, usual) for name, usual in STANDARD_SERVICES.items()},
+        suite=suite, encapsulation=_encapsulation(top.table("encapsulation"), suite),
         opening=read_opening(top.table("open"), start, attach.kind, path.parent),
-        ics=ics,
-        path=path,
-    )
+        ics=ics, path=path,
+    )  # fmt: skip
 
 
 def _read(path: Path) -> IutDescription:

@@ -52,11 +52,7 @@ class SimulatedLane:
     """
 
     def __init__(
-        self,
-        make: Callable[[str, Any, int], Host],
-        setup: Any,
-        link: LinkProfile,
-        seed: int = 0,
+        self, make: Callable[[str, Any, int], Host], setup: Any, link: LinkProfile, seed: int = 0
     ) -> None:
         self.iut_address = IUT_ADDRESS
         self.timing_error = SIMULATION_ERROR_S
@@ -72,13 +68,10 @@ class SimulatedLane:
         simulation = Simulation()
         self._host = self._make(IUT_ADDRESS, self._setup, self._seed)
         self._station = _MortalStation(simulation, self._host)
-        towards_iut = VirtualLink(
-            simulation, self._link.return_, self._station.receive, self._seed + 1
-        )
-        self.port.begin(simulation, self._station.captured, towards_iut)
-        self._station.attach(
-            VirtualLink(simulation, self._link.forward, self.port.deliver, self._seed)
-        )
+        station, link = self._station, self._link
+        towards_iut = VirtualLink(simulation, link.return_, station.receive, self._seed + 1)
+        self.port.begin(simulation, station.captured, towards_iut)
+        station.attach(VirtualLink(simulation, link.forward, self.port.deliver, self._seed))
         return TESTER_ADDRESS
 
     def end(self) -> list[Captured]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from bentpipe_spec.protocols import read_table
 
@@ -13,7 +12,12 @@ from bentpipe_conformance.engine.suite import Suite
 
 Answer = bool | int | str
 
-_KINDS: Mapping[str, type] = {"boolean": bool, "integer": int, "string": str}
+_KINDS = {
+    "boolean": (bool, "true or false"),
+    "integer": (int, "a whole number"),
+    "string": (str, "a text"),
+}
+"""The kinds of answers, each as Python's type and in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +41,24 @@ class Item:
     def permits(self, answer: object) -> bool:
         """Whether this is an answer to the question."""
         # bool is a subclass of int, so isinstance would take true for a number.
-        if type(answer) is not _KINDS[self.kind]:
+        if type(answer) is not _KINDS[self.kind][0]:
             return False
         return not self.choices or answer in self.choices
 
     def wanted(self) -> str:
         """What an answer must be, for a sentence."""
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        return {"boolean": "true or false", "integer": "a whole number", "string": "a text"}[
-            self.kind
-        ]
+        return f"one of {', '.join(self.choices)}" if self.choices else _KINDS[self.kind][1]
 
 
 @cache
 def load_proforma(suite: Suite) -> Mapping[str, Item]:
     """The proforma of a suite's specification by item name, in its order."""
     document = read_table(suite.folder, "ics.toml", "conformance statement proforma")
-    return {name: _item(name, entry) for name, entry in document["item"].items()}
-
-
-def _item(name: str, entry: Mapping[str, Any]) -> Item:
-    return Item(
-        name=name,
-        kind=entry["type"],
-        default=entry["default"],
-        question=entry["question"],
-        choices=tuple(entry.get("choices", ())),
-    )
+    return {
+        name: Item(name, entry["type"], entry["default"], entry["question"],
+                   tuple(entry.get("choices", ())))
+        for name, entry in document["item"].items()
+    }  # fmt: skip
 
 
 def complete(statement: Mapping[str, object], proforma: Mapping[str, Item]) -> dict[str, Answer]:

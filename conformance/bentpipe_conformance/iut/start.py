@@ -75,9 +75,8 @@ def read_opening(table: Table, start: Start, kind: AttachKind, here: Path) -> Op
     if bool(line) == bool(command):
         raise table.wrong("needs either 'line' or 'command'")
     if line and not start.command:
-        raise table.wrong(
-            "has a 'line' but [start] no 'command' that could read it; use [open] command"
-        )
+        unread = "has a 'line' but [start] no 'command' that could read it"
+        raise table.wrong(f"{unread}; use [open] command")
     table.placeholders((line, *command), OPEN_PLACEHOLDERS)
     on_host = table.take("on_host", bool, "true or false", False)
     if on_host and (line or kind != "address"):

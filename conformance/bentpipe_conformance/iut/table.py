@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from bentpipe_conformance.engine.lane import PLACEHOLDER
@@ -99,22 +99,19 @@ class Table:
 
     def address(self, key: str) -> ipaddress.IPv4Address:
         """An IPv4 address; required."""
-        text = self.text(key)
-        try:
-            return ipaddress.IPv4Address(text)
-        except ValueError:
-            raise self.wrong(f"needs an IPv4 address for {key!r}, not {text!r}") from None
+        return self._parsed(key, ipaddress.IPv4Address, f"an IPv4 address for {key!r}")
 
     def interface(self, key: str, example: str) -> ipaddress.IPv4Interface:
         """An IPv4 address with the prefix length of its network; required."""
+        wanted = f"an IPv4 address with a prefix length for {key!r}, such as {example}"
+        return self._parsed(key, ipaddress.IPv4Interface, wanted)
+
+    def _parsed(self, key: str, parse: Callable[[str], _Value], wanted: str) -> _Value:
         text = self.text(key)
         try:
-            return ipaddress.IPv4Interface(text)
+            return parse(text)
         except ValueError:
-            raise self.wrong(
-                f"needs an IPv4 address with a prefix length for {key!r}, such as {example}, "
-                f"not {text!r}"
-            ) from None
+            raise self.wrong(f"needs {wanted}, not {text!r}") from None
 
     def placeholders(
         self, words: Iterable[str], allowed: Sequence[str], where: str = ""
@@ -122,7 +119,8 @@ class Table:
         """The placeholders that ``words`` name, all of them ``allowed``."""
         named = {name for word in words for name in PLACEHOLDER.findall(word)}
         if unknown := sorted(named - set(allowed)):
+            known = ", ".join(allowed)
             raise self.wrong(
-                f"has unknown placeholder {{{unknown[0]}}}{where}; allowed are {', '.join(allowed)}"
+                f"has unknown placeholder {{{unknown[0]}}}{where}; allowed are {known}"
             )
         return named

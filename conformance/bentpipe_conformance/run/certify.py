@@ -5,19 +5,17 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from bentpipe_conformance.engine.execution import Outcome
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
-from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew
 from bentpipe_conformance.run.plan import Plan
+from bentpipe_conformance.run.watcher import Watcher
 from bentpipe_conformance.run.worker import case_record
 
 POLL_S = 0.1
@@ -28,32 +26,6 @@ MAX_RESTARTS = 5
 
 MAX_HANGS = 3
 """How many cases may hang before the run gives up on the rest."""
-
-
-class Watcher(Protocol):
-    """What is told of a run's progress."""
-
-    def planned(self, cases: int, already: int) -> None:
-        """How many cases the run has, and how many of them were done before (``--resume``)."""
-
-    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
-        """A case was finished; which others are running now."""
-
-    def note(self, sentence: str) -> None:
-        """Something a person should know."""
-
-
-class SilentWatcher:
-    """A watcher that ignores everything; a subclass overrides what it needs."""
-
-    def planned(self, cases: int, already: int) -> None:
-        """Ignore it."""
-
-    def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
-        """Ignore it."""
-
-    def note(self, sentence: str) -> None:
-        """Ignore it."""
 
 
 class AdapterError(Exception):
@@ -101,18 +73,11 @@ def _probe(plan: Plan) -> Probe:
 
 
 def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = "") -> Assignment:
+    run, bundle = plan.run, str(plan.directory.resolve())
     return Assignment(
-        iut=plan.iut,
-        link=plan.link,
-        profile=plan.run.profile,
-        suite=plan.run.suite,
-        cases=cases,
-        bundle=str(plan.directory.resolve()),
-        claims=claims,
-        seed=plan.run.seed,
-        timing_error=plan.run.bed.timing_error,
-        probe=probe,
-    )
+        plan.iut, plan.link, run.profile, run.suite, cases, bundle, claims, run.seed,
+        timing_error=run.bed.timing_error, probe=probe,
+    )  # fmt: skip
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:
@@ -141,9 +106,8 @@ class _Certification:
                 break
             if attempt:
                 self._watcher.note(f"{len(left)} cases are left; starting new workers")
-            crew = self._plan.place.start(
-                _assignment(self._plan, left, str(self._claims)), self._plan.jobs
-            )
+            order = _assignment(self._plan, left, str(self._claims))
+            crew = self._plan.place.start(order, self._plan.jobs)
             try:
                 self._watch(crew)
             finally:
@@ -181,9 +145,8 @@ class _Certification:
                 self._collect()
                 for name in (name for name in hung if name not in self._done):
                     self._hangs += 1
-                    self._give_up(
-                        name, f"the case hung: no result after {timeout:.0f} s of wall clock"
-                    )
+                    late = f"no result after {timeout:.0f} s of wall clock"
+                    self._give_up(name, f"the case hung: {late}")
                 self._release(crew)
                 return
             time.sleep(POLL_S)

@@ -26,15 +26,12 @@ class Member(Protocol):
 
     def running(self) -> bool:
         """Whether it still runs."""
-        ...
 
     def failure(self) -> str:
         """How it failed, in a few words; empty when it did not. Only once it has ended."""
-        ...
 
     def close(self) -> None:
         """Kill it with whatever it started."""
-        ...
 
 
 StartMember = Callable[[Sequence[str], Path], Member]
@@ -111,14 +108,9 @@ class _Process:
         os.close(descriptor)
         self._log = Path(name)
         self._process = Supervised(
-            command,
-            env=os.environ,
-            cwd=Path.cwd(),
-            console=self._log,
-            timeout=TIMEOUT_S,
-            # When we are killed, nobody else removes these.
-            keep=(str(folder), claims),
-        )
+            command, env=os.environ, cwd=Path.cwd(), console=self._log, timeout=TIMEOUT_S,
+            keep=(str(folder), claims),  # when we are killed, nobody else removes these
+        )  # fmt: skip
         self.running, self.close = self._process.running, self._process.close
 
     def failure(self) -> str:

@@ -47,14 +47,9 @@ def run_settings(
     """The settings of a run; ``profile`` is one of the suite's."""
     simulated = description.attach.kind == "in-process"
     return RunSettings(
-        profile=profile,
-        ics=description.ics,
-        rtt=link.round_trip_s,
-        seed=seed,
-        services=description.services,
-        drain=0.0 if simulated else drain_time(link),
-        encapsulation=description.encapsulation,
-    )
+        profile, description.ics, link.round_trip_s, seed, description.services,
+        0.0 if simulated else drain_time(link), description.encapsulation,
+    )  # fmt: skip
 
 
 def open_lane(
@@ -83,10 +78,7 @@ def open_lane(
         place = asdict(attach)
         del place["variant"]
     attachment = Attachment(
-        command=start.words(values),
-        ready=start.ready,
-        sysctls=description.sysctl,
-        opening=description.opening,
-        **place,
-    )
+        command=start.words(values), ready=start.ready, sysctls=description.sysctl,
+        opening=description.opening, **place,
+    )  # fmt: skip
     return KernelLane(link, attachment, timing_error=timing_error)

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 
-from bentpipe_conformance.bed.progress import Progress, Step, silent
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.evidence.records import Bed, Implementation, RunRecord
@@ -47,9 +46,9 @@ class Plan:
     link: str
     cases: tuple[Case, ...]
     directory: Path
-    jobs: int | None = None
-    resume: bool = False
-    case_timeout: float = 300.0
+    jobs: int | None
+    resume: bool
+    case_timeout: float
 
 
 def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
@@ -64,38 +63,27 @@ def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Ca
     every = [item for item in load_cases(suite).values() if profile in item.profiles]
     if not only:
         return tuple(item for item in every if not item.extra)
-    chosen: dict[str, Case] = {}
+    chosen: set[str] = set()
     for pattern in only:
         found = [
-            item
+            item.id
             for item in every
             if any(fnmatchcase(name, pattern) for name in (item.id, *item.requirements))
             or pattern in item.id
         ]
         if not found:
-            raise ValueError(
-                f"no case or requirement matches {pattern!r}; see 'bentpipe list cases'"
-            )
-        chosen.update((item.id, item) for item in found)
+            where = "see 'bentpipe list cases'"
+            raise ValueError(f"no case or requirement matches {pattern!r}; {where}")
+        chosen.update(found)
     return tuple(item for item in every if item.id in chosen)
 
 
 def make_plan(
-    *,
-    iut: str,
-    link: str,
-    profile: str | None = None,
-    bed: str = "auto",
-    only: Sequence[str] = (),
-    cases: tuple[Case, ...] | None = None,
-    directory: Path,
-    jobs: int | None = None,
-    resume: bool = False,
-    seed: int | None = None,
-    command: tuple[str, ...] = (),
+    *, iut: str, link: str, profile: str | None = None, bed: str = "auto", only: Sequence[str] = (),
+    cases: tuple[Case, ...] | None = None, directory: Path, jobs: int | None = None,
+    resume: bool = False, seed: int | None = None, command: tuple[str, ...] = (),
     case_timeout: float | None = None,
-    progress: Progress = silent,
-) -> Plan:
+) -> Plan:  # fmt: skip
     """Everything a certification needs, checked before anything runs.
 
     The suite is that of the implementation's description, and so is the profile when it is None.
@@ -111,8 +99,8 @@ def make_plan(
     profile = suite.profile(profile)
     chosen = select_cases(suite.name, profile, only) if cases is None else cases
     if description.start.build:
-        build(description.start.build, lambda text: progress(Step("build", 0, 0, text)))
-    place = choose_workplace(bed, description, link_profile, progress)
+        build(description.start.build)
+    place = choose_workplace(bed, description, link_profile)
     report = place.report
     run = RunRecord(
         bentpipe=version("bentpipe"),
@@ -122,19 +110,14 @@ def make_plan(
         profile=profile,
         suite=suite.name,
         bed=Bed(
-            place=place.name,
-            reason=place.reason,
-            kernel=place.kernel,
-            timing_error=report.timing_error if report else SIMULATION_ERROR_S,
-            check=encode(report) if report else {},
+            place.name, place.reason, place.kernel,
+            report.timing_error if report else SIMULATION_ERROR_S,
+            encode(report) if report else {},
         ),
         seed=random.SystemRandom().getrandbits(31) if seed is None else seed,
         python=platform.python_version(),
         scapy=version("scapy"),
         started=time.time(),
-    )
-    return Plan(
-        run=run, place=place, iut=iut, link=link, cases=chosen, directory=directory, jobs=jobs,
-        resume=resume,
-        case_timeout=CASE_TIMEOUT_S[place.name] if case_timeout is None else case_timeout,
     )  # fmt: skip
+    timeout = CASE_TIMEOUT_S[place.name] if case_timeout is None else case_timeout
+    return Plan(run, place, iut, link, chosen, directory, jobs, resume, timeout)

@@ -12,12 +12,13 @@ import pytest
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.run.certify import SilentWatcher, certify
+from bentpipe_conformance.run.certify import certify
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.seal import seal_bundle
+from bentpipe_conformance.run.watcher import Watcher
 
 
-class _Reporter(SilentWatcher):
+class _Reporter(Watcher):
     """Turns each finished case into a pytest report as it comes in."""
 
     def __init__(self, session: pytest.Session, cases: Mapping[pytest.Item, Case]) -> None:

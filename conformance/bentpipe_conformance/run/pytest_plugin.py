@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 def pytest_load_initial_conftests(args: list[str]) -> None:
     """Accept the names of the packages in which the cases used to be."""
-    former = {"bentpipe_conformance.suites": "bentpipe_conformance.protocols"}
-    former |= {
-        f"bentpipe_conformance.suites.{name}": item.cases for name, item in load_suites().items()
-    }
+    folder = "bentpipe_conformance.suites"
+    former = {f"{folder}.{name}": suite.cases for name, suite in load_suites().items()}
+    former[folder] = "bentpipe_conformance.protocols"
     args[:] = [former.get(argument, argument) for argument in args]
 
 
@@ -39,11 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("bentpipe", "transport conformance over satellite links")
     group.addoption("--iut", default="reference", help="implementation under test (ID or TOML)")
     group.addoption("--link", default="geo", help="link profile (ID or TOML)")
-    group.addoption(
-        "--requirement-profile",
-        choices=load_profiles(),
-        help="which profile (default: the suite's first)",
-    )
+    what = "which profile (default: the suite's first)"
+    group.addoption("--requirement-profile", choices=load_profiles(), help=what)
     group.addoption("--bed", default="auto", help="auto, uml-virtual, uml, host or simulation")
     group.addoption("--bundle", type=Path, help="where to keep the evidence")
 
@@ -81,10 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped: list[pytest.Item] = []
     for item in items:
         case = cases.get(item)
-        belongs = case is None or (
-            case.suite is suite and profile in case.profiles and not case.extra
-        )
-        (kept if belongs else dropped).append(item)
+        ours = case and case.suite is suite and profile in case.profiles and not case.extra
+        (kept if case is None or ours else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept

@@ -21,15 +21,6 @@ from bentpipe_conformance.evidence.network import ipv4_packet, read_usable
 from bentpipe_conformance.evidence.records import CaseRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A case whose stored verdict is not the one its packets give now."""
-
-    case: str
-    stored: str
-    judged: str
-
-
 def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
     """The record of a stored case judged anew from its captures, by the same function as live.
 
@@ -41,22 +32,23 @@ def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
     item = load_cases(bundle.run.suite).get(record.id)
     if item is None:
         return record
+    run, lane = bundle.run, record.lane
     recording = Recording(
-        item,
-        bundle.captured(record.id),
-        bundle.run.profile,
-        bundle.run.iut.ics,
-        timing_error=float(record.lane.get("timing_error", 0.0)),
-        not_reached=str(record.lane.get("not_reached", "")),
-        broken=record.error,
-        died=str(record.lane.get("died", "")),
-    )
+        item, bundle.captured(record.id), run.profile, run.iut.ics,
+        timing_error=float(lane.get("timing_error", 0.0)),
+        not_reached=str(lane.get("not_reached", "")), broken=record.error,
+        died=str(lane.get("died", "")),
+    )  # fmt: skip
     verdict, reason, findings = judge_case(recording)
     return replace(record, verdict=verdict, reason=reason, findings=findings)
 
 
-def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[Difference]]:
+def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[dict[str, str]]]:
     """Check a finished bundle's hashes, judge every case again, and list what differs.
+
+    Returns:
+        The records as judged now, and ``case``, ``stored`` and ``judged`` (the verdicts) of each
+        case whose packets do not give what is stored.
 
     Raises:
         BundleError: a file is missing, changed or damaged.
@@ -67,7 +59,8 @@ def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[Difference]]:
         again = judge_again(bundle, record)
         records.append(again)
         if _gist(again) != _gist(record):
-            differences.append(Difference(record.id, record.verdict.value, again.verdict.value))
+            before, now = record.verdict.value, again.verdict.value
+            differences.append({"case": record.id, "stored": before, "judged": now})
     return records, differences
 
 
@@ -127,14 +120,10 @@ def analyze(
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
         found = [item for item in findings if item.requirement == requirement.id]
-        analyses.append(
-            Analysis(
-                requirement.id,
-                sum(item.count for item in found if item.verdict is Verdict.PASS),
-                tuple(item for item in found if item.verdict is Verdict.FAIL),
-                tuple(item for item in found if item.verdict is Verdict.INCONCLUSIVE),
-            )
-        )
+        holds = sum(item.count for item in found if item.verdict is Verdict.PASS)
+        violations = tuple(item for item in found if item.verdict is Verdict.FAIL)
+        unclear = tuple(item for item in found if item.verdict is Verdict.INCONCLUSIVE)
+        analyses.append(Analysis(requirement.id, holds, violations, unclear))
     return analyses, flows
 
 
@@ -153,7 +142,6 @@ def busiest_sender(path: str | os.PathLike[str], *, partial: bool = False, suite
             sender, amount = interpreter.payload(content)
             octets[sender] += amount
     if not octets.total():
-        raise CaptureError(
-            f"{os.fspath(path)} holds no {suite.protocol} payload over IPv4 to judge."
-        )
+        payload = f"{suite.protocol} payload"
+        raise CaptureError(f"{os.fspath(path)} holds no {payload} over IPv4 to judge.")
     return octets.most_common(1)[0][0]

@@ -18,9 +18,10 @@ from typing import Any
 import click
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.run.certify import SilentWatcher, certify
+from bentpipe_conformance.run.certify import certify
 from bentpipe_conformance.run.plan import make_plan
 from bentpipe_conformance.run.seal import seal_bundle
+from bentpipe_conformance.run.watcher import Watcher
 
 
 def _burn() -> None:
@@ -60,15 +61,9 @@ def differences(
 @click.option("--load", is_flag=True, help="Keep every core busy with other work meanwhile.")
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 def main(
-    iut: str,
-    runs: int,
-    link: str,
-    profile: str,
-    bed: str,
-    only: tuple[str, ...],
-    load: bool,
+    iut: str, runs: int, link: str, profile: str, bed: str, only: tuple[str, ...], load: bool,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise)."""
     burners = [
         multiprocessing.Process(target=_burn, daemon=True)
@@ -85,7 +80,7 @@ def main(
                     iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
                     directory=Path(folder) / str(number),
                 )  # fmt: skip
-                bundle = certify(plan, SilentWatcher())
+                bundle = certify(plan, Watcher())
                 found.append(verdicts_of(seal_bundle(bundle)))
                 bundle.close()
                 click.echo(

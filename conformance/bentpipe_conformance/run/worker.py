@@ -104,26 +104,15 @@ def case_record(
     item: Case, outcome: Outcome, started: float, worker: int | None = None
 ) -> CaseRecord:
     """The record of a case for the bundle; ``lane`` holds what re-judging it needs."""
+    lane = {} if worker is None else {"worker": worker}
     return CaseRecord(
-        id=item.id,
-        title=item.title,
-        purpose=item.purpose,
-        requirements=item.requirements,
-        verdict=outcome.verdict,
-        reason=outcome.reason,
-        findings=outcome.findings,
-        started=started,
-        link_seconds=outcome.link_seconds,
-        wall_seconds=outcome.wall_seconds,
-        tester_address=outcome.tester_address,
-        lane={
-            **({} if worker is None else {"worker": worker}),
-            "timing_error": outcome.timing_error,
-            "not_reached": outcome.not_reached,
-            "died": outcome.died,
-        },
-        error=outcome.broken,
-    )
+        item.id, item.title, item.purpose, item.requirements,
+        outcome.verdict, outcome.reason, outcome.findings,
+        started=started, link_seconds=outcome.link_seconds, wall_seconds=outcome.wall_seconds,
+        tester_address=outcome.tester_address, error=outcome.broken,
+        lane={**lane, "timing_error": outcome.timing_error, "not_reached": outcome.not_reached,
+              "died": outcome.died},
+    )  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -15,7 +15,6 @@ from bentpipe_conformance.bed import place
 from bentpipe_conformance.bed.check import BedReport
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.kernel import Kernel
-from bentpipe_conformance.bed.progress import Progress, silent
 from bentpipe_conformance.iut.description import IutDescription
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew, guest_crew, process_crew
@@ -67,9 +66,7 @@ class Workplace:
         return guest_crew(self.image, order, size)
 
 
-def choose_workplace(
-    bed: str, description: IutDescription, link: LinkProfile, progress: Progress = silent
-) -> Workplace:
+def choose_workplace(bed: str, description: IutDescription, link: LinkProfile) -> Workplace:
     """The workplace for an implementation, as asked for or the best this machine has, checked.
 
     Raises:
@@ -82,24 +79,18 @@ def choose_workplace(
             raise BedError(f"{description.id} runs inside the simulation only; leave --bed out.")
         return Workplace("simulation", "the reference runs in virtual time")
     if bed == "simulation":
-        raise BedError(
-            f"{description.id} is not part of the simulation; choose --bed auto, uml-virtual, uml "
-            "or host."
-        )
+        remedy = "choose --bed auto, uml-virtual, uml or host."
+        raise BedError(f"{description.id} is not part of the simulation; {remedy}")
     if kind == "address":
         if bed not in ("auto", "host"):
-            raise BedError(
-                f"{description.id} is at an address behind an interface of this machine; "
-                "choose --bed host."
-            )
+            where = "at an address behind an interface of this machine"
+            raise BedError(f"{description.id} is {where}; choose --bed host.")
         bed = "host"
-    chosen = place.choose(bed, link, progress)
+    chosen = place.choose(bed, link)
     if chosen.report is not None and (faults := chosen.report.faults()):
         raise BedError(faults[0])
-    return Workplace(
-        chosen.name, _reason(chosen), chosen.version, chosen.report, chosen.kernel,
-        single=kind == "address",
-    )  # fmt: skip
+    found = chosen.version, chosen.report, chosen.kernel
+    return Workplace(chosen.name, _reason(chosen), *found, single=kind == "address")
 
 
 def check_place(bed: str, link: LinkProfile) -> tuple[str, str, dict[str, Any]]:

@@ -43,16 +43,13 @@ def draw_calls(numbers: random.Random, until: float) -> list[Call]:
         at = numbers.uniform(0.0, until / 3)
         port = numbers.choice(tuple(STANDARD_SERVICES.values()))
         longest = 8.0 if port == _CHARGEN else until
-        calls.append(
-            Call(
-                at,
-                port,
-                octets=numbers.choice((0, 1, 300, 5000, 60_000, 250_000)),
-                at_once=numbers.choice((1, 300, 20_000, 1 << 20)),
-                reading=numbers.choice((2000, 1 << 20)),
-                ends_at=at + numbers.uniform(0.2, longest),
-                aborts=numbers.random() < 0.15,
-                endless=port == _CHARGEN,
-            )
-        )
+        call = Call(
+            at, port,
+            octets=numbers.choice((0, 1, 300, 5000, 60_000, 250_000)),
+            at_once=numbers.choice((1, 300, 20_000, 1 << 20)),
+            reading=numbers.choice((2000, 1 << 20)),
+            ends_at=at + numbers.uniform(0.2, longest),
+            aborts=numbers.random() < 0.15, endless=port == _CHARGEN,
+        )  # fmt: skip
+        calls.append(call)
     return calls

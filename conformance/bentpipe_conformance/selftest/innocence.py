@@ -34,14 +34,10 @@ MOST_PACKETS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Accusation:
-    """A finding against the true reference.
+    """A finding against the true reference in the transfer of ``seed``.
 
-    Attributes:
-        seed: of the transfer.
-        host: 1 for the one that sends in the link's forward direction, 2 for the other.
-        requirement: the one said to be violated.
-        sentence: the finding.
-        packets: frame numbers of the evidence.
+    ``host`` is 1 for the one that sends in the link's forward direction, 2 for the other;
+    ``packets`` are frame numbers of the evidence.
     """
 
     seed: int
@@ -55,11 +51,8 @@ class Accusation:
 class Hearing:
     """The outcome of one transfer.
 
-    Attributes:
-        seed: of the transfer.
-        packets: captured at both sides.
-        passed: requirements that a checker found met.
-        accusations: what failed, and checkers that broke.
+    ``packets`` counts those captured at both sides; ``passed`` are the requirements that a checker
+    found met, ``accusations`` what failed, and checkers that broke.
     """
 
     seed: int
@@ -70,13 +63,7 @@ class Hearing:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One host after a transfer.
-
-    Attributes:
-        trace: its capture.
-        ics: its conformance statement.
-        profile: of the suite.
-    """
+    """One host after a transfer."""
 
     trace: Trace[Any]
     ics: Mapping[str, Any]
@@ -134,9 +121,8 @@ def hear(suite: str, seed: int) -> Hearing:
             if found.verdict is Verdict.PASS:
                 passed.add(found.requirement)
             elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
-                accusations.append(
-                    Accusation(seed, host, found.requirement, found.sentence, found.packets)
-                )
+                what = found.requirement, found.sentence, found.packets
+                accusations.append(Accusation(seed, host, *what))
     return Hearing(seed, packets, frozenset(passed), tuple(accusations))
 
 

@@ -35,12 +35,8 @@ def _digest(recording: Recording) -> bytes:
     )  # fmt: skip
     state = hashlib.blake2b(repr(words).encode(), digest_size=20)
     for packet in recording.captured:
-        state.update(
-            struct.pack(
-                "!d?4sI", packet.time, packet.outgoing, packet.point.encode(), len(packet.data)
-            )
-        )
-        state.update(packet.data)
+        facts = packet.time, packet.outgoing, packet.point.encode(), len(packet.data)
+        state.update(struct.pack("!d?4sI", *facts) + packet.data)
     return state.digest()
 
 

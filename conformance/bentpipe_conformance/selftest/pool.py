@@ -14,11 +14,9 @@ Result = TypeVar("Result")
 
 
 def work_through(
-    items: Iterable[Item],
-    function: Callable[[Item], Result],
-    jobs: int,
+    items: Iterable[Item], function: Callable[[Item], Result], jobs: int,
     report: Callable[[Result], None],
-) -> list[Result]:
+) -> list[Result]:  # fmt: skip
     """The results of ``function`` in the order of the items, each reported as it is known.
 
     With one job everything happens in this process.

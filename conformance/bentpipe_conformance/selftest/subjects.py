@@ -78,10 +78,8 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
     ]
     for item in mutants:
         if item.profile not in record.profiles:
-            raise ValueError(
-                f"the mutant {item.name} names the profile {item.profile!r}; the suite {suite} has "
-                + ", ".join(record.profiles)
-            )
+            named, known = f"names the profile {item.profile!r}", ", ".join(record.profiles)
+            raise ValueError(f"the mutant {item.name} {named}; the suite {suite} has {known}")
     settings = ("", *subject_of(record.folder).settings)
     references = [
         Subject(_REFERENCE, profile, setting=setting)
@@ -124,12 +122,9 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
 
 
 def run(
-    chosen: Iterable[Subject],
-    suite: str,
-    seed: int,
-    jobs: int,
+    chosen: Iterable[Subject], suite: str, seed: int, jobs: int,
     report: Callable[[SubjectResult], None],
-) -> list[SubjectResult]:
+) -> list[SubjectResult]:  # fmt: skip
     """Judge subjects on ``jobs`` processes, calling ``report`` for each as it ends."""
     return work_through(chosen, partial(judge_subject, suite=suite, seed=seed), jobs, report)
 
@@ -148,9 +143,7 @@ def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:
         "reference_failures": _listed((item.subject, item.failed) for item in references),
         "reference_open": _listed((item.subject, item.open) for item in references),
         "requirements_without_mutant": [name for name in judged if not mutants_of(name)],
-        "requirements_without_checker": [
-            name for name in judged if name not in load_checkers(record)
-        ],
+        "requirements_without_checker": [n for n in judged if n not in load_checkers(record)],
         "table": [
             {"mutant": item.subject.name, "profile": item.subject.profile,
              "breaks": item.subject.target, "caught": item.caught,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from bentpipe_conformance.cli.main import main
@@ -56,3 +57,21 @@ def test_identifier_is_shown_as_one_object(
 ) -> None:
     status, said, _ = run(capsys, "show", identifier, "--json")
     assert (status, json.loads(said)["id"]) == (0, identifier)
+
+
+@pytest.mark.parametrize("words", [("show", "SNR-REC-001"), ("list", "iuts")])
+def test_table_into_a_pipe_ends_each_line_with_its_text(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    lines = run(capsys, *words)[1].splitlines()
+    assert len(lines) > 2
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_selftest_without_a_matching_mutant_names_a_requirement_to_show(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, _, said = run(capsys, "selftest", "snr", "--only", "qqqq")
+    shown = re.findall(r"'bentpipe show (\S+)'", said)
+    assert (status, len(shown)) == (2, 1), said
+    assert run(capsys, "show", shown[0])[0] == 0

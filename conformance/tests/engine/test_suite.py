@@ -28,7 +28,7 @@ def test_every_suite_finds_its_parts() -> None:
         assert suite.driver
         assert suite.interpreter
         assert suite.reporter
-        assert suite.default_profile in suite.profiles
+        assert suite.profile(None) in suite.profiles
 
 
 def test_requirements_are_shared_out_by_prefix() -> None:
