@@ -100,7 +100,7 @@ quick-tests:
 checker: setup
 	@test -n "$(ID)" || { echo "name a requirement: make checker ID=SNR-REC-001" >&2; exit 2; }
 	@$(BIN)/bentpipe show $(ID)
-	@files=$$(grep -rlF --include='test_*.py' -- "$(ID)" spec/tests reference/tests conformance/tests fuzz/tests); \
+	@files=$$(grep -rlF --include='test_*.py' -- "$(ID)" $(QUICK_TESTS)); \
 		test -z "$$files" || $(BIN)/python -m pytest -q -m "not slow and not bed" $$files
 	@$(BIN)/bentpipe selftest $(SUITE) --only $(ID)
 
