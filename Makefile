@@ -31,7 +31,7 @@ SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
 	transfers bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
-	docs-test package bed clean
+	package bed clean
 
 help:
 	@echo "Use it"
@@ -104,7 +104,7 @@ checker: setup
 		test -z "$$files" || $(BIN)/python -m pytest -q -m "not slow and not bed" $$files
 	@$(BIN)/bentpipe selftest $(SUITE) --only $(ID)
 
-test: tool lint docs-test
+test: tool lint docs
 	$(BIN)/bentpipe bed fetch
 	$(BIN)/python -m pytest -m "not slow" -n auto --ignore=$(MODEL_TESTS)
 	$(BIN)/python -m pytest -m "not slow" $(MODEL_TESTS)
@@ -121,9 +121,6 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(PACKAGES) $(TOY)
 	$(BIN)/lint-imports
-
-docs-test: setup
-	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs .venv/docs
 
 # Outside the checkout: its models and packages must not stand in for those of the wheel.
 package: setup

@@ -29,6 +29,7 @@ UDP_PORT = 9899
 
 IUT_ISS, TESTER_ISS = MODULUS - 2, MODULUS - 3
 IUT_CSN, TESTER_CSN = CSN_MODULUS - 1, 0x1234_5678
+IUT_TAG = tag_of(IUT_CSN)
 
 CLAIMS: Mapping[str, Any] = {
     "active_open": True,

@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 )
 from bentpipe_conformance.protocols.stp.story import (
     FAIL,
-    IUT_CSN,
+    IUT_TAG,
     NOTHING,
     PASS,
     TESTER_CSN,
@@ -31,7 +31,6 @@ from bentpipe_conformance.protocols.stp.story import (
 )
 
 BOTH = PASS | FAIL
-IUT_TAG = IUT_CSN & 0xFFFF
 
 
 def test_packets_with_a_wrong_tag() -> None:

@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.story import (
     FAIL,
     IUT_CSN,
+    IUT_TAG,
     NOTHING,
     PASS,
     TESTER_CSN,
@@ -29,8 +30,6 @@ from bentpipe_conformance.protocols.stp.story import (
     opened,
     polled,
 )
-
-IUT_TAG = IUT_CSN & 0xFFFF
 
 
 @pytest.mark.parametrize("forged", [1, 3, 4, 6])
