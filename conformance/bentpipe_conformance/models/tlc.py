@@ -45,6 +45,8 @@ _CHATTER = (
 )  # fmt: skip
 _TAILS = ("Residual stack trace", " while looking in these directories")
 _COMPLAINTS = ("***", "Error", "error:", "Exception")
+_PAUSES = (0.5, 2.0, 5.0)
+"""Seconds before a process that the system refused is asked for again."""
 _NO_TLC = "Could not find or load main class"
 
 
@@ -206,20 +208,38 @@ def started(
     The job's directory gets the configuration and a scratch folder, which is removed at the end.
     """
     shutil.rmtree(job.scratch, ignore_errors=True)
-    job.scratch.mkdir()
     (job.directory / "run.cfg").write_text(job.config, encoding="utf-8")
     try:
         with job.log.open("w", encoding="utf-8") as output:
-            process = subprocess.Popen(
+            process = _spawned(command, job)
+            with process, Watch(process, job.timeout, cancelled) as watch:
+                yield process, output, watch
+    finally:
+        shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _spawned(command: Sequence[str], job: Job) -> subprocess.Popen[str]:
+    """TLC's process, in the job's scratch folder.
+
+    A busy machine sometimes refuses a process for a moment; that must not cost a night's results.
+
+    Raises:
+        ToolProblem: the system refused it every time.
+    """
+    for pause in (*_PAUSES, None):
+        job.scratch.mkdir(parents=True, exist_ok=True)
+        try:
+            return subprocess.Popen(
                 dying_with_parent(command),
                 cwd=job.scratch, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                 start_new_session=True,
             )  # fmt: skip
-            with process, Watch(process, job.timeout, cancelled) as watch:
-                yield process, output, watch
-    finally:
-        shutil.rmtree(job.scratch, ignore_errors=True)
+        except OSError as problem:
+            if pause is None:
+                raise ToolProblem(f"the model checker could not be started: {problem}") from problem
+            time.sleep(pause)
+    raise AssertionError("unreachable")
 
 
 def _command(tool: Tool, job: Job) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -124,6 +126,33 @@ def test_silent_failure_explained(job: tlc.Job) -> None:
 def test_exhausted_memory_explained(job: tlc.Job) -> None:
     with pytest.raises(ToolProblem, match=r"out of memory at 2048 MiB.*--memory"):
         run(job, message(1001, 1, "Java ran out of memory."), 1)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Have the system refuse the next processes, as one out of memory does."""
+    start = subprocess.Popen
+    left = iter(range(times))
+
+    def popen(*args: object, **keywords: object) -> subprocess.Popen[str]:
+        if next(left, None) is not None:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return start(*args, **keywords)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    monkeypatch.setattr(tlc, "_PAUSES", (0.0, 0.0))
+
+
+def test_process_refused_for_a_moment_asked_for_again(
+    job: tlc.Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, 2)
+    assert run(job, DONE + DEPTH + COUNT).distinct == 567
+
+
+def test_process_refused_for_good_explained(job: tlc.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, 3)
+    with pytest.raises(ToolProblem, match=r"could not be started: .*Cannot allocate memory"):
+        run(job, DONE)
 
 
 def test_run_past_its_time_killed(job: tlc.Job) -> None:
