@@ -4,21 +4,26 @@ A requirement's text is in the registry only; the prose names it and this module
 
     .. requirements:: STP-PF-001 STP-PF-002
     .. state-table:: stp
+    .. requirement-index:: stp
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 
 from bentpipe_spec.protocols import SpecificationError, file, protocols, read_table, read_text
 from bentpipe_spec.registry import Requirement, load_requirements
 
 _WIDTH = 100
+_SECTION = re.compile(r"(\d+(?:\.\d+)?)\. \S")
 _REQUIREMENTS = ".. requirements::"
 _STATE_TABLE = ".. state-table::"
+_INDEX = ".. requirement-index::"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ def specification(name: str) -> str:
                 lines += _rule(identifier)
         elif line.startswith(_STATE_TABLE):
             lines += _states(line.removeprefix(_STATE_TABLE).strip())
+        elif line.startswith(_INDEX):
+            lines += _index(line.removeprefix(_INDEX).strip())
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
@@ -110,16 +117,35 @@ def _wrapped(text: str, first: str = "   ", others: str = "   ") -> list[str]:
 
 
 def _states(name: str) -> Iterator[str]:
-    state = packet = ""
+    """The state table; packets that do the same in a state stand together."""
+    table: dict[str, dict[str, list[str]]] = {}
     for row in state_table(name):
-        if row.state != state:
-            state, packet = row.state, ""
-            heading = f"In state *{state}*"
-            yield from ("", heading, "~" * len(heading), "")
-        if row.packet != packet:
-            packet = row.packet
-            yield from ("", packet)
         condition = f"if {row.when}: " if row.when else ""
         rules = ", ".join(row.requirements)
-        yield from _wrapped(f"{condition}{row.do}; then *{row.next}*. [{rules}]", "   * ", "     ")
+        told = f"{condition}{row.do}; then *{row.next}*. [{rules}]"
+        table.setdefault(row.state, {}).setdefault(row.packet, []).append(told)
+    for state, cells in table.items():
+        heading = f"In state *{state}*"
+        yield from ("", heading, "~" * len(heading))
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for packet, rows in cells.items():
+            alike.setdefault(tuple(rows), []).append(packet)
+        for rows, packets in alike.items():
+            yield from ("", ", ".join(packets))
+            for told in rows:
+                yield from _wrapped(told, "   * ", "     ")
     yield ""
+
+
+def _index(name: str) -> Iterator[str]:
+    """Every rule that the text states, by name, with the section in which it stands."""
+    section = ""
+    places: dict[str, str] = {}
+    for line in read_text(name, "text.rst", "specification").splitlines():
+        if heading := _SECTION.match(line):
+            section = heading[1]
+        elif line.startswith(_REQUIREMENTS):
+            places |= dict.fromkeys(line.removeprefix(_REQUIREMENTS).split(), section)
+    for group, rules in groupby(sorted(places), key=lambda rule: rule.rpartition("-")[0]):
+        entries = (f"{rule.rpartition('-')[2]}: {places[rule]}" for rule in rules)
+        yield from _wrapped(f"{group}-  " + ";  ".join(entries), "* ", "  ")
