@@ -102,16 +102,11 @@ class Outgoing:
             self._send_poll(now, put)
 
     def _settle(self, now: float) -> None:
-        """Section 7.2: Timer_SILENCE runs while something is unacknowledged or awaits credit."""
-        sender = self.sender
-        if not self.waits_for_peer():
-            self.polling.stop_silence()
-        elif not sender.unacknowledged:
+        """STP-PL-007: Timer_SILENCE runs while something awaits an answer, or data credit."""
+        if self.is_closed():
             self.polling.start_silence(now)
-
-    def waits_for_peer(self) -> bool:
-        """Whether SDs are unacknowledged, or data awaits credit (STP-DT-004, STP-DT-025)."""
-        return self.sender.unacknowledged or self.is_closed()
+        elif not self.sender.unacknowledged and not self.polling.awaits_answer:
+            self.polling.stop_silence()
 
     def is_closed(self) -> bool:
         """STP-DT-025: all is acknowledged, and data awaits credit."""
@@ -237,7 +232,7 @@ class Outgoing:
         congestion = self.congestion
         self.polling.reported(now, opens=not (closed and self.is_closed()))
         if report.new_loss:
-            congestion.on_loss(report.flight, self.sender.serial)
+            congestion.on_loss(self.sender.serial)
         elif congestion.is_used(report.flight):
             congestion.on_arrived(report.arrived)
 
@@ -251,7 +246,7 @@ class Outgoing:
         if polling.expire(now):
             self.asks_at_once = True
             if polling.silences == 2 and self.sender.unacknowledged:
-                self.congestion.on_second_silence(self.sender.flight, self.sender.serial)
+                self.congestion.on_second_silence(self.sender.serial)
         return True
 
     def deadline(self) -> float:

@@ -19,7 +19,6 @@ from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.rtt import RoundTrip
 from bentpipe_reference.stp.sender import Sender
-from bentpipe_reference.stp.sequence import TAG_MASK
 from bentpipe_reference.stp.table import Machine, make_machine
 from bentpipe_reference.stp.variables import Identity
 
@@ -54,18 +53,20 @@ class Parts:
         trace: TraceSink | None,
     ) -> Connection:  # fmt: skip
         """A connection in the state idle."""
-        header = (identity.local_port, identity.peer_port, csn & TAG_MASK)
+        ports = (identity.local_port, identity.peer_port)
         return self.connection(
             config=config, machine=machine, identity=identity, csn=csn, iss=iss,
-            outgoing=self.make_outgoing(config, header, iss), trace=trace,
+            outgoing=self.make_outgoing(config, ports, csn, iss), trace=trace,
         )  # fmt: skip
 
-    def make_outgoing(self, config: StpConfig, header: tuple[int, int, int], iss: int) -> Outgoing:
-        """The sending side of a connection whose packets begin with ``header``."""
+    def make_outgoing(
+        self, config: StpConfig, ports: tuple[int, int], csn: int, iss: int
+    ) -> Outgoing:
+        """The sending side of a connection between two ports, ours first, with these numbers."""
         rtt, congestion = RoundTrip(), self.congestion(config)
         return self.outgoing(
-            config, header, rtt, congestion, self.sender(config, iss, congestion),
-            self.pacer(config, congestion, rtt), self.polling(config, congestion, rtt),
+            config, ports, csn, rtt, congestion, self.sender(config, iss, congestion),
+            self.pacer(config, congestion, rtt), self.polling(config, rtt),
         )  # fmt: skip
 
 
