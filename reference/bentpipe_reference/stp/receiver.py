@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import deque
 
 from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.memory import Share
 from bentpipe_reference.stp.sequence import PACKET_MASK, below
 
 Run = tuple[int, int]
@@ -34,11 +35,12 @@ class Receiver:
         fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
     """
 
-    def __init__(self, config: StpConfig, iss: int) -> None:
+    def __init__(self, config: StpConfig, iss: int, share: Share | None = None) -> None:
         self.iss = self.vr_r = self.vr_h = iss
         self.delivered = self.readable = 0
         self.fin_number: int | None = None
-        self._credit = config.credit
+        self._share = share
+        self._credit = config.credit if share is None else share.sds
         self._max_sd = config.own_max_sd
         self._list_limit = config.list_limit
         self._held: dict[int, tuple[bytes, int]] = {}
@@ -81,6 +83,8 @@ class Receiver:
                     self._offset = 0
             data = b"".join(parts)
         self.readable -= len(data)
+        if self._share is not None:
+            self._credit = self._share.grow(self.vr_r - len(chunks) - self.iss)
         return data
 
     def credit(self) -> int:
