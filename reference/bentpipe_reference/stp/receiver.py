@@ -11,7 +11,7 @@ from collections import deque
 
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.memory import Share
-from bentpipe_reference.stp.sequence import PACKET_MASK, below
+from bentpipe_reference.stp.sequence import PACKET_MASK
 
 Run = tuple[int, int]
 """The numbers from the first up to, but not including, the second."""
