@@ -181,7 +181,8 @@ def test_four_sds_may_leave_at_once_and_no_fifth(stp: Any) -> None:
     script.connection.outgoing.rtt.srtt = 0.5
     assert data(script.flush()) == [0, 1, 2, 3]
     # Twice 50 windows of 1000 octets in half a second: one in 5 ms, two at a time.
-    later = [time - script.now for time, _ in script.run(until=script.now + 0.031)]
+    start = script.now
+    later = [time - start for time, _ in script.run(until=start + 0.031)]
     assert later == pytest.approx([0.01, 0.01, 0.02, 0.02, 0.03, 0.03])
 
 
