@@ -24,6 +24,8 @@ const NO_RESPONSE: Time = 60 * SECOND;
 const RIDE: Time = 10 * MILLISECOND;
 /// A caller is given so many cookies in a row.
 const MOST_COOKIES: u32 = 5;
+/// No credit is larger: half of the modulus.
+const MOST_CREDIT: u32 = 1 << 23;
 /// What an SDP has more than its data.
 const SDP_HEADER: usize = 24;
 /// What a BEGIN has more than its options and data.
@@ -228,8 +230,9 @@ impl Connection {
         let mut connection = Self::new(setup, false, max_sd);
         connection.peer = Some(begin.csn);
         connection.receiver = Some(receiver);
-        let first = connection.setup.iss.wrapping_add(begin.credit.max(4));
-        connection.sender.permit(first & 0xff_ffff);
+        let credit = begin.credit.clamp(4, MOST_CREDIT);
+        let first_forbidden = connection.setup.iss.wrapping_add(credit) & 0xff_ffff;
+        connection.sender.permit(first_forbidden);
         connection.keep_alive = Some(now + connection.setup.keep_alive);
         connection.bgak(cookie, out);
         connection
@@ -655,9 +658,21 @@ impl Connection {
         })
     }
 
+    /// Whether a POLL that is due rides on the next SD: early enough, though pacing holds it back.
+    fn waits_for_ride(&self, next: Next) -> bool {
+        let last = self
+            .unpolled
+            .map(|since| since + self.sender.rtt.poll_interval());
+        match next {
+            Next::Later(time) => !self.poll_now && last.is_some_and(|last| time <= last),
+            _ => false,
+        }
+    }
+
     fn poll_if_due(&mut self, now: Time, next: Next, out: &mut Out) {
         match self.poll_due(now, next) {
-            Some(due) if due <= now => self.send_poll(now, out),
+            Some(due) if due <= now && !self.waits_for_ride(next) => self.send_poll(now, out),
+            Some(due) if due <= now => {}
             Some(due) => self.wake = Some(self.wake.map_or(due, |wake| wake.min(due))),
             None => {}
         }

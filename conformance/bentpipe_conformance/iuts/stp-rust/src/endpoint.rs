@@ -142,9 +142,6 @@ impl<U: User> Endpoint<U> {
                 _ => {}
             }
         }
-        if begin.data.len() > MAX_SD {
-            return;
-        }
         let writer = Writer::answer(received, 0);
         match self.judge(now, key, begin) {
             Verdict::Refuse(reason) => {
@@ -159,6 +156,8 @@ impl<U: User> Endpoint<U> {
                 };
                 out.push(writer.bgrej(reason::COOKIE, begin.csn, options));
             }
+            // More data than an SD may have: it can be neither taken nor left out.
+            Verdict::Open(..) if begin.data.len() > MAX_SD => {}
             Verdict::Open(number, user) => self.open(now, key, begin, number, user, out),
         }
     }

@@ -223,7 +223,7 @@ impl Sender {
         if number >= allowed || !self.congestion.fits(self.flight, size) {
             return Next::Forbidden;
         }
-        if let Some(oldest) = self.laps.front().filter(|_| number % LAP == 0) {
+        if let Some(oldest) = self.laps.front().filter(|_| number.is_multiple_of(LAP)) {
             let end = oldest + MSL;
             if self.laps.len() >= LAPS && now < end {
                 return Next::Later(end);
@@ -256,7 +256,7 @@ impl Sender {
         if fin {
             self.fin = Some(number);
         }
-        if number % LAP == 0 {
+        if number.is_multiple_of(LAP) {
             self.laps.push_back(now);
             if self.laps.len() > LAPS {
                 self.laps.pop_front();
@@ -456,5 +456,156 @@ impl Sender {
     #[cfg(test)]
     pub fn flight_and_window(&self) -> (usize, usize) {
         (self.flight, self.congestion.window())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::user::Service;
+
+    fn sender(octets: u64) -> (Sender, Service) {
+        let sender = Sender::new(0, 512, 1000, Rtt::new(SECOND));
+        (sender, Service::caller(octets))
+    }
+
+    fn send(sender: &mut Sender, user: &mut Service, count: usize) {
+        for _ in 0..count {
+            sender.refill(user, 1000);
+            assert!(matches!(sender.next(0), Next::New | Next::Later(_)));
+            sender.cut(0, 1000);
+        }
+    }
+
+    fn stat(sender: &mut Sender, nr: u32, nps: u32, list: &[u32]) -> bool {
+        let poll = Some((nps, 0));
+        let nmr = 100;
+        let report = Report {
+            nr,
+            nmr,
+            poll,
+            list,
+        };
+        sender.report(0, &report)
+    }
+
+    fn ustat(sender: &mut Sender, nr: u32, from: u32, to: u32) -> bool {
+        let report = Report {
+            nr,
+            nmr: 100,
+            poll: None,
+            list: &[from, to],
+        };
+        sender.report(0, &report)
+    }
+
+    #[test]
+    fn the_example_of_appendix_a() {
+        let (mut sender, mut user) = sender(11_000);
+        sender.permit(100);
+        sender.congestion.arrived(40_000, 4000);
+        send(&mut sender, &mut user, 5);
+        assert_eq!(sender.count_poll(), 1);
+        assert!(stat(&mut sender, 5, 1, &[]));
+        send(&mut sender, &mut user, 4);
+        assert!(ustat(&mut sender, 7, 7, 8));
+        assert_eq!(sender.next(0), Next::Again(seq::first(7)));
+        send_again_after_poll(&mut sender, &mut user);
+        assert!(stat(&mut sender, 7, 2, &[7, 8, 10]));
+        assert!(sender.again.is_empty());
+        send(&mut sender, &mut user, 1);
+        assert!(sender.outgoing(seq::first(10)).is_some_and(|sd| sd.fin));
+        assert_eq!(sender.count_poll(), 3);
+        assert!(stat(&mut sender, 7, 3, &[7, 8, 11]));
+        assert_eq!(sender.again.len(), 1);
+        assert!(!stat(&mut sender, 11, 2, &[]));
+        assert!(stat(&mut sender, 11, 3, &[]));
+        assert!(sender.ended() && !sender.unacknowledged());
+        assert_eq!(sender.flight_and_window().0, 0);
+    }
+
+    fn send_again_after_poll(sender: &mut Sender, user: &mut Service) {
+        sender.refill(user, 1000);
+        sender.cut(0, 1000);
+        assert_eq!(sender.count_poll(), 2);
+        assert!(!ustat(sender, 6, 7, 8), "below VT(A)");
+        sender.repeat(seq::first(7));
+        assert!(ustat(sender, 7, 7, 8), "sent twice");
+        assert!(sender.again.is_empty());
+    }
+
+    #[test]
+    fn invalid_reports_change_nothing() {
+        let (mut sender, mut user) = sender(11_000);
+        send(&mut sender, &mut user, 4);
+        sender.count_poll();
+        let before = format!("{sender:?}");
+        for (nr, nps, list) in [
+            (5, 1, &[][..]),
+            (0xff_ffff, 1, &[]),
+            (0, 2, &[]),
+            (0, 1, &[1]),
+            (1, 1, &[0, 2]),
+            (0, 1, &[1, 1]),
+            (0, 1, &[2, 1, 3]),
+            (0, 1, &[1, 5]),
+            (0, 0, &[1, 2]),
+        ] {
+            assert!(!stat(&mut sender, nr, nps, list), "{nr} {nps} {list:?}");
+        }
+        assert!(!ustat(&mut sender, 0, 2, 2));
+        assert!(!ustat(&mut sender, 0, 0, 5));
+        let beyond_credit = Report {
+            nr: 0,
+            nmr: 1,
+            poll: None,
+            list: &[0, 2],
+        };
+        assert!(!sender.report(0, &beyond_credit));
+        assert_eq!(format!("{sender:?}"), before);
+    }
+
+    #[test]
+    fn one_retransmission_goes_out_beyond_the_window() {
+        let (mut sender, mut user) = sender(100_000);
+        sender.permit(100);
+        sender.congestion.arrived(4000, 4000);
+        send(&mut sender, &mut user, 8);
+        sender.refill(&mut user, 1000);
+        assert_eq!(sender.next(0), Next::Forbidden);
+        assert!(ustat(&mut sender, 0, 0, 2));
+        assert_eq!(sender.flight_and_window(), (6000, 4000));
+        assert_eq!(sender.next(0), Next::Again(seq::first(0)));
+        sender.repeat(seq::first(0));
+        assert_eq!(sender.next(0), Next::Forbidden);
+        sender.count_poll();
+        assert!(stat(&mut sender, 1, 1, &[1, 2, 8]));
+        assert_eq!(sender.flight_and_window(), (0, 6000));
+        assert!(sender.again.contains(&seq::first(1)));
+    }
+
+    #[test]
+    fn no_number_is_used_twice_while_a_packet_lives() {
+        let (mut sender, mut user) = sender(1 << 40);
+        sender.rtt.measure(1);
+        let mut now = 0;
+        let mut sent = 0;
+        while now < MSL {
+            sender.refill(&mut user, 1);
+            match sender.next(now) {
+                Next::New => sender.cut(now, 1),
+                Next::Later(time) => {
+                    now = time;
+                    continue;
+                }
+                other => unreachable!("{other:?}"),
+            };
+            sent += 1;
+            assert!(sent < seq::HALF);
+            let nr = sender.ns();
+            sender.permit((nr + 64) & 0xff_ffff);
+            assert!(sender.accept(nr));
+        }
+        assert!(sent > 6 * LAP);
     }
 }
