@@ -263,7 +263,7 @@ fn a_call_a_second_call_and_their_release() {
 
 #[test]
 fn nothing_is_lost_where_the_path_loses() {
-    for seed in 0..60 {
+    for seed in 0..80 {
         let path = Path {
             delay: [1, 20, 250][seed as usize % 3] * MILLISECOND,
             jitter: (seed % 5) * 30 * MILLISECOND,
@@ -299,6 +299,7 @@ fn nothing_is_lost_where_the_path_loses() {
             assert!(seen.received == stream(seen.received.len() as u64));
             assert!(seen.outcomes.len() <= 1);
         }
+        check(&world);
         assert_eq!(world.ends.each_ref().map(Endpoint::connections), [0, 0]);
     }
 }
@@ -312,6 +313,7 @@ fn loss_free_and_fast() {
         let until = world.now + 100 * MILLISECOND;
         world.run(until);
     }
+    check(&world);
     assert!(succeeded(&call));
     // 256 SDs of credit a round trip would take 6 s, from slow start on a few more.
     assert!(world.now - start < 16 * SECOND, "{}", world.now - start);
@@ -325,6 +327,7 @@ fn hundreds_at_once() {
     let mut world = World::new(6, Path { loss: 3, ..CLEAN });
     let calls: Vec<_> = (0..500).map(|_| world.call(7, 6000)).collect();
     world.run(600 * SECOND);
+    check(&world);
     assert!(calls.iter().all(succeeded));
     assert!(calls
         .iter()
@@ -445,4 +448,108 @@ fn forge(random: &mut Random, sent: &[(Time, usize, Vec<u8>)]) -> Vec<u8> {
         packet[9] = checksum[1];
     }
     packet
+}
+
+/// What one endpoint has sent on one connection so far.
+#[derive(Default)]
+struct Trace {
+    begin: Vec<u8>,
+    next: Option<u32>,
+    sds: BTreeMap<u32, (bool, Vec<u8>)>,
+    fin: Option<u32>,
+    polls: u32,
+    progress: Option<(u32, u32)>,
+    ended: bool,
+}
+
+impl Trace {
+    fn sd(&mut self, number: u32, fin: bool, data: &[u8]) {
+        assert!(data.len() <= 1448);
+        let sd = (fin, data.to_vec());
+        if let Some(before) = self.sds.get(&number) {
+            assert!(*before == sd, "another SD under the same number");
+            return;
+        }
+        assert!(
+            self.next.is_none_or(|next| next == number),
+            "a number left out"
+        );
+        assert_eq!(self.fin, None, "an SD after the FIN");
+        self.next = Some(number.wrapping_add(1) & 0xff_ffff);
+        self.fin = fin.then_some(number);
+        self.sds.insert(number, sd);
+    }
+
+    fn report(&mut self, nr: u32, nmr: u32, list: &[u32]) {
+        use crate::seq::at_or_above;
+        if let Some((last_nr, last_nmr)) = self.progress {
+            assert!(at_or_above(last_nr, nr) && at_or_above(last_nmr, nmr));
+        }
+        self.progress = Some((nr, nmr));
+        assert!(list.len() != 1 && list.len() <= 67);
+        for pair in list.windows(2) {
+            assert!(pair[0] != pair[1] && at_or_above(pair[0], pair[1]));
+        }
+        if let [first, .., bound] = list {
+            assert!(at_or_above(nr, *first) && at_or_above(*bound, nmr));
+        }
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>, octets: &[u8]) {
+        match packet {
+            Packet::Begin(begin) => {
+                assert!(self.begin.is_empty() || self.begin == octets);
+                self.begin = octets.to_vec();
+                assert!(begin.options.cookie.is_some() || begin.data.is_empty() && !begin.fin);
+                self.next.get_or_insert(begin.iss);
+                if begin.fin || !begin.data.is_empty() {
+                    self.sd(begin.iss, begin.fin, begin.data);
+                }
+            }
+            Packet::Bgak(bgak) => {
+                self.next.get_or_insert(bgak.iss);
+                self.report(bgak.nr, bgak.nmr, &[]);
+            }
+            Packet::Data { sd, poll } => {
+                assert!(!self.ended);
+                if let Some((number, fin, data)) = sd {
+                    self.sd(*number, *fin, data);
+                }
+                if let Some(poll) = poll {
+                    assert_eq!(poll.nps, self.polls + 1);
+                    assert_eq!(Some(poll.ns), self.next);
+                    self.polls = poll.nps;
+                }
+            }
+            Packet::Stat { nr, nmr, list, .. } => {
+                assert!(!self.ended);
+                self.report(*nr, *nmr, list);
+            }
+            Packet::Ustat { nr, nmr, from, to } => {
+                assert!(!self.ended);
+                self.report(*nr, *nmr, &[*from, *to]);
+            }
+            Packet::End(_) => self.ended = true,
+            _ => {}
+        }
+    }
+}
+
+/// Looks at all packets sent for what rules forbid whatever happens.
+fn check(world: &World) {
+    let mut traces: BTreeMap<(usize, u16, u16, u16), Trace> = BTreeMap::new();
+    for (_, from, octets) in &world.sent {
+        let received = read(octets).unwrap();
+        let unbound = match &received.packet {
+            Packet::End(end) => end.unknown,
+            packet => matches!(packet, Packet::Endak { .. } | Packet::Bgrej { .. }),
+        };
+        if !unbound {
+            let key = (*from, received.source, received.destination, received.tag);
+            traces
+                .entry(key)
+                .or_default()
+                .packet(&received.packet, octets);
+        }
+    }
 }
