@@ -189,7 +189,12 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    match Driver::new(&arguments).and_then(|mut driver| driver.serve()) {
+    let served = Driver::new(&arguments).and_then(|mut driver| {
+        // Whoever started the program waits for this.
+        println!("ready");
+        driver.serve()
+    });
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stp-rust: {error}");

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -50,11 +50,16 @@ impl Program {
             .unwrap()
             .local_addr()
             .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_stp-rust"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_stp-rust"))
             .args(["--listen", &free.to_string()])
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut line = String::new();
+        let output = child.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
         Self(child, free)
     }
 }
