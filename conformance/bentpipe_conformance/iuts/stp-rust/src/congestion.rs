@@ -63,7 +63,7 @@ impl Congestion {
         let gain = if self.window < self.threshold {
             2.0
         } else {
-            1.25
+            0.9
         };
         gain * self.window as f64 / rtt as f64
     }
@@ -100,20 +100,21 @@ impl Congestion {
         self.reduced.is_none_or(|last| transmission > last)
     }
 
-    /// Reduces the window for a loss; `last` is the newest transmission, and `flight` was in flight
-    /// before the report.
-    pub fn reduce(&mut self, last: u64, flight: usize) {
-        self.threshold = (flight.min(self.window) / 2).max(2 * self.smss);
+    /// Reduces the window for a loss; `last` is the newest transmission.
+    pub fn reduce(&mut self, last: u64) {
+        self.halve(last);
         self.window = self.threshold;
-        self.reported = 0;
-        self.reduced = Some(last);
         self.free = true;
     }
 
-    /// Two silences in a row. The window takes at least the largest SD kept.
-    pub fn collapse(&mut self, last: u64, flight: usize, largest: usize) {
-        self.threshold = (flight.min(self.window) / 2).max(2 * self.smss);
+    /// Two silences. The window takes at least the largest SD kept.
+    pub fn collapse(&mut self, last: u64, largest: usize) {
+        self.halve(last);
         self.window = self.smss.max(largest);
+    }
+
+    fn halve(&mut self, last: u64) {
+        self.threshold = (self.window / 2).max(2 * self.smss);
         self.reported = 0;
         self.reduced = Some(last);
     }
@@ -155,7 +156,7 @@ mod tests {
         congestion.arrived(4000, 4000);
         assert_eq!(congestion.window(), 8000);
         assert!(congestion.calls_for_reduction(7));
-        congestion.reduce(9, 8000);
+        congestion.reduce(9);
         assert!(congestion.is_free());
         assert!(!congestion.calls_for_reduction(9));
         assert_eq!(congestion.window(), 4000);
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(congestion.window(), 4000);
         congestion.arrived(1, 4000);
         assert_eq!(congestion.window(), 6000);
-        congestion.collapse(20, 6000, 0);
+        congestion.collapse(20, 0);
         assert_eq!((congestion.window(), congestion.threshold), (1000, 3000));
         congestion.arrived(5000, 1000);
         assert_eq!(congestion.window(), 3000);

@@ -16,7 +16,7 @@ const TIMER_CC: Time = SECOND;
 const MAX_CC: u32 = 5;
 /// Poll interval and silence time before the first measurement.
 const INITIAL: Time = SECOND;
-/// Timer_SILENCE is doubled up to this time.
+/// Timer_SILENCE is doubled up to this time, or the silence time if that is longer.
 const MOST_SILENCE: Time = 15 * SECOND;
 /// Timer_NO-RESPONSE.
 const NO_RESPONSE: Time = 60 * SECOND;
@@ -69,6 +69,15 @@ pub struct Setup {
     pub keep_alive: Time,
 }
 
+/// What a BEGIN carries to prove the caller's address.
+#[derive(Debug, Clone)]
+pub struct Proof {
+    /// The cookie.
+    pub kept: Kept,
+    /// V flag: cookies made before are void.
+    pub void: bool,
+}
+
 /// What the endpoint has to do for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
@@ -101,6 +110,8 @@ pub struct Connection {
     receiver: Option<Receiver>,
     /// The BEGIN carries a cookie, so that data may go out.
     early: bool,
+    /// The BEGIN has the V flag.
+    void: bool,
     cookies: u32,
     begun: Time,
     repetition: Option<Repetition>,
@@ -135,6 +146,7 @@ impl Connection {
             sender,
             receiver: None,
             early: false,
+            void: false,
             cookies: 0,
             begun: 0,
             repetition: None,
@@ -157,14 +169,14 @@ impl Connection {
     pub fn call(
         now: Time,
         setup: Setup,
-        kept: Option<&Kept>,
+        proof: Option<&Proof>,
         user: &mut dyn User,
         out: &mut Out,
     ) -> Self {
-        let max_sd = kept.map_or(LEAST_MAX_SD, |kept| kept.max_sd);
+        let max_sd = proof.map_or(LEAST_MAX_SD, |proof| proof.kept.max_sd);
         let mut connection = Self::new(setup, true, max_sd);
         connection.state = State::Calling;
-        connection.begin(now, kept, user, out);
+        connection.begin(now, proof, user, out);
         connection
     }
 
@@ -173,20 +185,23 @@ impl Connection {
         &mut self,
         now: Time,
         (csn, iss): (u32, u32),
-        kept: &Kept,
+        proof: &Proof,
         user: &mut dyn User,
         out: &mut Out,
     ) {
         self.setup.csn = csn;
         self.setup.iss = iss;
-        self.peer_max_sd = kept.max_sd;
-        self.sender.restart(iss, smss(&self.setup, kept.max_sd));
+        self.peer_max_sd = proof.kept.max_sd;
+        let smss = smss(&self.setup, proof.kept.max_sd);
+        self.sender.restart(iss, smss);
         self.unpolled = None;
-        self.begin(now, Some(kept), user, out);
+        self.begin(now, Some(proof), user, out);
     }
 
-    fn begin(&mut self, now: Time, kept: Option<&Kept>, user: &mut dyn User, out: &mut Out) {
+    fn begin(&mut self, now: Time, proof: Option<&Proof>, user: &mut dyn User, out: &mut Out) {
+        let kept = proof.map(|proof| &proof.kept);
         self.early = kept.is_some();
+        self.void = proof.is_some_and(|proof| proof.void);
         self.begun = now;
         let options = Options {
             max_sd: Some(self.setup.max_sd),
@@ -205,6 +220,7 @@ impl Connection {
         let sd = first.and_then(|number| self.sender.outgoing(number));
         let packet = self.writer().begin(&Begin {
             fin: sd.as_ref().is_some_and(|sd| sd.fin),
+            void: self.void,
             iss: self.setup.iss,
             credit: self.setup.window as u32,
             csn: self.setup.csn,
@@ -258,6 +274,16 @@ impl Connection {
     /// The state.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether the BEGIN has the V flag.
+    pub fn voids(&self) -> bool {
+        self.void
+    }
+
+    /// Whether this endpoint was called.
+    pub fn was_called(&self) -> bool {
+        !self.calls
     }
 
     /// Whether a CSN is the peer's.
@@ -353,6 +379,9 @@ impl Connection {
                 self.state = State::Gone;
             }
             (Packet::Data { sd, poll }, State::Open) => {
+                if poll.is_some_and(|poll| poll.nps == 0 || !self.is_peer(poll.csn)) {
+                    return Action::None;
+                }
                 if let Some((number, fin, data)) = sd {
                     self.on_sd(*number, *fin, data, user, out);
                 }
@@ -508,8 +537,7 @@ impl Connection {
 
     fn on_poll(&mut self, poll: &Poll, out: &mut Out) {
         let writer = self.writer();
-        let peer = self.peer == Some(poll.csn);
-        if let Some(receiver) = self.receiver.as_mut().filter(|_| peer) {
+        if let Some(receiver) = &mut self.receiver {
             receiver.poll(poll.ns);
             receiver.stats(writer, poll.nps, poll.timestamp, out);
         }
@@ -523,6 +551,10 @@ impl Connection {
         }
         self.no_response = None;
         self.silences = 0;
+        if !self.sender.unacknowledged() {
+            // There is nothing left to ask about.
+            self.unpolled = None;
+        }
         let shut = probing && self.sender.credit() == credit;
         self.silence = match self.silence {
             _ if !self.needs_silence() => None,
@@ -676,12 +708,15 @@ impl Connection {
             Some(due) => self.wake = Some(self.wake.map_or(due, |wake| wake.min(due))),
             None => {}
         }
-        if !self.needs_silence() {
-            self.silence = None;
-        } else if self.silence.is_none() && self.is_probing() {
-            let span = self.sender.rtt.silence();
-            self.silence = Some((now + span, span));
+        if self.sender.starved() {
+            self.start_silence(now);
         }
+    }
+
+    /// Starts Timer_SILENCE if it does not run.
+    fn start_silence(&mut self, now: Time) {
+        let span = self.sender.rtt.silence();
+        self.silence.get_or_insert((now + span, span));
     }
 
     fn count_poll(&mut self, now: Time) -> Poll {
@@ -689,10 +724,7 @@ impl Connection {
         self.unpolled = None;
         self.poll_now = false;
         self.no_response.get_or_insert(now + NO_RESPONSE);
-        if self.silence.is_none() && self.needs_silence() {
-            let span = self.sender.rtt.silence();
-            self.silence = Some((now + span, span));
-        }
+        self.start_silence(now);
         Poll {
             ns: self.sender.ns(),
             nps: self.sender.count_poll(),
@@ -748,7 +780,8 @@ impl Connection {
                 if self.silences == 2 && self.sender.unacknowledged() {
                     self.sender.collapse();
                 }
-                let span = (2 * span).min(MOST_SILENCE).max(span);
+                let most = MOST_SILENCE.max(self.sender.rtt.silence());
+                let span = (2 * span).min(most);
                 self.silence = Some((now + span, span));
                 self.send_poll(now, out);
             }
@@ -772,7 +805,7 @@ impl Connection {
             out.push(timer.packet.clone());
         } else if self.state == State::Calling {
             self.report(Outcome::Failure, user);
-            self.end(now, true, reason::ABORTED, out);
+            self.end(now, true, reason::NO_ANSWER, out);
         } else {
             self.state = State::Gone;
         }

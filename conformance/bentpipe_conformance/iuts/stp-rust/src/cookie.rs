@@ -35,7 +35,8 @@ pub struct Maker {
     key: [u64; 2],
     last: u64,
     used: BTreeMap<u64, SocketAddr>,
-    newest: HashMap<SocketAddr, u64>,
+    /// Of an address, the newest cookie that has voided those before.
+    voids: HashMap<SocketAddr, u64>,
 }
 
 impl Maker {
@@ -45,7 +46,7 @@ impl Maker {
             key,
             last: 0,
             used: BTreeMap::new(),
-            newest: HashMap::new(),
+            voids: HashMap::new(),
         }
     }
 
@@ -90,7 +91,7 @@ impl Maker {
         if self.used.contains_key(&number) {
             return Worth::Used;
         }
-        let later = self.newest.get(&address).is_none_or(|used| *used < number);
+        let later = self.voids.get(&address).is_none_or(|void| *void < number);
         if later && now <= made(number) + LIFE {
             Worth::Good(number)
         } else {
@@ -105,17 +106,19 @@ impl Maker {
                 break;
             }
             let (number, address) = oldest.remove_entry();
-            if self.newest.get(&address) == Some(&number) {
-                self.newest.remove(&address);
+            if self.voids.get(&address) == Some(&number) {
+                self.voids.remove(&address);
             }
         }
         self.used.len() < MOST_USED
     }
 
-    /// Remembers a cookie that has opened a connection.
-    pub fn remember(&mut self, number: u64, address: SocketAddr) {
+    /// Remembers a cookie that has opened a connection, and whether its BEGIN had the V flag.
+    pub fn remember(&mut self, number: u64, address: SocketAddr, void: bool) {
         self.used.insert(number, address);
-        self.newest.insert(address, number);
+        if void {
+            self.voids.insert(address, number);
+        }
     }
 }
 
@@ -132,38 +135,84 @@ pub struct Kept {
     pub max_sd: usize,
 }
 
+/// What is known of a peer's address: its cookies, and what its listener may still have under way.
+#[derive(Debug)]
+struct Peer {
+    /// Cookies from answers to BEGINs sent before are not used.
+    since: Moment,
+    /// A BEGIN with V flag has opened a connection since.
+    clear: bool,
+    cookies: VecDeque<(Time, Kept)>,
+}
+
+/// Counts the calls that ended before they were answered; calls are made between two of those.
+pub type Moment = u64;
+
 /// Cookies received, for later calls.
 #[derive(Debug, Default)]
-pub struct Purse(HashMap<SocketAddr, VecDeque<(Time, Kept)>>);
+pub struct Purse {
+    peers: HashMap<SocketAddr, Peer>,
+    now: Moment,
+    /// What was known of peers before has been forgotten.
+    forgotten: Moment,
+}
 
 impl Purse {
-    /// Keeps a cookie, if there is room.
-    pub fn put(&mut self, now: Time, address: SocketAddr, kept: Kept) {
-        if self.0.len() >= MOST_PEERS && !self.0.contains_key(&address) {
-            self.0.retain(|_, cookies| {
-                cookies.retain(|(at, _)| now <= at + LIFE);
-                !cookies.is_empty()
-            });
-            if self.0.len() >= MOST_PEERS {
-                return;
-            }
+    /// The present moment.
+    pub fn moment(&self) -> Moment {
+        self.now
+    }
+
+    fn peer(&mut self, address: SocketAddr) -> &mut Peer {
+        if self.peers.len() >= MOST_PEERS && !self.peers.contains_key(&address) {
+            // As after a start.
+            self.peers.clear();
+            self.now += 1;
+            self.forgotten = self.now;
         }
-        let cookies = self.0.entry(address).or_default();
-        cookies.retain(|(at, _)| now <= at + LIFE);
-        if cookies.len() < MOST_OF_PEER {
-            cookies.push_back((now, kept));
+        let since = self.forgotten;
+        self.peers.entry(address).or_insert_with(|| Peer {
+            since,
+            clear: false,
+            cookies: VecDeque::new(),
+        })
+    }
+
+    /// Keeps a cookie that answers a BEGIN sent at a moment, if there is room.
+    pub fn put(&mut self, now: Time, address: SocketAddr, sent: Moment, kept: Kept) {
+        let peer = self.peer(address);
+        peer.cookies.retain(|(at, _)| now <= at + LIFE);
+        if sent >= peer.since && peer.cookies.len() < MOST_OF_PEER {
+            peer.cookies.push_back((now, kept));
         }
     }
 
-    /// Takes the one received first of those that may still be used.
+    /// Takes one of the cookies that may still be used.
     pub fn take(&mut self, now: Time, address: SocketAddr) -> Option<Kept> {
-        let cookies = self.0.get_mut(&address)?;
-        cookies.retain(|(at, _)| now <= at + LIFE);
-        let kept = cookies.pop_front();
-        if cookies.is_empty() {
-            self.0.remove(&address);
-        }
-        kept.map(|(_, kept)| kept)
+        let peer = self.peers.get_mut(&address)?;
+        peer.cookies.retain(|(at, _)| now <= at + LIFE);
+        peer.cookies.pop_front().map(|(_, kept)| kept)
+    }
+
+    /// Whether a BEGIN with a cookie has to have the V flag.
+    pub fn voids(&self, address: SocketAddr) -> bool {
+        !self.peers.get(&address).is_some_and(|peer| peer.clear)
+    }
+
+    /// A BEGIN with V flag, of a call made at a moment, has opened a connection.
+    pub fn opened(&mut self, address: SocketAddr, made: Moment) {
+        let peer = self.peer(address);
+        peer.clear |= made >= peer.since;
+    }
+
+    /// A call has ended before it was answered.
+    pub fn ended(&mut self, address: SocketAddr) {
+        self.now += 1;
+        let since = self.now;
+        let peer = self.peer(address);
+        peer.since = since.max(peer.since);
+        peer.clear = false;
+        peer.cookies.clear();
     }
 }
 
@@ -194,7 +243,7 @@ mod tests {
             altered[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(worth(&maker, 6 * SECOND, &altered), Worth::None);
         }
-        maker.remember(number, address(1));
+        maker.remember(number, address(1), true);
         assert_eq!(worth(&maker, 6 * SECOND, &cookie), Worth::Used);
         assert_eq!(worth(&maker, 6 * SECOND, &early), Worth::None);
         let later = maker.make(6 * SECOND, address(1));
@@ -203,7 +252,7 @@ mod tests {
         assert_eq!(worth(&maker, 905 * SECOND, &cookie), Worth::Used);
         assert!(maker.has_room(906 * SECOND));
         assert_eq!(worth(&maker, 906 * SECOND, &cookie), Worth::None);
-        assert!(maker.newest.is_empty());
+        assert!(maker.voids.is_empty());
         assert_eq!(
             Maker::new([1, 3]).judge(SECOND, address(1), &cookie),
             Worth::None
@@ -211,19 +260,61 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_received_first_is_used_first() {
-        let mut purse = Purse::default();
-        let kept = |octet| Kept {
+    fn a_cookie_is_void_after_a_later_one_with_the_flag_only() {
+        let mut maker = Maker::new([1, 2]);
+        let cookies: Vec<_> = (0..4).map(|_| maker.make(SECOND, address(1))).collect();
+        let number = |n: usize| u64::from_be_bytes(*cookies[n].first_chunk().unwrap());
+        maker.remember(number(2), address(1), false);
+        assert_eq!(worth(&maker, SECOND, &cookies[0]), Worth::Good(number(0)));
+        maker.remember(number(1), address(1), true);
+        assert_eq!(worth(&maker, SECOND, &cookies[0]), Worth::None);
+        assert_eq!(worth(&maker, SECOND, &cookies[1]), Worth::Used);
+        assert_eq!(worth(&maker, SECOND, &cookies[2]), Worth::Used);
+        assert_eq!(worth(&maker, SECOND, &cookies[3]), Worth::Good(number(3)));
+    }
+
+    fn kept(octet: u8) -> Kept {
+        Kept {
             cookie: vec![octet; 8],
             max_sd: 512,
-        };
-        purse.put(0, address(1), kept(1));
-        purse.put(SECOND, address(1), kept(2));
-        purse.put(2 * SECOND, address(1), kept(3));
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_used_once_and_not_for_ever() {
+        let mut purse = Purse::default();
+        purse.put(0, address(1), 0, kept(1));
+        purse.put(SECOND, address(1), 0, kept(2));
+        purse.put(2 * SECOND, address(1), 0, kept(3));
         assert_eq!(purse.take(3 * SECOND, address(2)), None);
         assert_eq!(purse.take(3 * SECOND, address(1)), Some(kept(1)));
         assert_eq!(purse.take(602 * SECOND, address(1)), Some(kept(3)));
         assert_eq!(purse.take(602 * SECOND, address(1)), None);
-        assert!(purse.0.is_empty());
+    }
+
+    #[test]
+    fn a_call_that_ended_voids_what_it_may_have_left() {
+        let mut purse = Purse::default();
+        let start = purse.moment();
+        assert!(purse.voids(address(1)));
+        purse.opened(address(1), start);
+        assert!(!purse.voids(address(1)) && purse.voids(address(2)));
+        purse.put(0, address(1), start, kept(1));
+        purse.ended(address(1));
+        purse.put(0, address(1), start, kept(2));
+        assert_eq!(purse.take(0, address(1)), None);
+        purse.opened(address(1), start);
+        assert!(purse.voids(address(1)));
+        let later = purse.moment();
+        purse.put(0, address(1), later, kept(3));
+        assert_eq!(purse.take(0, address(1)), Some(kept(3)));
+        purse.opened(address(1), later);
+        assert!(!purse.voids(address(1)));
+        for port in 2..2000 {
+            purse.opened(address(port), purse.moment());
+        }
+        assert!(purse.voids(address(1)) && purse.peers.len() <= MOST_PEERS);
+        purse.put(0, address(1), later, kept(4));
+        assert_eq!(purse.take(0, address(1)), None);
     }
 }

@@ -1,7 +1,7 @@
 //! All connections of an address, and the answers to packets that belong to none.
 
-use crate::connection::{no_connection, Action, Connection, Setup, State};
-use crate::cookie::{Kept, Maker, Purse, Worth};
+use crate::connection::{no_connection, Action, Connection, Proof, Setup, State};
+use crate::cookie::{Maker, Moment, Purse, Worth};
 use crate::siphash::siphash;
 use crate::user::User;
 use crate::wire::{read, reason, Begin, Options, Packet, Received, Writer};
@@ -41,6 +41,9 @@ struct Slot<U> {
     connection: Connection,
     user: U,
     deadline: Option<Time>,
+    /// When the call was made, and when its last BEGIN was first sent.
+    made: Moment,
+    sent: Moment,
 }
 
 /// Packets to be sent, with their destinations.
@@ -48,6 +51,7 @@ pub type Outgoing = Vec<(SocketAddr, Vec<u8>)>;
 
 /// What a BEGIN would do in state 1.
 enum Verdict<U> {
+    Discard,
     Refuse(u8),
     GiveCookie,
     NoConnection,
@@ -102,16 +106,28 @@ impl<U: User> Endpoint<U> {
             out.extend(no_connection(received));
             return;
         };
-        match slot.connection.handle(now, received, &mut slot.user, out) {
+        let calling = slot.connection.state() == State::Calling;
+        let action = slot.connection.handle(now, received, &mut slot.user, out);
+        let (state, voids) = (slot.connection.state(), slot.connection.voids());
+        let (made, sent) = (slot.made, slot.sent);
+        match action {
             Action::None => {}
-            Action::Keep(kept) => self.purse.put(now, key.0, kept),
+            Action::Keep(kept) => self.purse.put(now, key.0, sent, kept),
             Action::CallAnew(kept) => {
                 let numbers = self.numbers(key.0);
+                let void = self.purse.voids(key.0);
+                let proof = Proof { kept, void };
                 if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.sent = self.purse.moment();
                     let connection = &mut slot.connection;
-                    connection.call_anew(now, numbers, &kept, &mut slot.user, out);
+                    connection.call_anew(now, numbers, &proof, &mut slot.user, out);
                 }
             }
+        }
+        match state {
+            State::Open if calling && voids => self.purse.opened(key.0, made),
+            State::Gone | State::Releasing if calling => self.purse.ended(key.0),
+            _ => {}
         }
         self.settle(now, key, out);
     }
@@ -132,7 +148,7 @@ impl<U: User> Endpoint<U> {
                     out.push(writer.bgrej(reason::NOBODY, begin.csn, Options::default()));
                     return;
                 }
-                State::Open if connection.is_peer(begin.csn) => {
+                State::Open if connection.was_called() && connection.is_peer(begin.csn) => {
                     connection.bgak(&self.maker.make(now, key.0), out);
                     slot.connection.heard(now);
                     self.settle(now, key, out);
@@ -144,6 +160,7 @@ impl<U: User> Endpoint<U> {
         }
         let writer = Writer::answer(received, 0);
         match self.judge(now, key, begin) {
+            Verdict::Discard => {}
             Verdict::Refuse(reason) => {
                 out.push(writer.bgrej(reason, begin.csn, Options::default()));
             }
@@ -156,13 +173,14 @@ impl<U: User> Endpoint<U> {
                 };
                 out.push(writer.bgrej(reason::COOKIE, begin.csn, options));
             }
-            // More data than an SD may have: it can be neither taken nor left out.
-            Verdict::Open(..) if begin.data.len() > MAX_SD => {}
             Verdict::Open(number, user) => self.open(now, key, begin, number, user, out),
         }
     }
 
     fn judge(&mut self, now: Time, key: Key, begin: &Begin<'_>) -> Verdict<U> {
+        if begin.data.len() > MAX_SD {
+            return Verdict::Discard;
+        }
         let Some(user) = (self.config.listen)(key.2) else {
             return Verdict::Refuse(reason::NOBODY);
         };
@@ -192,7 +210,7 @@ impl<U: User> Endpoint<U> {
             old.connection.fail(&mut old.user);
             self.forget_timer(key, old.deadline);
         }
-        self.maker.remember(number, key.0);
+        self.maker.remember(number, key.0, begin.void);
         let cookie = self.maker.make(now, key.0);
         let setup = self.setup(key);
         let connection = Connection::accept(now, setup, begin, &cookie, out);
@@ -219,10 +237,11 @@ impl<U: User> Endpoint<U> {
         let Some(key) = keys.find(|key| !self.slots.contains_key(key)) else {
             return false;
         };
-        let kept: Option<Kept> = self.purse.take(now, to);
+        let void = self.purse.voids(to);
+        let proof = self.purse.take(now, to).map(|kept| Proof { kept, void });
         let setup = self.setup(key);
         let mut packets = Vec::new();
-        let connection = Connection::call(now, setup, kept.as_ref(), &mut user, &mut packets);
+        let connection = Connection::call(now, setup, proof.as_ref(), &mut user, &mut packets);
         self.insert(key, connection, user);
         self.settle(now, key, &mut packets);
         out.extend(packets.into_iter().map(|packet| (to, packet)));
@@ -231,10 +250,13 @@ impl<U: User> Endpoint<U> {
 
     fn insert(&mut self, key: Key, connection: Connection, user: U) {
         let deadline = None;
+        let moment = self.purse.moment();
         let slot = Slot {
             connection,
             user,
             deadline,
+            made: moment,
+            sent: moment,
         };
         self.slots.insert(key, slot);
     }
@@ -315,7 +337,11 @@ impl<U: User> Endpoint<U> {
                 continue;
             };
             let mut packets = Vec::new();
+            let calling = slot.connection.state() == State::Calling;
             slot.connection.tick(now, &mut slot.user, &mut packets);
+            if calling && slot.connection.state() != State::Calling {
+                self.purse.ended(key.0);
+            }
             self.settle(now, key, &mut packets);
             out.extend(packets.into_iter().map(|packet| (key.0, packet)));
         }

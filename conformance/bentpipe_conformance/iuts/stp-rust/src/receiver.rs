@@ -101,10 +101,11 @@ impl Receiver {
         gap
     }
 
-    /// A POLL's N(S) raises VR(H), within the credit.
+    /// A POLL's N(S) raises VR(H), within the credit and up to the end of the stream.
     pub fn poll(&mut self, ns: u32) {
+        let most = self.fin.map_or(self.credit, |fin| fin + 1).min(self.credit);
         let rise = seq::ahead(self.high, ns);
-        if rise <= self.credit - self.high {
+        if most.checked_sub(self.high).is_some_and(|most| rise <= most) {
             self.high += rise;
         }
     }
@@ -162,10 +163,11 @@ impl Receiver {
         writer.ustat(self.nr(), self.nmr(), from, to)
     }
 
-    /// Announces credit, where the last report showed none and there is enough again.
+    /// Announces credit, where the last report showed none, there is enough again, and the stream
+    /// has not ended.
     pub fn announce(&mut self, writer: Writer, out: &mut Vec<Vec<u8>>) {
         let enough = 16.min(self.window.div_ceil(2));
-        if self.closed && self.taken + self.window >= self.high + enough {
+        if self.closed && self.fin.is_none() && self.taken + self.window >= self.high + enough {
             self.promise();
             out.push(writer.stat(self.nr(), self.nmr(), 0, 0, &[]));
         }
@@ -273,5 +275,23 @@ mod tests {
         assert!(!receiver.ended());
         receiver.sd(1, false, b"b");
         assert!(receiver.ended());
+    }
+
+    #[test]
+    fn nothing_is_expected_beyond_a_fin() {
+        let mut receiver = Receiver::new(0, 4, 10, 67);
+        receiver.sd(2, true, b"c");
+        receiver.poll(4);
+        assert_eq!(lists(&mut receiver, 1), [[0, 2, 3]]);
+        receiver.poll(3);
+        receiver.sd(1, false, b"b");
+        receiver.sd(0, false, b"a");
+        assert_eq!(lists(&mut receiver, 2), [[]]);
+        // All is taken: there would be credit to announce, were there anything to come.
+        receiver.closed = true;
+        while receiver.take().is_some() {}
+        let mut out = Vec::new();
+        receiver.announce(WRITER, &mut out);
+        assert!(out.is_empty());
     }
 }

@@ -304,11 +304,10 @@ impl Sender {
         seq::poll_wire(self.polls)
     }
 
-    /// Two silences in a row.
+    /// Two silences since the last valid report.
     pub fn collapse(&mut self) {
         let largest = self.sds.iter().map(Sd::size).max().unwrap_or(1);
-        self.congestion
-            .collapse(self.transmissions, self.flight, largest);
+        self.congestion.collapse(self.transmissions, largest);
     }
 
     /// Takes N(R) of a BGAK as an acknowledgment, if it can be one.
@@ -422,7 +421,7 @@ impl Sender {
             }
         }
         if reduction {
-            self.congestion.reduce(self.transmissions, before);
+            self.congestion.reduce(self.transmissions);
         } else if octets > 0 {
             self.congestion.arrived(octets, before);
         }

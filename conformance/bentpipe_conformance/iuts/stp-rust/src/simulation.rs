@@ -3,7 +3,7 @@
 
 use crate::endpoint::{Config, Endpoint, Outgoing};
 use crate::user::{pattern, Outcome, Service, User};
-use crate::wire::{read, Packet};
+use crate::wire::{read, Begin, Packet, Poll, Writer};
 use crate::{Time, MILLISECOND, SECOND};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -168,9 +168,13 @@ impl World {
     }
 
     fn call(&mut self, port: u16, octets: u64) -> Rc<RefCell<Seen>> {
+        self.call_with(port, Service::caller(octets))
+    }
+
+    fn call_with(&mut self, port: u16, service: Service) -> Rc<RefCell<Seen>> {
         let seen = Rc::new(RefCell::new(Seen::default()));
         let user = Watched {
-            service: Service::caller(octets),
+            service,
             seen: seen.clone(),
         };
         let mut out = Vec::new();
@@ -324,14 +328,29 @@ fn loss_free_and_fast() {
 
 #[test]
 fn hundreds_at_once() {
-    let mut world = World::new(6, Path { loss: 3, ..CLEAN });
-    let calls: Vec<_> = (0..500).map(|_| world.call(7, 6000)).collect();
-    world.run(600 * SECOND);
-    check(&world);
-    assert!(calls.iter().all(succeeded));
-    assert!(calls
-        .iter()
-        .all(|call| call.borrow().received == stream(6000)));
+    for (seed, jitter) in (6..).zip([0, 10, 100]) {
+        let jitter = jitter * MILLISECOND;
+        let loss = 3;
+        let mut world = World::new(
+            seed,
+            Path {
+                jitter,
+                loss,
+                ..CLEAN
+            },
+        );
+        let calls: Vec<_> = (0..500).map(|_| world.call(7, 6000)).collect();
+        world.run(600 * SECOND);
+        check(&world);
+        let good = calls.iter().filter(|call| succeeded(call)).count();
+        let begins = world.count(0, |p| matches!(p, Packet::Begin(_)));
+        let given = world.count(1, |p| matches!(p, Packet::Bgrej { .. }));
+        println!("{jitter} us: {good} of 500 calls, {begins} BEGINs, {given} BGREJs");
+        assert_eq!(good, 500);
+        assert!(calls
+            .iter()
+            .all(|call| call.borrow().received == stream(6000)));
+    }
 }
 
 #[test]
@@ -361,6 +380,108 @@ fn silence_is_doubled_and_the_window_collapses_once() {
     assert!((4..9).contains(&(after - polls)), "{}", after - polls);
     for (connection, _) in world.ends[1].users() {
         assert_eq!(connection.sender().flight_and_window().1, 1448);
+    }
+}
+
+#[test]
+fn an_idle_connection_outlives_a_lost_poll() {
+    let mut world = World::new(10, CLEAN);
+    let call = world.call_with(7, Service::on(7).unwrap());
+    world.run(590 * SECOND);
+    world.path.loss = 100;
+    world.run(620 * SECOND);
+    world.path.loss = 0;
+    let polls = |world: &World| world.count(0, |p| matches!(p, Packet::Data { .. }));
+    assert!(polls(&world) > 1, "the POLL is repeated");
+    world.run(1200 * SECOND);
+    assert!(call.borrow().outcomes.is_empty());
+    assert_eq!(world.ends.each_ref().map(Endpoint::connections), [1, 1]);
+    world.path.loss = 100;
+    world.run(2000 * SECOND);
+    assert_eq!(call.borrow().outcomes, [Outcome::Failure]);
+    assert_eq!(world.ends.each_ref().map(Endpoint::connections), [0, 0]);
+}
+
+#[test]
+fn the_v_flag_is_set_until_a_connection_is_open() {
+    let mut world = World::new(12, CLEAN);
+    let flags = |world: &World| -> Vec<bool> {
+        let sent = world.sent.iter();
+        let packets = sent.filter_map(|(_, _, octets)| match read(octets)?.packet {
+            Packet::Begin(begin) if begin.options.cookie.is_some() => Some(begin.void),
+            _ => None,
+        });
+        packets.collect()
+    };
+    for _ in 0..2 {
+        world.call(7, 10);
+        world.run(world.now + 10 * SECOND);
+    }
+    assert_eq!(flags(&world), [true, false]);
+    // Nobody listens there, so that the call ends in state 2 and its cookie is spent.
+    world.call(8, 10);
+    world.run(world.now + 10 * SECOND);
+    for _ in 0..2 {
+        world.call(7, 10);
+        world.run(world.now + 10 * SECOND);
+    }
+    assert_eq!(flags(&world), [true, false, false, true, false]);
+}
+
+#[test]
+fn what_cannot_be_is_discarded_whole() {
+    let mut world = World::new(13, CLEAN);
+    world.call_with(7, Service::on(7).unwrap());
+    world.run(20 * SECOND);
+    let (begin, source, destination) = world
+        .sent
+        .iter()
+        .find_map(|(_, _, octets)| {
+            let received = read(octets)?;
+            match received.packet {
+                Packet::Begin(begin) if begin.options.cookie.is_some() => {
+                    Some((begin, received.source, received.destination))
+                }
+                _ => None,
+            }
+        })
+        .unwrap();
+    let writer = Writer {
+        source,
+        destination,
+        tag: begin.csn as u16,
+    };
+    let poll = Poll {
+        ns: (begin.iss + 1) & 0xff_ffff,
+        nps: 1,
+        timestamp: 5,
+        csn: begin.csn,
+    };
+    let sdp = |poll: Poll| writer.sd(begin.iss, false, b"x", Some(&poll));
+    let another = Poll {
+        csn: begin.csn ^ 0x1_0000,
+        ..poll
+    };
+    let elsewhere = Writer {
+        source: 9,
+        ..writer
+    };
+    let big = Begin {
+        data: &[0; 1449],
+        ..begin
+    };
+    let packets = [
+        (sdp(another), 0),
+        (sdp(Poll { nps: 0, ..poll }), 0),
+        (writer.poll(&another), 0),
+        (elsewhere.begin(&big), 0),
+        // A STAT, and the octet with a POLL.
+        (sdp(poll), 2),
+    ];
+    for (packet, answers) in packets {
+        let mut out = Vec::new();
+        world.ends[1].datagram(world.now, address(0), &packet, &mut out);
+        assert_eq!(out.len(), answers, "{packet:?}");
     }
 }
 

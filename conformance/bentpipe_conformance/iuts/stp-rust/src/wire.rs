@@ -2,6 +2,8 @@
 
 /// Flag of BEGIN, SD and SDP: the stream ends with this packet.
 const FIN: u8 = 1;
+/// Flag of BEGIN: cookies made before its own are void.
+const VOID: u8 = 2;
 /// Flag of END: the connection is aborted.
 const ABORT: u8 = 4;
 /// Flag of END: the sender knows no such connection.
@@ -75,6 +77,8 @@ pub struct Poll {
 pub struct Begin<'a> {
     /// The stream ends with this packet's data.
     pub fin: bool,
+    /// V flag: cookies made before the one it carries are void.
+    pub void: bool,
     /// The number of the first SD.
     pub iss: u32,
     /// How many SDs are permitted.
@@ -298,6 +302,7 @@ fn read_begin<'a>(mut reader: Reader<'a>, flags: u8, iss: u32) -> Option<Packet<
     let options = read_options(reader.take(usize::from(lead & 15) * 4)?)?;
     Some(Packet::Begin(Begin {
         fin: flags & FIN != 0,
+        void: flags & VOID != 0,
         iss,
         credit,
         csn,
@@ -450,9 +455,11 @@ impl Writer {
     pub fn begin(self, begin: &Begin<'_>) -> Vec<u8> {
         let options = write_options(begin.options);
         let lead = VERSION << 4 | (options.len() / 4) as u8;
+        let fin = if begin.fin { FIN } else { 0 };
+        let void = if begin.void { VOID } else { 0 };
         self.packet(
             1,
-            if begin.fin { FIN } else { 0 },
+            fin | void,
             begin.iss,
             &[
                 &word(lead, begin.credit),
@@ -604,6 +611,7 @@ mod tests {
             let cookie = vec![5; length];
             let begin = Begin {
                 fin: true,
+                void: length == 8,
                 iss: 0xabcdef,
                 credit: 77,
                 csn: 0x0102_0304,
@@ -674,6 +682,7 @@ mod tests {
     fn another_version_is_examined_no_further() {
         let begin = Begin {
             fin: false,
+            void: false,
             iss: 1,
             credit: 4,
             csn: 8,
