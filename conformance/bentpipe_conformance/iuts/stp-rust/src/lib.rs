@@ -27,6 +27,8 @@ pub mod wire;
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod vectors;
 
 /// A time, in microseconds since the start of the endpoint.
 pub type Time = u64;
