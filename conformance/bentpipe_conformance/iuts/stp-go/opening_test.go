@@ -614,3 +614,20 @@ func TestCSNsOfOneAddressRiseAndTellNothingAboutOthers(t *testing.T) {
 		t.Errorf("another port's CSN is only %d away", apart)
 	}
 }
+
+func TestCallsAtOnceFromOneAddressAllSucceed(t *testing.T) {
+	w, d, o := pair(t, 27)
+	for range 2 { // without cookies and with those of the first dozen
+		for i := range 12 {
+			service := []uint16{portEcho, portDiscard, portChargen}[i%3]
+			d.obey(command{to: w.address(1), service: service, octets: 3000 * i})
+		}
+		w.run(60*time.Second, nil)
+	}
+	if len(o.lines) != 24 {
+		t.Fatalf("said %q", o.lines)
+	}
+	for _, line := range o.lines {
+		expectOK(t, line)
+	}
+}

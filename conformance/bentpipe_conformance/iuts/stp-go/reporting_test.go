@@ -355,3 +355,21 @@ func TestBucketHoldsFourSMSS(t *testing.T) {
 		}
 	}
 }
+
+func TestNewSDsLeaveWithinTheWindowAndTheCredit(t *testing.T) {
+	w, d, o := pair(t, 26)
+	w.loss, w.jitter = 0.01, 50*time.Millisecond
+	seen := map[uint32]bool{}
+	w.seen = func(from, to netip.AddrPort, p *packet) {
+		if from != w.address(2) || p.kind != typeSD && p.kind != typeSDP || seen[p.sequence] {
+			return
+		}
+		seen[p.sequence] = true
+		for _, c := range w.ends[from].conns {
+			if s := &c.snd; s.flight > s.window.cwnd || !seqBelow(p.sequence, s.vtMS) {
+				t.Errorf("%d octets in flight, window %d", s.flight, s.window.cwnd)
+			}
+		}
+	}
+	expectOK(t, open(w, d, o, portDiscard, 500_000, 300*time.Second))
+}
