@@ -176,16 +176,19 @@ func (s *sender) transmit(now instant) {
 		s.send(now, sd)
 	}
 	if s.pollAt = s.pollDue(); s.pollAt <= now {
-		if s.gate != never && s.gate-now <= rideTime && s.nextAgain() == nil {
-			s.pollAt = never
-		} else {
+		if !s.soon(now) {
 			s.poll(now)
-			s.pollAt = never
 		}
+		s.pollAt = never
 	}
 	if s.c.state == ready {
 		s.watch(now)
 	}
+}
+
+// soon tells whether a new SD leaves so soon that a POLL that is due can ride on it (STP-PL-005).
+func (s *sender) soon(now instant) bool {
+	return s.gate != never && s.gate-now <= rideTime && s.nextAgain() == nil
 }
 
 // refill lets the user write before the sender runs out of data.
