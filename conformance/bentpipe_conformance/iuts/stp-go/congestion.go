@@ -36,22 +36,22 @@ func (w *congestion) arrived(octets, flight int) {
 	w.cwnd = min(w.cwnd, w.most)
 }
 
-// lost halves the window (STP-CG-005); flight is what was in flight before.
-func (w *congestion) lost(flight int) {
-	w.ssthresh = max(min(flight, w.cwnd)/2, 2*w.smss)
+// lost halves the window (STP-CG-005).
+func (w *congestion) lost() {
+	w.ssthresh = max(w.cwnd/2, 2*w.smss)
 	w.cwnd = w.ssthresh
 	w.counted = 0
 }
 
-// silent is the answer to a second silence in a row (STP-CG-007).
-func (w *congestion) silent(flight int) {
-	w.lost(flight)
+// silent is the answer to a second silence (STP-CG-007).
+func (w *congestion) silent() {
+	w.lost()
 	w.cwnd = w.smss
 }
 
 // pace is how many octets a second may leave (STP-CG-008).
 func (w *congestion) pace(rtt time.Duration) float64 {
-	gain := 1.25
+	gain := 0.9
 	if w.cwnd < w.ssthresh {
 		gain = 2
 	}

@@ -60,6 +60,8 @@ type conn struct {
 	caller   bool    // this endpoint has called
 	known    bool    // and its BEGIN carries a cookie
 	anew     int     // times it has called anew
+	made     int     // purse.calls when the call was made
+	begun    int     // and when its BEGIN was first sent
 
 	heard    instant // when the last packet arrived
 	deadline instant
@@ -94,7 +96,7 @@ func (c *conn) startTimer(now instant, p packet) {
 func (c *conn) call(now instant, with token) {
 	c.state, c.caller, c.known = calling, true, with.cookie != nil
 	c.csn, c.iss = c.ep.newCSN(c.key.peer), c.ep.cfg.random()&seqMask
-	c.peerMaxSD = with.maxSD
+	c.peerMaxSD, c.begun = with.maxSD, c.ep.purse.calls(c.key.peer)
 	c.snd.start(c, c.iss)
 	c.supply()
 	p := packet{
@@ -104,11 +106,14 @@ func (c *conn) call(now instant, with token) {
 	if c.known && c.snd.waiting() {
 		// Whatever path carries the largest SDP carries this as well.
 		sd := c.snd.cut(min(c.smss(), fixedLength[typeSDP]+c.ep.cfg.maxSD-p.length()))
-		c.snd.note(sd)
+		c.snd.note(now, sd)
 		p.data = sd.data
 		if sd.fin {
 			p.flags = flagFIN
 		}
+	}
+	if c.known && c.ep.purse.void(c.key.peer, c.made) {
+		p.flags |= flagV
 	}
 	c.startTimer(now, p)
 }
@@ -143,9 +148,17 @@ func (c *conn) over(outcome error) {
 	}
 }
 
+// leave tells the user the outcome; a call that ends in state 2 has left BEGINs under way.
+func (c *conn) leave(outcome error) {
+	if c.state == calling {
+		c.ep.purse.ended(c.key.peer)
+	}
+	c.over(outcome)
+}
+
 // end leaves the connection for state 1.
 func (c *conn) end(outcome error) {
-	c.over(outcome)
+	c.leave(outcome)
 	c.state = idle
 }
 
@@ -155,7 +168,7 @@ func (c *conn) release(now instant, flags, reason uint8, outcome error) {
 	if c.peerKnown {
 		p.peerCSN, p.sequence = c.peerCSN, c.rcv.vrR
 	}
-	c.over(outcome)
+	c.leave(outcome)
 	c.state = releasing
 	c.snd, c.rcv = sender{}, receiver{}
 	c.startTimer(now, p)
@@ -223,7 +236,7 @@ func (c *conn) expire(now instant) {
 		c.ccAt = now + c.ccWait
 		c.emit(&c.repeated)
 	case c.state == calling:
-		c.release(now, flagA, reasonAborted, errNoAnswer) // as if the user had aborted
+		c.release(now, flagA, reasonSilence, errNoAnswer) // as if the user had aborted
 	default:
 		c.end(nil)
 	}

@@ -71,12 +71,12 @@ func newEndpoint(
 		cfg: cfg, send: send, services: services,
 		pseudo: func(netip.Addr, int) uint64 { return 0 },
 		conns:  map[key]*conn{}, nextPort: firstLocalPort,
-		rate: rateLimit{bitsPerSecond: cfg.rate},
+		rate: rateLimit{bitsPerSecond: cfg.rate}, purse: newPurse(),
 	}
 	for i := 0; i < len(ep.secret); i += 4 {
 		binary.BigEndian.PutUint32(ep.secret[i:], cfg.random())
 	}
-	ep.issuer = issuer{secret: ep.secret[:], newest: map[netip.AddrPort]uint64{}}
+	ep.issuer = issuer{secret: ep.secret[:], bars: map[netip.AddrPort]uint64{}}
 	for i := range ep.ends {
 		ep.ends[i] = -time.Hour
 	}
@@ -173,6 +173,9 @@ func (ep *endpoint) unconnected(now instant, k key, p *packet) {
 // called goes through the rows for a BEGIN in state 1. If it opens a connection, that replaces the
 // one between the same ports, if there is one (STP-CC-041).
 func (ep *endpoint) called(now instant, k key, p *packet, old *conn) {
+	if len(p.data) > ep.cfg.maxSD {
+		return // STP-DT-028
+	}
 	if ep.services[k.port] == nil {
 		ep.refuse(k, p.csn, reasonNobody)
 		return
@@ -188,9 +191,6 @@ func (ep *endpoint) called(now instant, k key, p *packet, old *conn) {
 		})
 		return
 	}
-	if len(p.data) > ep.cfg.maxSD {
-		return // its data cannot be taken (STP-DT-028), nor left out (STP-CC-012)
-	}
 	if old == nil && len(ep.conns) >= ep.cfg.connections || !ep.issuer.room() {
 		ep.refuse(k, p.csn, reasonBusy)
 		return
@@ -199,7 +199,7 @@ func (ep *endpoint) called(now instant, k key, p *packet, old *conn) {
 		old.end(errReplaced)
 		ep.settle(now, old)
 	}
-	ep.issuer.use(k.peer, p.cookie)
+	ep.issuer.use(k.peer, p.cookie, p.flags&flagV != 0)
 	c := ep.add(k, nil)
 	c.beCalled(now, p)
 	ep.settle(now, c)
@@ -216,6 +216,7 @@ func (ep *endpoint) call(now instant, to netip.AddrPort, port uint16, user app) 
 	}
 	ep.nextPort = max(k.port+1, firstLocalPort)
 	c := ep.add(k, user)
+	c.made = ep.purse.calls(to)
 	c.call(now, ep.purse.take(now, to))
 	ep.settle(now, c)
 	return nil

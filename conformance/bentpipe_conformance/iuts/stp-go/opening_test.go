@@ -123,7 +123,7 @@ func TestCallAnewBeginsTheStreamAgain(t *testing.T) {
 	refusal := s.anew("a better one")
 	refusal.hasMaxSD = false
 	s.say(refusal)
-	if second := s.begun(); !bytes.Equal(second.data, patternAt(0, 512)) || second.flags != 0 {
+	if second := s.begun(); !bytes.Equal(second.data, patternAt(0, 512)) || second.flags != flagV {
 		t.Errorf("BEGIN %+v", second)
 	}
 	s.said = nil
@@ -183,8 +183,8 @@ func TestKeptCookiesAreUsedOnceAndTheOldestFirst(t *testing.T) {
 			t.Errorf("cookie %q, not %q", begin.cookie, value)
 		}
 	}
-	if len(s.ep.purse) != 1 {
-		t.Errorf("%d cookies are left", len(s.ep.purse))
+	if len(s.ep.purse.tokens) != 1 {
+		t.Errorf("%d cookies are left", len(s.ep.purse.tokens))
 	}
 }
 
@@ -283,7 +283,7 @@ func TestCallWithoutAnswerFailsAndGoesOnAsIfAborted(t *testing.T) {
 	if s.saidKind(typeBEGIN) != maxCC || s.saidKind(typeEND) != maxCC || len(s.ep.conns) != 0 {
 		t.Fatalf("%d BEGINs, %d ENDs", s.saidKind(typeBEGIN), s.saidKind(typeEND))
 	}
-	if end := s.said[len(s.said)-1]; end.flags != flagA || end.reason != reasonAborted ||
+	if end := s.said[len(s.said)-1]; end.flags != flagA || end.reason != reasonSilence ||
 		end.csn != s.csn || end.peerCSN != 0 || end.sequence != 0 {
 		t.Errorf("END %+v", end)
 	}
@@ -295,7 +295,7 @@ func TestAbortedWhileCallingBGAKIsDiscarded(t *testing.T) {
 	s.ep.abortCalls(s.w.now)
 	s.one(s.said, typeEND)
 	s.nothing(s.say(s.bgak(0)))
-	if len(s.ep.purse) != 0 {
+	if len(s.ep.purse.tokens) != 0 {
 		t.Error("its cookie is kept")
 	}
 	s.nothing(s.say(packet{kind: typeENDAK, peerCSN: s.csn}))
@@ -396,34 +396,100 @@ func TestCookieIsGoodForItsCallerAndFor600Seconds(t *testing.T) {
 	if another := newScript(t).ep.issuer; another.judge(time.Second, one, cookie) != good {
 		t.Error("the secret is not the only difference")
 	}
-	another := issuer{secret: []byte("another"), newest: map[netip.AddrPort]uint64{}}
+	another := issuer{secret: []byte("another"), bars: map[netip.AddrPort]uint64{}}
 	if another.judge(time.Second, one, cookie) != bad {
 		t.Error("good after a restart")
 	}
 }
 
-func TestUsedCookieIsRememberedFor900SecondsAndBarsOlderOnes(t *testing.T) {
+func TestUsedCookieIsRememberedFor900SecondsAndBarsOlderOnesOnlyWithTheVFlag(t *testing.T) {
 	one, two := netip.MustParseAddrPort("192.0.2.7:1000"), netip.MustParseAddrPort("192.0.2.8:1000")
-	i := issuer{secret: []byte("secret"), newest: map[netip.AddrPort]uint64{}}
-	now := time.Second
-	first, second, third := i.fresh(now, one), i.fresh(now, one), i.fresh(now, one)
-	strange := i.fresh(now, two)
-	i.use(one, second)
-	for name, pair := range map[string]struct{ got, wanted verdict }{
-		"older":    {i.judge(now, one, first), bad},
-		"used":     {i.judge(now, one, second), used},
-		"later":    {i.judge(now, one, third), good},
-		"another":  {i.judge(now, two, strange), good},
-		"at 900 s": {i.judge(now+rememberFor-time.Millisecond, one, second), used},
-		"gone":     {i.judge(now+rememberFor+time.Millisecond, one, second), bad},
-	} {
-		if pair.got != pair.wanted {
-			t.Errorf("%s: %v", name, pair.got)
+	for void, older := range map[bool]verdict{true: bad, false: good} {
+		i := issuer{secret: []byte("secret"), bars: map[netip.AddrPort]uint64{}}
+		now := time.Second
+		first, second, third := i.fresh(now, one), i.fresh(now, one), i.fresh(now, one)
+		strange := i.fresh(now, two)
+		i.use(one, second, void)
+		for name, pair := range map[string]struct{ got, wanted verdict }{
+			"older":    {i.judge(now, one, first), older},
+			"used":     {i.judge(now, one, second), used},
+			"later":    {i.judge(now, one, third), good},
+			"another":  {i.judge(now, two, strange), good},
+			"at 900 s": {i.judge(now+rememberFor-time.Millisecond, one, second), used},
+			"gone":     {i.judge(now+rememberFor+time.Millisecond, one, second), bad},
+		} {
+			if pair.got != pair.wanted {
+				t.Errorf("V flag %v, %s: %v", void, name, pair.got)
+			}
+		}
+		i.forget(now + rememberFor + time.Millisecond)
+		if len(i.used) != 0 || len(i.bars) != 0 {
+			t.Error("not forgotten")
 		}
 	}
-	i.forget(now + rememberFor + time.Millisecond)
-	if len(i.used) != 0 || len(i.newest) != 0 {
-		t.Error("not forgotten")
+}
+
+func TestBEGINWithVFlagVoidsTheCookiesBeforeItsOwn(t *testing.T) {
+	s := newScript(t)
+	earlier, later := s.cookie(), s.cookie()
+	begin := s.begin(portDiscard)
+	begin.flags, begin.cookie = flagV, later
+	s.one(s.hear(begin), typeBGAK)
+	begin.flags, begin.cookie, begin.source, begin.csn = 0, earlier, peersPT+1, peerCSN+1
+	if refused := s.one(s.hear(begin), typeBGREJ); refused.reason != reasonAnew {
+		t.Errorf("BGREJ %+v", refused)
+	}
+}
+
+func TestVFlagUntilACallHasOpenedAConnection(t *testing.T) {
+	s := newScript(t)
+	step := func(name string, begin packet, wanted bool) {
+		t.Helper()
+		if got := begin.flags&flagV != 0; got != wanted {
+			t.Errorf("%s: V flag %v", name, got)
+		}
+	}
+	abort := func() {
+		s.ep.abortCalls(s.w.now)
+		s.w.run(100*time.Second, nil)
+	}
+	give := func(value string) {
+		s.ep.purse.put(token{s.w.address(2), []byte(value), 1000, s.w.now})
+	}
+	step("without cookie", s.calls(portDiscard, 100), false)
+	s.said = nil
+	answer := func(p packet) {
+		p.source, p.destination = portDiscard, s.ep.nextPort-1
+		s.hear(p)
+	}
+	answer(s.anew("cookie 1"))
+	step("first since the start", s.begun(), true)
+	answer(s.bgak(1))
+	step("after it has opened one", s.calls(portDiscard, 100), false) // with the BGAK's cookie
+	give("cookie 2")
+	abort() // both, one of them in state 2
+	if len(s.ep.purse.tokens) != 0 {
+		t.Error("a cookie is kept though a call has ended in state 2")
+	}
+	s.calls(portDiscard, 100)
+	answer(s.anew("cookie 3"))
+	step("after a call has ended in state 2", s.begun(), true)
+	answer(s.anew("cookie 4"))
+	step("once more", s.begun(), true)
+	answer(s.bgak(1))
+	give("cookie 5")
+	step("at last", s.calls(portDiscard, 100), false)
+}
+
+func TestCookieOfABEGINFromBeforeAFailedCallIsNotKept(t *testing.T) {
+	s, _ := calls(t, portDiscard, 100, []byte("a cookie"))
+	s.ep.purse.ended(s.w.address(2)) // another call
+	s.say(s.bgak(1))
+	if len(s.ep.purse.tokens) != 0 {
+		t.Error("it is kept")
+	}
+	if !s.ep.purse.void(s.w.address(2), s.ep.purse.calls(s.w.address(2))) {
+		t.Error("the next call needs no V flag")
 	}
 }
 
@@ -431,7 +497,7 @@ func TestWithoutRoomForUsedCookiesCallsAreRefused(t *testing.T) {
 	s := newScript(t)
 	other := netip.MustParseAddrPort("192.0.2.99:1")
 	for range maxUsed {
-		s.ep.issuer.use(other, s.ep.issuer.fresh(s.w.now, other))
+		s.ep.issuer.use(other, s.ep.issuer.fresh(s.w.now, other), false)
 	}
 	begin := s.begin(portDiscard)
 	begin.cookie = s.cookie()
@@ -511,7 +577,7 @@ func TestBEGINWithTooMuchDataOpensNothing(t *testing.T) {
 	s := newScript(t)
 	begin := s.begin(portDiscard)
 	begin.data = make([]byte, 1201)
-	s.one(s.hear(begin), typeBGREJ)
+	s.nothing(s.hear(begin))
 	begin.cookie = s.cookie()
 	s.nothing(s.hear(begin))
 	begin.data = begin.data[:1200]
@@ -532,6 +598,26 @@ func TestSecondCallNeedsNoRoundTripMore(t *testing.T) {
 	expectOK(t, open(w, d, o, portEcho, 100, 20*time.Second))
 	if !slices.Equal(answers, []uint8{typeBGREJ, typeBGAK, typeBGAK, typeBGREJ, typeBGAK}) {
 		t.Fatalf("answers %v", answers)
+	}
+}
+
+func TestCallerDoesNotAnswerABEGINOfItsPeerWithABGAK(t *testing.T) {
+	s, _ := calls(t, portDiscard, 100, []byte("a cookie"))
+	s.say(s.bgak(1))
+	begin := s.begin(0)
+	if refused := s.one(s.say(begin), typeBGREJ); refused.reason != reasonNobody {
+		t.Errorf("BGREJ %+v", refused)
+	}
+}
+
+func TestBGAKOfARepeatedBEGINRepeatsTheCredit(t *testing.T) {
+	s := newScript(t)
+	begin := s.begin(portDiscard)
+	begin.cookie = s.cookie()
+	first := s.one(s.hear(begin), typeBGAK)
+	s.nothing(s.hear(sd(portDiscard, 0, 0)))
+	if again := s.one(s.hear(begin), typeBGAK); again.nMR != first.nMR {
+		t.Errorf("credit %d, then %d", first.nMR, again.nMR)
 	}
 }
 

@@ -87,9 +87,13 @@ func (r *receiver) read() []byte {
 // ended tells whether the user has taken everything up to the peer's FIN (STP-CC-004).
 func (r *receiver) ended() bool { return r.finished && len(r.queue) == 0 }
 
-// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008).
+// polled takes note of a POLL's N(S); one beyond the credit or the end raises nothing (STP-DT-008).
 func (r *receiver) polled(nS uint32) {
-	if seqWithin(r.vrH, nS, r.vrMR) {
+	last := r.vrMR
+	if r.finKnown {
+		last = seqAdd(r.fin, 1)
+	}
+	if seqWithin(r.vrH, nS, last) {
 		r.vrH = nS
 	}
 }
@@ -123,5 +127,5 @@ func cut(list []uint32, most int) [][]uint32 {
 
 // reopened tells whether a closed window must be announced as open now (STP-DT-024).
 func (r *receiver) reopened() bool {
-	return r.shut && seqDist(r.vrH, r.credit()) >= max(1, min(16, r.window/2))
+	return r.shut && !r.finKnown && seqDist(r.vrH, r.credit()) >= max(1, min(16, r.window/2))
 }

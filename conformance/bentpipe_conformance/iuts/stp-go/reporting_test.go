@@ -57,7 +57,7 @@ func stuck(t *testing.T) (*script, *reluctant) {
 	return s, reader
 }
 
-func TestLossHalvesWhatWasInFlightBeforeTheReport(t *testing.T) {
+func TestReportOfALossHalvesTheWindowAndLetsNothingGrow(t *testing.T) {
 	s := newScript(t)
 	s.ep.cfg.initialWindow = 10
 	s.open(portChargen)
@@ -66,7 +66,7 @@ func TestLossHalvesWhatWasInFlightBeforeTheReport(t *testing.T) {
 	ustat := s.stat(4, 0, 4, 8) // it acknowledges four
 	ustat.kind = typeUSTAT
 	s.hear(ustat)
-	if snd.window.ssthresh != 5000 {
+	if snd.window.ssthresh != 5000 || snd.window.cwnd != 5000 {
 		t.Errorf("%+v", snd.window)
 	}
 }
@@ -98,6 +98,43 @@ func TestReopenedWindowIsAnnounced(t *testing.T) {
 	s.said = nil
 	c.run(s.w.now)
 	s.nothing(s.said)
+}
+
+func TestNothingIsAnnouncedAfterTheFIN(t *testing.T) {
+	s, reader := stuck(t)
+	for i := range 4 {
+		s.nothing(s.hear(sd(portDiscard, i, uint8(i/3)*flagFIN)))
+	}
+	s.one(s.hear(poll(portDiscard, 4, 1)), typeSTAT)
+	reader.willing = true
+	s.said = nil
+	s.conn(portDiscard).run(s.w.now)
+	if s.saidKind(typeSTAT) != 0 {
+		t.Errorf("said %+v", s.said)
+	}
+}
+
+func TestSDAcknowledgedBeforeNeedsNoPOLL(t *testing.T) {
+	s := newScript(t)
+	s.open(portChargen)
+	s.w.run(2*time.Second, func() bool { return s.conn(portChargen).snd.vtPS == 1 })
+	s.hear(s.stat(3, 1))
+	s.w.run(time.Millisecond, nil)
+	snd := &s.conn(portChargen).snd
+	if snd.openSince == never {
+		t.Fatal("no SD is without POLL")
+	}
+	s.hear(s.stat(4, 0))
+	for i := range snd.sds {
+		if snd.sds[i].stamp == snd.vtPS && snd.sds[i].at < snd.openSince {
+			t.Error("one that is unacknowledged is older")
+		}
+	}
+	r := snd.begin(snd.vtS, snd.vtMS)
+	r.finish(s.w.now, snd.vtS)
+	if snd.openSince != never || snd.silenceAt != never {
+		t.Errorf("POLL for SDs since %v, silence at %v", snd.openSince, snd.silenceAt)
+	}
 }
 
 func TestAnnouncementIsNoAnswerToAPOLL(t *testing.T) {

@@ -129,7 +129,7 @@ func (r *report) finish(now instant, nR uint32) {
 	s := r.s
 	r.advance(nR)
 	if r.loss {
-		s.window.lost(r.flight)
+		s.window.lost()
 		s.reduced, s.free = s.serial, true
 	} else {
 		s.window.arrived(r.grown, r.flight)
@@ -139,4 +139,13 @@ func (r *report) finish(now instant, nR uint32) {
 		s.silenceWait = s.silence()
 	}
 	s.silenceAt = now + s.silenceWait
+	if !s.unacknowledged() && !s.lacksCredit() {
+		s.silenceAt = never
+	}
+	s.openSince = never
+	for i := range s.sds {
+		if sd := &s.sds[i]; sd.stamp == s.vtPS {
+			s.openSince = min(s.openSince, sd.at)
+		}
+	}
 }

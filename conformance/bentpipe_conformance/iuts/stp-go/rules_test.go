@@ -414,9 +414,9 @@ type mute struct{ quiet }
 
 func (mute) step(*conn) {}
 
-func TestPOLLThatIsDueRidesOnTheNextSD(t *testing.T) {
+func TestSDTakesAPOLLAlongThatIsSoonDue(t *testing.T) {
 	w, d, o := pair(t, 23)
-	var alone instant = -time.Second // when a POLL left without an SD, the window being open
+	var last instant // when a new SD left that was no SDP
 	polls := 0
 	w.seen = func(from, to netip.AddrPort, p *packet) {
 		switch {
@@ -424,17 +424,29 @@ func TestPOLLThatIsDueRidesOnTheNextSD(t *testing.T) {
 		case p.kind == typePOLL:
 			polls++
 			for _, c := range w.ends[from].conns {
-				if c.state == ready && c.snd.obstacle() == none {
-					alone = w.now
+				if c.snd.obstacle() == none && w.now-last < rideTime {
+					t.Errorf("a POLL left alone %v after an SD, at %v", w.now-last, w.now)
 				}
 			}
-		case (p.kind == typeSD || p.kind == typeSDP) && w.now-alone < rideTime:
-			t.Errorf("a POLL left alone %v before an SD, at %v", w.now-alone, w.now)
+		case p.kind == typeSD:
+			last = w.now
 		}
 	}
 	expectOK(t, open(w, d, o, portDiscard, 1_000_000, 60*time.Second))
 	if polls == 0 {
 		t.Error("no POLL was sent alone")
+	}
+}
+
+func TestPOLLBeyondTheFINRaisesNothing(t *testing.T) {
+	s := newScript(t)
+	s.open(portEcho)
+	s.hear(sd(portEcho, 3, flagFIN))
+	for offset, bound := range map[int]int{5: 4, 4: 4} {
+		stat := s.one(s.hear(poll(portEcho, offset, uint32(offset))), typeSTAT)
+		if got := offsets(stat.list); !slices.Equal(got, []int{0, 3, bound}) {
+			t.Errorf("list %v", got)
+		}
 	}
 }
 
@@ -547,10 +559,13 @@ func TestOpenConnectionSurvivesForgedPackets(t *testing.T) {
 		c.rcv.vrH != peerISS {
 		t.Fatal("the connection has changed")
 	}
-	asks.kind, asks.sequence, asks.data = typeSDP, peerISS, []byte{0} // the SD of such an SDP is taken
+	asks.kind, asks.sequence, asks.data = typeSDP, peerISS, []byte{0}
 	s.nothing(s.hear(asks))
-	if c := s.conn(portDiscard); seqDist(peerISS, c.rcv.vrR) != 1 {
-		t.Error("the SD is not taken")
+	asks.csn, asks.nPS = peerCSN, 0
+	s.nothing(s.hear(asks))
+	s.nothing(s.hear(poll(portDiscard, 3, 0)))
+	if c := s.conn(portDiscard); c.rcv.vrR != peerISS || c.rcv.vrH != peerISS {
+		t.Error("an SDP of another CSN, or without a number, is taken")
 	}
 }
 
@@ -598,9 +613,20 @@ func TestKeepAliveAsksOnceAndNoticesADeadPeer(t *testing.T) {
 		}
 	}
 	w.run(5*time.Second, nil) // the last answer has come
+	drop := true
+	w.drop = func(from, to netip.AddrPort, p *packet) bool {
+		lost := drop && p.kind == typePOLL
+		drop = drop && !lost
+		return lost
+	}
+	polls = nil
+	w.run(20*time.Second, nil)
+	if len(o.lines) != 0 || len(polls) != 2 {
+		t.Fatalf("%d POLLs after the loss of one, said %q", len(polls), o.lines)
+	}
 	w.loss, polls = 1, nil
 	w.run(80*time.Second, nil)
-	if len(o.lines) != 1 || len(polls) != 1 {
+	if len(o.lines) != 1 || len(polls) < 5 || len(polls) > 9 {
 		t.Fatalf("%d POLLs, said %q", len(polls), o.lines)
 	}
 }

@@ -6,9 +6,10 @@ import "time"
 type outgoing struct {
 	data    []byte
 	fin     bool
-	stamp   uint32 // VT(PS) at its last transmission
-	sent    int    // transmissions
-	serial  uint64 // of its last transmission, among all of the connection
+	stamp   uint32  // VT(PS) at its last transmission
+	sent    int     // transmissions
+	at      instant // of the last one
+	serial  uint64  // of its last transmission, among all of the connection
 	arrived bool
 	queued  bool // awaits retransmission
 }
@@ -18,7 +19,7 @@ func (o *outgoing) octets() int { return max(1, len(o.data)) }
 
 const (
 	pollRecord = 64                    // POLLs whose times are remembered for the round-trip time
-	rideTime   = 10 * time.Millisecond // for which a POLL waits for a new SD (STP-PL-005)
+	rideTime   = 10 * time.Millisecond // a POLL due within it goes with a new SD (STP-PL-005)
 	mostRate   = 65_000                // SDs a second: 2^23 within a packet's life of 120 s (STP-DT-013)
 )
 
@@ -48,9 +49,9 @@ type sender struct {
 
 	polled    [pollRecord]instant // when a POLL was sent, by N(PS) modulo pollRecord
 	lastPoll  instant             // never, if there was none
-	openSince instant             // when the first SD left that no POLL has followed; else never
+	openSince instant             // when the first unacknowledged SD without POLL left; else never
 	ask       bool                // a POLL is due, on the next new SD or alone (STP-CC-042)
-	pollAt    instant             // expiry of Timer_POLL, unless an SD that is about to leave takes it along
+	pollAt    instant             // when the next POLL is due
 
 	silenceAt    instant // expiry of Timer_SILENCE; never while it does not run
 	silenceWait  time.Duration
@@ -93,8 +94,11 @@ func (s *sender) finAcknowledged() bool { return s.finSent && !s.unacknowledged(
 
 // closed tells whether only credit is missing (STP-DT-025).
 func (s *sender) closed() bool {
-	return !s.unacknowledged() && s.waiting() && !seqBelow(s.vtS, s.vtMS)
+	return !s.unacknowledged() && s.lacksCredit()
 }
+
+// lacksCredit tells whether data waits for credit.
+func (s *sender) lacksCredit() bool { return s.waiting() && !seqBelow(s.vtS, s.vtMS) }
 
 // cut makes the next SD of at most most octets and gives it its number.
 func (s *sender) cut(most int) *outgoing {
@@ -113,10 +117,10 @@ func (s *sender) cut(most int) *outgoing {
 }
 
 // note books a transmission: it is in flight, with the number of the last POLL as its stamp.
-func (s *sender) note(sd *outgoing) {
+func (s *sender) note(now instant, sd *outgoing) {
 	s.serial++
 	s.flight += sd.octets()
-	sd.serial, sd.stamp, sd.queued = s.serial, s.vtPS, false
+	sd.serial, sd.stamp, sd.queued, sd.at = s.serial, s.vtPS, false, now
 	sd.sent++
 }
 
@@ -176,19 +180,12 @@ func (s *sender) transmit(now instant) {
 		s.send(now, sd)
 	}
 	if s.pollAt = s.pollDue(); s.pollAt <= now {
-		if !s.soon(now) {
-			s.poll(now)
-		}
+		s.poll(now)
 		s.pollAt = never
 	}
-	if s.c.state == ready {
-		s.watch(now)
+	if s.c.state == ready && s.lacksCredit() {
+		s.startSilence(now)
 	}
-}
-
-// soon tells whether a new SD leaves so soon that a POLL that is due can ride on it (STP-PL-005).
-func (s *sender) soon(now instant) bool {
-	return s.gate != never && s.gate-now <= rideTime && s.nextAgain() == nil
 }
 
 // refill lets the user write before the sender runs out of data.
@@ -226,7 +223,7 @@ func (s *sender) send(now instant, sd *outgoing) {
 		n = s.again[0]
 		s.again = s.again[1:]
 	}
-	s.note(sd)
+	s.note(now, sd)
 	if fresh || !s.free { // STP-CG-006's does not count
 		s.pace.sent(len(sd.data))
 	}
@@ -310,16 +307,6 @@ func (s *sender) startSilence(now instant) {
 	}
 }
 
-// watch stops Timer_SILENCE when there is nothing to ask for. Data that has to wait for credit starts
-// it, for no POLL might be under way.
-func (s *sender) watch(now instant) {
-	if s.closed() {
-		s.startSilence(now)
-	} else if !s.unacknowledged() {
-		s.silenceAt, s.silences = never, 0
-	}
-}
-
 // keepAliveAt is the expiry of Timer_KEEP-ALIVE; never if there is something to send, or a POLL was
 // sent when it expired (STP-PL-010).
 func (s *sender) keepAliveAt() instant {
@@ -343,10 +330,10 @@ func (s *sender) expire(now instant) bool {
 	case now >= s.silenceAt:
 		s.silences++
 		if s.silences == 2 && s.unacknowledged() {
-			s.window.silent(s.flight)
+			s.window.silent()
 			s.reduced = s.serial
 		}
-		s.silenceWait = max(s.silenceWait, min(2*s.silenceWait, mostSilence))
+		s.silenceWait = min(2*s.silenceWait, max(mostSilence, s.silence()))
 		s.silenceAt = now + s.silenceWait
 		s.poll(now)
 	case now >= s.keepAliveAt():

@@ -149,8 +149,8 @@ func checkBounds(t *testing.T, ep *endpoint) {
 	if len(ep.conns) > ep.cfg.connections || len(ep.timers) != len(ep.conns) {
 		t.Fatalf("%d connections, %d timers", len(ep.conns), len(ep.timers))
 	}
-	if i := &ep.issuer; len(i.used) > maxUsed || len(i.newest) > len(i.used) || len(ep.purse) > maxKept {
-		t.Fatalf("%d used cookies of %d addresses, %d kept", len(i.used), len(i.newest), len(ep.purse))
+	if i := &ep.issuer; len(i.used) > maxUsed || len(i.bars) > len(i.used) || len(ep.purse.tokens) > maxKept {
+		t.Fatalf("%d used cookies of %d addresses, %d kept", len(i.used), len(i.bars), len(ep.purse.tokens))
 	}
 	for _, c := range ep.conns {
 		if c.state != ready {

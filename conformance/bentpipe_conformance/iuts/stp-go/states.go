@@ -8,13 +8,12 @@ func (c *conn) handle(now instant, p *packet) {
 		if c.state != calling && p.tag != uint16(c.peerCSN) {
 			return
 		}
-	case typeBEGIN:
-		if p.version != version {
-			c.ep.refuse(c.key, p.csn, reasonVersion)
-			return
-		}
 	}
 	c.heard = now
+	if p.kind == typeBEGIN && p.version != version {
+		c.ep.refuse(c.key, p.csn, reasonVersion)
+		return
+	}
 	switch c.state {
 	case calling:
 		c.whileCalling(now, p)
@@ -79,20 +78,21 @@ func (c *conn) accepted(now instant, p *packet) {
 	if p.hasMaxSD {
 		c.peerMaxSD = p.maxSD
 	}
+	c.ep.purse.opened(c.key.peer, c.made)
 	c.keep(now, p)
 	c.snd.accepted(p.nR, p.nMR)
 	c.rcv.start(p.sequence, c.ep.cfg.credit)
 }
 
-// keep puts a cookie that the peer has given away for a later call.
+// keep puts a cookie that the peer has given away for a later call, unless a call has ended in state
+// 2 since the BEGIN that it answers was sent (STP-CC-039).
 func (c *conn) keep(now instant, p *packet) {
-	if p.cookie != nil {
+	if p.cookie != nil && c.begun == c.ep.purse.calls(c.key.peer) {
 		c.ep.purse.put(newToken(now, c.key.peer, c.peerMaxSD, p.cookie))
 	}
 }
 
-// refused is a BGREJ; with a cookie it makes the caller call anew (STP-CC-037). That cookie was made
-// after all that were kept, which will not be good any more once it has opened the connection.
+// refused is a BGREJ; with a cookie it makes the caller call anew (STP-CC-037).
 func (c *conn) refused(now instant, p *packet) {
 	if p.reason != reasonAnew || p.cookie == nil || c.anew == maxAnew {
 		c.end(errRefused)
@@ -100,14 +100,13 @@ func (c *conn) refused(now instant, p *packet) {
 	}
 	c.answered(now)
 	c.anew++
-	c.ep.purse.drop(c.key.peer)
 	c.call(now, newToken(now, c.key.peer, p.maxSD, p.cookie))
 }
 
 func (c *conn) whileReady(now instant, p *packet) {
 	switch p.kind {
 	case typeBEGIN:
-		if p.csn == c.peerCSN {
+		if p.csn == c.peerCSN && !c.caller {
 			c.accept(now)
 		} else {
 			c.ep.called(now, c.key, p, c)
@@ -119,10 +118,14 @@ func (c *conn) whileReady(now instant, p *packet) {
 	case typeSD:
 		c.take(p.sequence, p.data, p.flags&flagFIN != 0)
 	case typeSDP:
-		c.take(p.sequence, p.data, p.flags&flagFIN != 0)
-		c.answerPOLL(seqAdd(p.sequence, 1), p)
+		if c.validPOLL(p) {
+			c.take(p.sequence, p.data, p.flags&flagFIN != 0)
+			c.answerPOLL(seqAdd(p.sequence, 1), p)
+		}
 	case typePOLL:
-		c.answerPOLL(p.sequence, p)
+		if c.validPOLL(p) {
+			c.answerPOLL(p.sequence, p)
+		}
 	case typeSTAT:
 		c.snd.stat(now, p)
 	case typeUSTAT:
@@ -176,11 +179,11 @@ func (c *conn) take(n uint32, data []byte, fin bool) {
 	}
 }
 
+// validPOLL tells whether a POLL or SDP is the peer's (STP-DT-008).
+func (c *conn) validPOLL(p *packet) bool { return p.nPS != 0 && p.csn == c.peerCSN }
+
 // answerPOLL sends the STATs that a POLL, or the POLL of an SDP, asks for (section 6.3).
 func (c *conn) answerPOLL(nS uint32, p *packet) {
-	if p.csn != c.peerCSN {
-		return
-	}
 	c.supply() // the credit should count what the user takes at once
 	c.rcv.polled(nS)
 	for _, piece := range cut(c.rcv.list(), c.ep.cfg.maxSTAT) {

@@ -374,7 +374,7 @@ func TestManySpoofedBEGINsLeaveNothing(t *testing.T) {
 	if answered != 100_000 || most > 3*fixedLength[typeBEGIN] {
 		t.Errorf("%d answers of at most %d octets", answered, most)
 	}
-	if len(server.conns) != 0 || len(server.issuer.used) != 0 || len(server.issuer.newest) != 0 {
+	if len(server.conns) != 0 || len(server.issuer.used) != 0 || len(server.issuer.bars) != 0 {
 		t.Error("something is kept")
 	}
 	expectOK(t, open(w, d, o, portEcho, 1000, 60*time.Second))

@@ -22,6 +22,7 @@ const (
 // Flags (section 3.1).
 const (
 	flagFIN = 1
+	flagV   = 2
 	flagA   = 4
 	flagR   = 8
 )
@@ -50,7 +51,7 @@ const (
 
 // flagsOf names the flags that mean something, by type; all others are reserved (STP-PF-004).
 var flagsOf = [16]uint8{
-	typeBEGIN: flagFIN, typeEND: flagA | flagR, typeSD: flagFIN, typeSDP: flagFIN,
+	typeBEGIN: flagFIN | flagV, typeEND: flagA | flagR, typeSD: flagFIN, typeSDP: flagFIN,
 }
 
 // fixedLength is the length of each type before options, data or list; 0 is an unused type.
