@@ -1,0 +1,218 @@
+"""Cookies: those that a listener makes, and those that a caller has received (STP/1 section 5)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import deque
+from collections.abc import Hashable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from bentpipe_reference.stp.config import COOKIE_LIFE_S, COOKIE_MEMORY_S
+
+_NUMBER_OCTETS = _CODE_OCTETS = 8
+"""Octets of a cookie's number and of its code: 64 bits (STP-SEC-006)."""
+
+_PER_SECOND = 1_000_000
+"""Units of a cookie's number in a second."""
+
+_MOST_PER_PEER = 8
+"""Cookies kept from one address; a caller gets one with each call and uses it for the next."""
+
+
+class Cookies:
+    """Makes cookies, and remembers those by which connections have been opened.
+
+    A cookie is a number, the time in microseconds when it was made, and a code over the number and
+    the caller's address. Numbers rise with each cookie. Addresses are only compared.
+
+    Args:
+        secret: key of the codes, new at each start of the endpoint (STP-SEC-006).
+        capacity: used cookies that are remembered (STP-CC-038).
+    """
+
+    life_s: float = COOKIE_LIFE_S
+    memory_s: float = COOKIE_MEMORY_S
+
+    def __init__(self, secret: bytes, capacity: int) -> None:
+        self._secret = secret
+        self._capacity = capacity
+        self._last = -1
+        self._used: set[tuple[int, Hashable]] = set()
+        self._oldest: list[tuple[int, int, Hashable]] = []  # a heap: number, count, peer
+        self._count = 0
+        self._void: dict[Hashable, int] = {}  # cookies below are void, by address
+
+    def __len__(self) -> int:
+        """How many used cookies are remembered."""
+        return len(self._used)
+
+    def make(self, peer: Hashable, now: float) -> bytes:
+        """A fresh cookie for ``peer`` at ``now`` seconds, later than all before."""
+        self._last = max(self._last + 1, int(now * _PER_SECOND))
+        number = self._last.to_bytes(_NUMBER_OCTETS, "big")
+        return number + self.code(number, peer)
+
+    def code(self, number: bytes, peer: Hashable) -> bytes:
+        """STP-SEC-006: the code over a number and an address."""
+        told = number + repr(peer).encode()
+        return hashlib.blake2b(told, digest_size=_CODE_OCTETS, key=self._secret).digest()
+
+    def number(self, peer: Hashable, cookie: bytes | None) -> int | None:
+        """The number of a cookie made for ``peer``, None if it was not."""
+        if cookie is None or len(cookie) != _NUMBER_OCTETS + _CODE_OCTETS:
+            return None
+        number = cookie[:_NUMBER_OCTETS]
+        if not hmac.compare_digest(self.code(number, peer), cookie[_NUMBER_OCTETS:]):
+            return None
+        return int.from_bytes(number, "big")
+
+    def is_good(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
+        """STP-CC-035: made for ``peer`` not long ago, neither used nor void."""
+        number = self.number(peer, cookie)
+        if number is None or now * _PER_SECOND - number > self.life_s * _PER_SECOND:
+            return False
+        return number > self._void.get(peer, -1) and (number, peer) not in self._used
+
+    def is_used(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
+        """STP-CC-038: whether it is remembered as one of this address."""
+        self._forget_old(now)
+        return (self.number(peer, cookie), peer) in self._used
+
+    def has_room(self, now: float) -> bool:
+        """STP-CC-038: whether one more can be remembered."""
+        self._forget_old(now)
+        return len(self._used) < self._capacity
+
+    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:
+        """Remember a good cookie by which a connection is opened.
+
+        Args:
+            peer: its address.
+            cookie: the cookie.
+            voids: the BEGIN has the V flag: earlier cookies of the address are no longer good.
+        """
+        number = self.number(peer, cookie)
+        assert number is not None
+        self._used.add((number, peer))
+        if voids:
+            self._void[peer] = number
+        self._count += 1
+        heappush(self._oldest, (number, self._count, peer))
+
+    def _forget_old(self, now: float) -> None:
+        oldest, before = self._oldest, (now - self.memory_s) * _PER_SECOND
+        while oldest and oldest[0][0] < before:
+            number, _, peer = heappop(oldest)
+            self._used.discard((number, peer))
+            if self._void.get(peer) == number:
+                del self._void[peer]
+
+
+class Ticket(NamedTuple):
+    """A cookie that was received, for one call.
+
+    Attributes:
+        cookie: what to return.
+        max_sd: the MaxSD that came with it, None if none did (STP-PF-009).
+        time: when it was received, seconds.
+        asked: the number of the BEGIN that it answers, see :meth:`CookieJar.begin`.
+    """
+
+    cookie: bytes
+    max_sd: int | None
+    time: float
+    asked: int = 0
+
+
+class _Mark(NamedTuple):
+    """What STP-CC-039 asks of calls to an address.
+
+    Attributes:
+        ended: the number of the last BEGIN before a call ended in state 2 or the endpoint started.
+        voids: no BEGIN with V flag has opened a connection since.
+    """
+
+    ended: int
+    voids: bool = True
+
+
+class CookieJar:
+    """The cookies that an endpoint has received and not yet used, by peer address.
+
+    Args:
+        capacity: cookies kept, and addresses to which calls have failed or been opened; those
+            heard of longest ago make room.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._held: dict[Hashable, deque[Ticket]] = {}
+        self._count = 0
+        self._begun = 0
+        self._marks: dict[Hashable, _Mark] = {}
+        self._others = _Mark(0)  # of the addresses that are not in it
+
+    def __len__(self) -> int:
+        return self._count
+
+    def begin(self) -> int:
+        """Number a BEGIN that is sent for the first time, from 1 on."""
+        self._begun += 1
+        return self._begun
+
+    def end(self, peer: Hashable) -> None:
+        """STP-CC-039: a call to ``peer`` has ended in state 2, and its BEGIN may still arrive."""
+        self._count -= len(self._held.pop(peer, ()))
+        self._remember(peer, _Mark(self._begun))
+
+    def open(self, peer: Hashable, made: int) -> None:
+        """STP-CC-039: a BEGIN with V flag has opened a connection.
+
+        ``made`` is the number of the first BEGIN of its call.
+        """
+        ended = self._mark(peer).ended
+        if made > ended:
+            self._remember(peer, _Mark(ended, voids=False))
+
+    def voids(self, peer: Hashable) -> bool:
+        """STP-CC-039: whether a BEGIN with a cookie has the V flag."""
+        return self._mark(peer).voids
+
+    def _mark(self, peer: Hashable) -> _Mark:
+        return self._marks.get(peer, self._others)
+
+    def _remember(self, peer: Hashable, mark: _Mark) -> None:
+        self._marks.pop(peer, None)
+        self._marks[peer] = mark
+        if len(self._marks) > self._capacity:
+            oldest = self._marks.pop(next(iter(self._marks)))
+            self._others = _Mark(max(self._others.ended, oldest.ended))
+
+    def put(self, peer: Hashable, ticket: Ticket) -> None:
+        """Keep a cookie from ``peer``, unless it is of no use or too many are unused."""
+        if ticket.asked <= self._mark(peer).ended:
+            return
+        held = self._held.pop(peer, None) or deque()
+        self._held[peer] = held
+        while held and ticket.time - held[0].time > COOKIE_LIFE_S:
+            held.popleft()
+            self._count -= 1
+        if len(held) < _MOST_PER_PEER:
+            held.append(ticket)
+            self._count += 1
+        while self._count > self._capacity:
+            self._count -= len(self._held.pop(next(iter(self._held))))
+
+    def take(self, peer: Hashable, now: float) -> Ticket | None:
+        """STP-CC-040: a cookie that may be good, which is then gone."""
+        held = self._held.get(peer)
+        while held:
+            ticket = held.popleft()
+            self._count -= 1
+            if not held:
+                del self._held[peer]
+            if now - ticket.time <= COOKIE_LIFE_S:
+                return ticket
+        return None
