@@ -1,10 +1,10 @@
 """When a published claim counts as reproduced.
 
-A printed *number* does if the 95 % interval of our mean overlaps the number with a stated tolerance,
-to which the source's own interval is added. A printed *ratio* does if the 95 % interval of ours, of
-runs with the same seed, lies in a stated band. A *sentence* does if the 95 % interval of the paired
-difference that it speaks of lies on the side that it says. An interval that lies across a bound
-leaves a ratio or a sentence open, on whichever side of it the estimate is.
+A printed *number* does if the 95 % interval of our mean overlaps the number with a stated
+tolerance, to which the source's own interval is added. A printed *ratio* does if the 95 % interval
+of ours, of runs with the same seed, lies in a stated band. A *sentence* does if the 95 % interval
+of the paired difference that it speaks of lies on the side that it says. An interval that lies across
+a bound leaves a ratio or a sentence open, on whichever side of it the estimate is.
 """
 
 from __future__ import annotations
@@ -55,11 +55,8 @@ def band(
 ) -> Judgment:  # fmt: skip
     """Whether the ratios, each with half its interval, at all points lie from ``low`` to ``high``.
 
-    Args:
-        identifier, claim: of the judgment.
-        ratios: by point; empty where points are missing.
-        low, high: the band.
-        scale, unit: for the sentence, such as 100 and ``%``.
+    ``ratios`` is by point, and empty where points are missing. The sentence gives them in ``unit``,
+    multiplied by ``scale``.
     """
     if not ratios:
         return Judgment(identifier, claim, None, NOT_MEASURED)
@@ -77,11 +74,7 @@ def less(
 ) -> Judgment:  # fmt: skip
     """Whether the first cell of each pair is below the second, by runs of the same seed.
 
-    Args:
-        identifier, claim: of the judgment.
-        pairs: by point; empty where points are missing.
-        unit: of the quantity.
-        names: of the two, for the sentence.
+    ``pairs`` is by point, and empty where points are missing; ``names`` are those of the two.
     """
     if not pairs:
         return Judgment(identifier, claim, None, NOT_MEASURED)
