@@ -69,10 +69,9 @@ class StpStory(BaseStory):
     def asked(self, cookie: bytes = COOKIES[0], *, port: int = 39999) -> StpStory:
         """The tester asks for a cookie by an empty BEGIN from another port, and is given it."""
         asking = StpStory(at=self.at)
-        asking.tester(codec.BEGIN, csn=TESTER_CSN - 1, cookie=None)
-        asking.iut(
-            codec.BGREJ, reason=6, peer_csn=TESTER_CSN - 1, max_sd=self.max_sd, cookie=cookie
-        )
+        csn = TESTER_CSN - 1
+        asking.tester(codec.BEGIN, csn=csn, cookie=None)
+        asking.iut(codec.BGREJ, reason=6, peer_csn=csn, max_sd=self.max_sd, cookie=cookie)
         self.packets += [between(packet, port=port) for packet in asking.packets]
         self.at = asking.at
         return self
@@ -87,8 +86,7 @@ class StpStory(BaseStory):
 
     def called(self, data: bytes = b"") -> StpStory:
         """The implementation calls, is given a cookie, and calls anew: BEGIN and BGAK."""
-        earlier = {"csn": IUT_CSN - 1, "seq": 7, "cookie": None}
-        self.iut(codec.BEGIN, **earlier)
+        self.iut(codec.BEGIN, csn=IUT_CSN - 1, seq=7, cookie=None)
         self.tester(codec.BGREJ, reason=6, peer_csn=IUT_CSN - 1, after=0.6)
         self.iut(codec.BEGIN, data=data)
         return self.tester(codec.BGAK, int(bool(data)), after=0.6)
@@ -126,20 +124,18 @@ class StpStory(BaseStory):
     def _compose(self, outgoing: bool, kind: int, number: int, fields: dict[str, Any]) -> Stp:
         mine, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
         csn, peer = (IUT_CSN, TESTER_CSN) if outgoing else (TESTER_CSN, IUT_CSN)
-        numbered = {"seq": on_wire(number, mine)}
-        acknowledging = {"seq": on_wire(number, other)}
-        reported = {"n_ps": 1, "timestamp": 7}
+        numbered: dict[str, Any] = {"seq": on_wire(number, mine)}
+        acknowledging: dict[str, Any] = {"seq": on_wire(number, other)}
+        reported: dict[str, Any] = {"n_ps": 1, "timestamp": 7}
         polling = {**reported, "csn": csn}
         both = {"csn": csn, "peer_csn": peer}
         opening = {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd}
         # A call carries what the other side has given; its BGAK brings the next one.
-        held, given = (
-            (TESTER_COOKIES[0], COOKIES[1]) if outgoing else (COOKIES[0], TESTER_COOKIES[1])
-        )
+        owns, others = (COOKIES, TESTER_COOKIES) if outgoing else (TESTER_COOKIES, COOKIES)
         right: dict[str, Any] = {
-            codec.BEGIN: {**opening, "version": VERSION, "cookie": held},
+            codec.BEGIN: {**opening, "version": VERSION, "cookie": others[0]},
             codec.BGAK: {**opening, **both, "n_mr": on_wire(self.credit, other),
-                   "n_r": on_wire(number, other), "cookie": given},
+                   "n_r": on_wire(number, other), "cookie": owns[1]},
             codec.BGREJ: {"tag": 0, "peer_csn": peer, "reason": 3},
             codec.END: {**acknowledging, **both, "reason": 0},
             codec.ENDAK: {"peer_csn": peer},
@@ -154,8 +150,8 @@ class StpStory(BaseStory):
             fields["n_mr"] = on_wire(fields["n_mr"], other)
             fields["elements"] = tuple(on_wire(count, other) for count in fields["elements"])
         if kind == codec.BGREJ and fields.get("reason") == 6:
-            fields = {"max_sd": self.max_sd, "cookie": _gift(outgoing), **fields}
-        if kind in (codec.BEGIN, codec.POLL, codec.SDP, codec.BGAK) and "csn" in fields:
+            fields = {"max_sd": self.max_sd, "cookie": owns[0], **fields}
+        if kind in (codec.BEGIN, codec.BGAK) and "csn" in fields:
             fields = {"tag": tag_of(fields["csn"]), **fields}
         carried = {"tag": tag_of(csn), "udp_sport": UDP_PORT, "udp_dport": UDP_PORT}
         ports = ends(outgoing, IUT_PORT, TESTER_PORT)
@@ -169,11 +165,6 @@ class StpStory(BaseStory):
     def flow(self) -> Flow:
         """The connection told, replayed: the one between the usual ports that came last."""
         return [flow for flow in read_flows(self.trace()) if flow.ends[2] == TESTER_PORT][-1]
-
-
-def _gift(outgoing: bool) -> bytes:
-    """The cookie of a BGREJ."""
-    return COOKIES[0] if outgoing else TESTER_COOKIES[0]
 
 
 def opened() -> StpStory:
