@@ -233,7 +233,6 @@ class SdHeard(At):
         vr_mr: the highest credit that had left the IUT.
         duplicate: it was received before.
         beyond: it is at or above that credit.
-        early: it came before the BGAK that opened the connection had left.
         misfit: why it must be discarded, to follow "an SD" (STP-DT-028); empty if it need not be.
         certain: whether ``before`` is known for sure.
         gap: the run that a USTAT has to report, None when none has to be sent.
@@ -246,7 +245,6 @@ class SdHeard(At):
     vr_mr: int
     duplicate: bool
     beyond: bool
-    early: bool
     misfit: str
     certain: bool
     gap: Range | None
@@ -263,7 +261,6 @@ class PollHeard(At):
         n_s: N(S) as a count; for an SDP the SD's count plus one.
         vr_mr: the highest credit that had left the IUT.
         after: what the receiver has once the POLL has taken effect (section 6.3).
-        open: whether the connection is in data transfer, so that a STAT is due.
         certain: whether ``after`` is known for sure.
         answers: STATs with its N(PS) and timestamp that left after it.
     """
@@ -273,7 +270,6 @@ class PollHeard(At):
     n_s: int
     vr_mr: int
     after: Knowledge
-    open: bool
     certain: bool
     answers: list[ReportSent] = field(default_factory=list)
 

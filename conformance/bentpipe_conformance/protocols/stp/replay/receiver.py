@@ -56,12 +56,11 @@ class Receiver:
     sds: list[SdHeard]
     polls: list[PollHeard]
     reports: list[ReportSent]
-    announced: int = 0
+    announced: int = EARLY_CREDIT
     max_sd: int | None = None
     reception: Reception = field(default_factory=Reception)
     certain: bool = True
     _doubts: list[_Doubt] = field(default_factory=list)
-    _early: list[SdHeard] = field(default_factory=list)
     _history: list[tuple[float, Knowledge]] = field(default_factory=list)
     _now: Knowledge = field(default_factory=lambda: Knowledge(0, 0, ()))
 
@@ -81,28 +80,22 @@ class Receiver:
         self._history.append((time, self._now))
         return self._now
 
-    def sd(self, at: At, number: int, *, open_: bool) -> SdHeard:
-        """An SD, SDP or BEGIN with data arrives, on a connection that is open, or about to be."""
+    def sd(self, at: At, number: int) -> SdHeard:
+        """An SD, SDP or BEGIN with data arrives."""
         got = self.reception
         event = SdHeard(
             at.packet, number, self._now, self.announced, number < got.vr_r or number in got.held,
-            number >= self.announced, not open_, self._misfit(at, number), self.certain, None,
+            number >= self.announced, self._misfit(at, number), self.certain, None,
         )  # fmt: skip
         self.sds.append(event)
-        if not open_:
-            self._early.append(event)
+        if event.duplicate or event.misfit:
+            return event
+        if event.beyond:
+            self._doubt(_Doubt(event.time, number + 1, event))
         else:
-            self._judge(event)
+            self._take_in(event)
+            self._look(event.time)
         return event
-
-    def _judge(self, sd: SdHeard) -> None:
-        if sd.duplicate or sd.misfit:
-            return
-        if sd.beyond:
-            self._doubt(_Doubt(sd.time, sd.number + 1, sd))
-            return
-        self._take_in(sd)
-        self._look(sd.time)
 
     def _misfit(self, at: At, number: int) -> str:
         """Why an SD must be discarded whatever else is known (STP-DT-028), empty if it need not."""
@@ -121,35 +114,18 @@ class Receiver:
         self.reception.vr_mr = max(self.announced, sd.number + 1)
         sd.gap = self.reception.take(sd.number, sd.stp.data, bool(sd.stp.flags & FIN))
 
-    def opened(self, time: float) -> None:
-        """The BGAK has left or arrived: what came just before it counts as well."""
-        self.announced = max(self.announced, EARLY_CREDIT)
-        early, self._early = self._early, []
-        for sd in early:
-            sd.beyond = sd.number >= self.announced
-            sd.before = self._now
-            got = self.reception
-            sd.duplicate = sd.number < got.vr_r or sd.number in got.held
-            sd.misfit = self._misfit(sd, sd.number)
-            self._judge(sd)
-        for poll in self.polls:
-            self.reception.polled(poll.n_s)
-        self._look(time)
-
-    def poll(self, at: At, *, open_: bool) -> PollHeard:
+    def poll(self, at: At) -> PollHeard:
         """A POLL arrives, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_s = self.number(stp.seq) + (1 if stp.type == SDP else 0)
-        if open_:
-            if n_s > self.announced:
-                self._doubt(_Doubt(at.time, n_s))
-            self.reception.vr_mr = self.announced
-            self.reception.polled(n_s)
+        if n_s > self.announced:
+            self._doubt(_Doubt(at.time, n_s))
+        self.reception.vr_mr = self.announced
+        self.reception.polled(n_s)
         after = self._look(at.time)
         event = PollHeard(
-            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, self.announced, after, open_,
-            self.certain,
-        )  # fmt: skip
+            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, self.announced, after, self.certain
+        )
         self.polls.append(event)
         return event
 
