@@ -144,9 +144,7 @@ def two_silences(flow: Flow, context: Context) -> Findings:
     yield from _within(context, "silence", "one SMSS and what has arrived since", least=1)
 
 
-def _within(
-    context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
-) -> Findings:
+def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED) -> Findings:
     items = [
         item for item in context.prepared.bounded(context.ics)
         if item.phase == phase and not item.exempt

@@ -2,8 +2,9 @@
 
 The window is hidden. It begins with what the statement declares, grows by what is reported as
 arrived, and is reduced at reports that the packets show. What they do not show is resolved in the
-IUT's favour: a loss that may belong to an earlier reduction makes none, but may have made one all the
-same and then spares a later one. An SD that does not fit into this window fits into no permitted one.
+IUT's favour: a loss that may belong to an earlier reduction makes none, but may have made one all
+the same and then spares a later one. An SD that does not fit into this window fits into no
+permitted one.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ GROWTH = 2
 SLACK_S = 0.05
 """Seconds by which a silence may be noticed late."""
 
+REDUCED_WINDOWS = 3
+"""Windows of arrivals after a reduction in which it, and not growth, decides on the window."""
+
 Phase = Literal["initial", "slow start", "reduced", "avoidance", "silence"]
-"""What decided on the window last: its beginning, growth by arrivals, a reduction with less than a
-window of arrivals since, growth from ssthresh on, or two silences."""
+"""What decided on the window last: its beginning, growth by arrivals, a reduction with few arrivals
+since, growth from ssthresh on, or two silences."""
 
 
 def smss(flow: Flow) -> int:
@@ -187,7 +191,7 @@ class _Replay:
             item.grow(octets, flight + unread)
         if octets and self.phase == "initial":
             self.phase = "slow start"
-        if self.phase == "reduced" and self.window.since >= self.window.threshold:
+        if self.phase == "reduced" and self.window.since >= REDUCED_WINDOWS * self.window.threshold:
             self.phase = "avoidance"
         if self.phase == "silence" and self.window.window >= self.window.threshold:
             self.phase = "avoidance"
