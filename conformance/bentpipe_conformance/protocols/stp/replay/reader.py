@@ -183,6 +183,7 @@ class _Reader:
         self._starts_sending(stp)
         if flow.receiver is not None:
             flow.receiver.credit(stp.n_mr or 0)
+            flow.receiver.max_sd = stp.max_sd
         if flow.state == State.IDLE and flow.opener is None and not flow.iut_calls:
             # The BEGIN came before the trace began.
             self._enter(State.OPEN, at.time)
@@ -221,7 +222,7 @@ class _Reader:
         """The BEGIN or BGAK of the tester that opens the connection shows its ISS and MaxSD."""
         flow = self.flow
         lists = flow.sds_heard, flow.polls_heard, flow.reports_sent
-        flow.receiver = Receiver(stp.seq, *lists)
+        flow.receiver = Receiver(stp.seq, *lists, max_sd=flow.iut_max_sd)
         flow.tester_max_sd = stp.max_sd
         return flow.receiver
 
