@@ -232,7 +232,7 @@ class Outgoing:
         congestion = self.congestion
         self.polling.reported(now, opens=not (closed and self.is_closed()))
         if report.new_loss:
-            congestion.on_loss(report.flight, self.sender.serial)
+            congestion.on_loss(self.sender.serial)
         elif congestion.is_used(report.flight):
             congestion.on_arrived(report.arrived)
 
@@ -246,7 +246,7 @@ class Outgoing:
         if polling.expire(now):
             self.asks_at_once = True
             if polling.silences == 2 and self.sender.unacknowledged:
-                self.congestion.on_second_silence(self.sender.flight, self.sender.serial)
+                self.congestion.on_second_silence(self.sender.serial)
         return True
 
     def deadline(self) -> float:
