@@ -7,7 +7,10 @@ from itertools import takewhile
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
+from bentpipe_conformance.protocols.stp.checkers.sending import (
+    announcements_count,
+    old_stats_are_discarded,
+)
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import DISCARD, ECHO, MAX_CREDIT, MODULUS
 from bentpipe_conformance.protocols.stp.replay.events import ReportSent, SdSent
@@ -66,6 +69,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
 def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
+    yield from announcements_count(flow, context)
     before: Statement | None = None
     for said in context.prepared.known:
         poll = said.poll
@@ -163,13 +167,11 @@ def _announcements(flow: Flow, context: Context) -> Findings:
         if report.is_stat and not report.stp.n_ps:
             asked = any(poll.n_ps == 0 and poll.frame < report.frame for poll in flow.polls_heard)
             if not asked:
-                yield _announcement(flow, context, before, report)
+                yield _announcement(context, before, report)
         before = report
 
 
-def _announcement(
-    flow: Flow, context: Context, before: ReportSent | None, report: ReportSent
-) -> Finding:
+def _announcement(context: Context, before: ReportSent | None, report: ReportSent) -> Finding:
     what = "a STAT with N(PS) 0"
     where = [report] if before is None else [before, report]
     if report.elements or report.stp.timestamp:

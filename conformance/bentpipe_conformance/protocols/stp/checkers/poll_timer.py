@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
+    Event,
     PollSent,
     ReportHeard,
     SdHeard,
@@ -186,10 +187,9 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
     for start, quiet, following in _waits(flow):
         until = flow.over if following is None else following.time
         waited = until - start.time
-        # The times between POLLs double, so that none is longer than the silence before it and
-        # one silence time together.
-        longest = max(trips.silence(until)[1], trips.interval(until)[1])
-        longest = min(2 * longest + quiet, MOST_SILENCE_S)
+        # Times between POLLs double: none is longer than all since the last report and one more.
+        once = trips.silence(until)[1]
+        longest = max(once, min(2 * once + quiet, MOST_SILENCE_S))
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
@@ -204,35 +204,31 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
             )  # fmt: skip
 
 
-def _waits(flow: Flow) -> Iterator[tuple[SdSent | PollSent, float, PollSent | None]]:
+def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
     """From when a timer for POLLs runs at the latest, seconds without a report, the next POLL.
 
     Only times in which something is unacknowledged throughout.
     """
-    start: SdSent | PollSent | None = None
+    start: Event | None = None
     if flow.established is None:
         return
     heard = flow.established
     quiet = 0.0
     for event in flow.events:
-        if event.time > flow.over:
-            break
+        # Before the connection is open no timer runs (section 5.1).
+        if not flow.established <= event.time <= flow.over:
+            continue
         if isinstance(event, SdSent):
-            if start is None and event.time >= flow.established:
+            if start is None:
                 start, quiet = event, event.time - heard
         elif isinstance(event, PollSent):
             if start is not None:
                 yield start, quiet, event
-            # Before the connection is open no timer runs (section 5.1).
-            open_ = event.time >= flow.established
-            start = event if open_ and event.vt_a < event.vt_s else None
-            quiet = max(0.0, event.time - heard)
+            start = event if event.vt_a < event.vt_s else None
+            quiet = event.time - heard
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            heard = event.time
-            if event.acknowledges_all:
-                start = None
-            elif start is not None:
-                quiet = max(quiet, heard - start.time)
+            heard, quiet = event.time, 0.0
+            start = None if start is None or event.acknowledges_all else event
     if start is not None:
         yield start, quiet, None
 
@@ -255,9 +251,9 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
         # The timer may have been started by the POLL before, and be started again by each answer.
         for place, (start, end) in enumerate(pairwise([*times, until])):
             last = place + 1 == len(times)
-            factor = 2.0**place
-            longest = (1 + MARGIN) * min(factor * most, MOST_SILENCE_S) + answer + error
-            shortest = (1 - MARGIN) * min(factor * least, MOST_SILENCE_S) - error
+            factor, bound = 2.0**place, MOST_SILENCE_S if place else math.inf
+            longest = (1 + MARGIN) * min(factor * most, bound) + answer + error
+            shortest = (1 - MARGIN) * min(factor * least, bound) - error
             waited = end - start
             if waited > longest:
                 yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
@@ -331,7 +327,7 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
             return
         if end - late.time > NO_RESPONSE_S + error:
             yield context.violated(
-                f"for {end - late.time:.1f} s no report followed a POLL, and the peer was not given "
+                f"no report followed a POLL for {end - late.time:.1f} s; the peer was not given "
                 "up",
                 late,
                 expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s", actual="none",

@@ -109,7 +109,8 @@ def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
         poll, following = early[0]
         least = trips.interval(following.time)[0] / 2
         yield context.violated(
-            f"{len(early)} times a POLL left {following.time - poll.time:.3f} s or so after another",
+            f"{len(early)} times a POLL left soon after another, first after "
+            f"{following.time - poll.time:.3f} s",
             poll, following,
             expected=f"at least {least:.3f} s, half a poll interval",
             actual=f"{following.time - poll.time:.3f} s",
@@ -206,17 +207,15 @@ def _last(flow: Flow) -> Iterator[SdSent]:
     """
     sizes: dict[int, int] = {}
     heard = echoed = following = 0
-    quiet_since = ended = 0.0
-    recent: float = -1.0
+    ended, recent = False, -1.0
     for event in flow.events:
         if isinstance(event, SdHeard):
             sizes.setdefault(event.number, len(event.stp.data))
             while following in sizes:  # octets count once they are in sequence
                 heard += sizes[following]
                 following += 1
-            quiet_since = event.time
         elif isinstance(event, SdSent):
-            ended = ended or float(bool(event.stp.flags & FIN))
+            ended = ended or bool(event.stp.flags & FIN)
             echoed += len(event.stp.data) if event.new else 0
             echoes = flow.service == ECHO and not flow.iut_calls
             # Before an answer is due a report may not have been read.
@@ -224,7 +223,7 @@ def _last(flow: Flow) -> Iterator[SdSent]:
             left = set(event.queue) - {event.number}
             if event.stp.type == BEGIN or left or unread or event.time < (flow.established or 0.0):
                 continue
-            if ended or (echoes and echoed >= heard > 0 and event.time > quiet_since):
+            if ended or (echoes and echoed >= heard > 0):
                 yield event
         elif isinstance(event, ReportHeard) and not event.fault:
             recent = event.time

@@ -190,9 +190,8 @@ class _Replay:
             item.grow(octets, report.flight + unread)
         if octets and self.phase == "initial":
             self.phase = "slow start"
-        if self.phase == "reduced" and self.window.since >= REDUCED_WINDOWS * self.window.threshold:
-            self.phase = "avoidance"
-        if self.phase == "silence" and self.window.window >= self.window.threshold:
+        settled = self.window.since >= REDUCED_WINDOWS * self.window.threshold
+        if self.phase in ("reduced", "silence") and settled:
             self.phase = "avoidance"
         if report.wanted:
             self._loses(report, before)
