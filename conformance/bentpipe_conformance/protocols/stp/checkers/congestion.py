@@ -28,8 +28,11 @@ the window is not kept at all (STP-CG-002)."""
 DEPTH = 4
 """SMSS by which the spacing may be exceeded (STP-CG-008), and packets by which a rate (STP-CG-009)."""
 
-FASTEST_GAIN, SLOWEST_GAIN = 2.0, 1.25
+FASTEST_GAIN, GAIN = 2.0, 1.25
 """g in slow start and afterwards (STP-CG-008)."""
+
+SLOWEST_GAIN = 0.9
+"""A sender need not use the rate that it is permitted; it is not paced slower than this."""
 
 RATE_WINDOW_S = 0.1
 """Seconds over which a maximum rate is kept (STP-CG-009)."""
@@ -129,13 +132,13 @@ def slow_start(flow: Flow, context: Context) -> Findings:
 @checker("STP-CG-004")
 def congestion_avoidance(flow: Flow, context: Context) -> Findings:
     """Congestion avoidance grows by two SMSS for each window that arrives (section 7.3)."""
-    yield from _within(context, "avoidance", "half a flight and two SMSS for each window")
+    yield from _within(context, "avoidance", "half the window and two SMSS for each window that arrived")
 
 
 @checker("STP-CG-005")
 def loss_halves_the_window(flow: Flow, context: Context) -> Findings:
     """A loss halves the window (section 7.3)."""
-    yield from _within(context, "reduced", "half of the window or of what was in flight")
+    yield from _within(context, "reduced", "half of the window")
 
 
 @checker("STP-CG-007")
@@ -144,9 +147,7 @@ def two_silences(flow: Flow, context: Context) -> Findings:
     yield from _within(context, "silence", "one SMSS and what has arrived since", least=1)
 
 
-def _within(
-    context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
-) -> Findings:
+def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED) -> Findings:
     items = [
         item for item in context.prepared.bounded(context.ics)
         if item.phase == phase and not item.exempt
@@ -290,7 +291,7 @@ def _fastest(span: Sequence[Bounded], trips: RoundTrips) -> float:
     """The most octets per second that the spacing permits in a span (STP-CG-008)."""
     bounds = trips.bounds(span[-1].sd.time)
     assert bounds is not None
-    gain = FASTEST_GAIN if any(item.slow for item in span) else SLOWEST_GAIN
+    gain = FASTEST_GAIN if any(item.slow for item in span) else GAIN
     return gain * max(item.window for item in span) / max(bounds[0], 1e-6)
 
 

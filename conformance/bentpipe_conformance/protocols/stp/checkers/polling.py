@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import smss
@@ -61,7 +61,9 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
         if sd.time < flow.established or sd.frame <= asked:
             continue
         following = polls.behind(sd)
-        longest = max(trips.interval(at)[1] for at in (sd.time, sd.time + trips.interval(sd.time)[1]))
+        longest = max(
+            trips.interval(at)[1] for at in (sd.time, sd.time + trips.interval(sd.time)[1])
+        )
         until = flow.over if following is None else following.time
         late = until - sd.time - longest - flow.timing_error > LATE_S
         asked = following.frame if following is not None else flow.passed[-1].frame
@@ -141,7 +143,9 @@ def sender_polls_before_it_has_to_stop(flow: Flow, context: Context) -> Findings
             passed = sd.time - before.time
             if passed < trips.interval(sd.time)[1] + LATE_S + flow.timing_error:
                 continue
-        yield from _polls(flow, context, polls, sd, f"SD {sd.number}, after which the sender stopped,")
+        yield from _polls(
+            flow, context, polls, sd, f"SD {sd.number}, after which the sender stopped,"
+        )
 
 
 def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
@@ -153,7 +157,7 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
     assert established is not None
     arrivals = [at.time for at in flow.heard]
     end = min(flow.over, flow.passed[-1].time)
-    for sd, following in zip(flow.sds_sent, [*flow.sds_sent[1:], None], strict=True):
+    for sd, following in zip_longest(flow.sds_sent, flow.sds_sent[1:]):
         if sd.time < established or sd.stp.flags & FIN or flow.service != CHARGEN or flow.iut_calls:
             continue
         if _arrives_around(arrivals, sd, flow.timing_error):
@@ -222,7 +226,7 @@ def _last(flow: Flow) -> Iterator[SdSent]:
                 continue
             if ended or (echoes and echoed >= heard > 0 and event.time > quiet_since):
                 yield event
-        elif event.time > recent and not event.outgoing:
+        elif isinstance(event, ReportHeard) and not event.fault:
             recent = event.time
 
 

@@ -11,7 +11,6 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
@@ -141,9 +140,8 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
 @checker("STP-DT-011")
 def credit_holds(flow: Flow, context: Context) -> Findings:
     """No new SD is numbered at or above VT(MS) (section 6.1)."""
-    # A BEGIN that gives less counts as this (section 3.3). What a report to be discarded gave is a
-    # matter of that report.
-    least = EARLY_CREDIT
+    # What a report to be discarded gave is a matter of that report.
+    least = 0
     for event in flow.events:
         if isinstance(event, ReportHeard) and event.fault:
             least = max(least, event.n_mr)
