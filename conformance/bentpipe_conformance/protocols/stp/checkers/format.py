@@ -12,7 +12,18 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
 )
 from bentpipe_conformance.protocols.stp.checkers.calling import CALL_ANEW, MOST_ANEW, refusals
 from bentpipe_conformance.protocols.stp.checkers.opening import due_answer, replies_to
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK, NAMES, POLL, SDP, R, Stp
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    NAMES,
+    POLL,
+    SDP,
+    R,
+    Stp,
+)
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, SdHeard
@@ -215,7 +226,9 @@ def _announced_before(flow: Flow, sd: At) -> int | None:
     brought = flow.ledger.handed.get((begin.stp.cookie if begin else None) or b"")
     if brought is not None:
         told = brought.stp.max_sd
-    opened = next((at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None)
+    opened = next(
+        (at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None
+    )
     if opened is not None and flow.iut_calls and opened.frame < sd.frame:
         told = opened.stp.max_sd if opened.stp.max_sd is not None else told
     if flow.opener is not None:
@@ -276,9 +289,7 @@ def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
                 expected=cookie.hex(), actual=(anew.stp.cookie or b"").hex(),
             )  # fmt: skip
         elif refusal.place <= MOST_ANEW and observed(flow, refusal.at):
-            yield context.violated(
-                f"a cookie of {len(cookie)} octets was not accepted", refusal.at
-            )
+            yield context.violated(f"a cookie of {len(cookie)} octets was not accepted", refusal.at)
 
 
 def _cookie_sizes(octets: bytes) -> list[int]:
