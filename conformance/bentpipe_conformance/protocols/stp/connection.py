@@ -74,7 +74,8 @@ class Connection(Speaker):
             self.closed = f"the IUT refused it, reason {packet.reason}"
         elif packet.type == codec.END:
             if packet.flags & R:
-                self.closed = "the IUT knows no such connection"
+                if packet.peer_csn == self.csn and packet.csn in (0, self.peer_csn):
+                    self.closed = "the IUT knows no such connection"
             elif packet.csn == self.peer_csn and packet.peer_csn in (self.csn, 0):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:

@@ -154,6 +154,20 @@ def over(peer: Peer, service: str = "discard") -> Connection:
     return connection
 
 
+def widen(connection: Connection, sds: int) -> None:
+    """Send and have acknowledged what the credit permits until it permits ``sds`` at a time.
+
+    Raises:
+        NotReached: the credit does not become that large.
+    """
+    for _ in range(12):
+        if connection.vt_ms - connection.vt_s >= sds:
+            return
+        connection.sds(max(connection.vt_ms - connection.vt_s, 0), octets=8)
+        connection.ask()
+    raise NotReached(f"the credit does not rise to {sds} SDs")
+
+
 def half_released(peer: Peer) -> Connection:
     """A connection that the IUT has ended, and whose END nobody answers."""
     connection = peer.connect("discard")

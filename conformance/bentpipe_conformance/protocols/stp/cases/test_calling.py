@@ -61,8 +61,29 @@ def test_calling_with_the_oldest_cookie(peer: Peer) -> None:
         peer.wait(PAUSE_S)
     for _ in range(2):
         again = peer.summon("send")
-        again.reject(3)
+        again.bgak()
+        again.receive(2)
+        again.abort()
         peer.wait(PAUSE_S)
+
+
+@case("STP-CC-039", "STP-CC-016", needs=("active_open",))
+def test_calling_after_a_call_that_failed(peer: Peer) -> None:
+    """The cookies from before are not used any more."""
+    connection = peer.summon("send")
+    connection.bgak()
+    connection.receive(2)
+    connection.abort()
+    peer.wait(PAUSE_S)
+    pair = [peer.summon("send", anew=False) for _ in range(2)]
+    pair[0].bgak()
+    peer.wait(PAUSE_S)
+    pair[1].reject(3)
+    peer.wait(PAUSE_S)
+    again = peer.summon("send", anew=False)
+    again.reject(CALL_ANEW)
+    peer.await_anew(again).bgak()
+    peer.wait(PAUSE_S)
 
 
 @case("STP-CC-037", "STP-CC-010", "STP-CC-039", needs=("active_open",))

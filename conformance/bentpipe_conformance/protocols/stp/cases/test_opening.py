@@ -68,7 +68,7 @@ def test_idle_begins_without_a_cookie(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + 5.0)
 
 
-@case("STP-CC-012", "STP-CC-015", "STP-CC-029", "STP-CC-035")
+@case("STP-CC-012", "STP-CC-029", "STP-CC-035")
 def test_idle_begins_with_data_and_a_cookie(peer: Peer) -> None:
     """The data of the BEGIN and of early SDs is echoed; the BGAK brings the next call's cookie."""
     for _ in range(3):
@@ -81,7 +81,7 @@ def test_idle_begins_with_data_and_a_cookie(peer: Peer) -> None:
         peer.wait(PAUSE_S)
 
 
-@case("STP-CC-012", "STP-CC-004", "STP-CC-031")
+@case("STP-CC-012", "STP-CC-004")
 def test_idle_begin_that_ends_the_stream(peer: Peer) -> None:
     """A BEGIN with data and FIN is the whole stream; the service closes as well."""
     for data in (b"all there is", b""):
@@ -181,7 +181,7 @@ def test_ready_later_call_between_the_same_ports(peer: Peer) -> None:
     old.sds(3)
     old.deliver()
     old.polite = False
-    for by in (1 << 20, -(1 << 20)):
+    for by in ((1 << 20) + 5, 7 - (1 << 20)):
         csn = (old.csn + by) % CSN_MODULUS
         new = peer.connect(
             "echo", source_port=old.source_port, csn=csn, data=b"anew", cookie=peer.fresh_cookie()
@@ -239,7 +239,7 @@ def test_idle_many_calls(peer: Peer) -> None:
         peer.wait(PAUSE_S)
 
 
-@case("STP-CC-012", "STP-CC-010", "STP-CC-001")
+@case("STP-CC-012", "STP-CC-010")
 def test_ready_two_connections_at_once(peer: Peer) -> None:
     """Streams of two connections of one caller do not mix."""
     pair = [peer.connect("echo"), peer.connect("echo")]

@@ -23,7 +23,7 @@ def test_idle_begin_of_a_stranger_that_repeats_itself(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + 10.0)
 
 
-@case("STP-SEC-001", "STP-SEC-003", "STP-CC-020")
+@case("STP-SEC-001", "STP-CC-020")
 def test_idle_packets_of_strangers(peer: Peer) -> None:
     """Fifty callers, and strays from fifty ports, draw one packet each at most."""
     for _ in range(50):
