@@ -73,7 +73,7 @@ def test_transfer_with_losses_every_packet_is_explained(drive: object, seed: int
     peer.wait(1.0)
     peer.finish()
     flows = read_flows(read_trace(lane.end(), suite=STP))
-    assert flows[0].established is not None
+    assert flows[-1].established is not None
     for flow in flows:
         assert problems(flow) == []
 
@@ -105,7 +105,7 @@ def problems(flow: Flow) -> list[str]:
     return found + [
         f"POLL {poll.packet.number} was not answered"
         for poll in flow.polls_heard
-        if poll.open and not poll.answers
+        if not poll.answers
     ]
 
 
