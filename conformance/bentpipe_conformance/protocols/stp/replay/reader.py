@@ -249,12 +249,15 @@ class _Reader:
         if flow.tester_csn is not None and stp.tag != tag_of(flow.tester_csn):
             self._other(at, f"its tag is {stp.tag}, not {tag_of(flow.tester_csn)}")
             return
-        foreign = flow.tester_csn is not None and stp.csn != flow.tester_csn
+        if stp.type in (codec.SDP, codec.POLL) and stp.csn != (flow.tester_csn or stp.csn):
+            self._other(at, f"its CSN is {stp.csn}, not {flow.tester_csn}")
+            return
+        if stp.type in (codec.SDP, codec.POLL) and not stp.n_ps:
+            self._other(at, "its N(PS) is 0")
+            return
         if stp.type in (codec.SD, codec.SDP):
             flow.events.append(receiver.sd(at, receiver.number(stp.seq)))
-        if stp.type == codec.POLL and foreign:
-            self._other(at, f"its CSN is {stp.csn}, not {flow.tester_csn}")
-        elif stp.type in (codec.SDP, codec.POLL) and not foreign:
+        if stp.type in (codec.SDP, codec.POLL):
             flow.events.append(receiver.poll(at))
         elif stp.type in (codec.STAT, codec.USTAT):
             if sender is not None:

@@ -116,13 +116,15 @@ class Receiver:
         """A POLL arrives, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_s = self.number(stp.seq) + (1 if stp.type == SDP else 0)
-        if n_s > self.announced:
+        fin = self.reception.fin
+        limit = self.announced if fin is None else min(self.announced, fin + 1)
+        if n_s > self.announced and limit == self.announced:
             self._doubt(_Doubt(at.time, n_s))
         self.reception.vr_mr = self.announced
         self.reception.polled(n_s)
         after = self._look(at.time)
         event = PollHeard(
-            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, self.announced, after, self.certain
+            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, limit, after, self.certain
         )
         self.polls.append(event)
         return event
