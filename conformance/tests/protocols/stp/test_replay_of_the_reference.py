@@ -35,7 +35,7 @@ def upload(peer: Peer, source: random.Random) -> None:
     connection = peer.connect("discard", iss=MODULUS - 30)
     for _ in range(8):
         first = connection.vt_s
-        connection.sds(20, skip=[n for n in range(first, first + 20) if source.random() < 0.2])
+        connection.sds(7, skip=[n for n in range(first, first + 7) if source.random() < 0.2])
         peer.wait(source.random())
         if source.random() < 0.5:
             connection.poll()
