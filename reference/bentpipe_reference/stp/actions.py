@@ -393,8 +393,8 @@ class Actions:
         for elements in v.incoming.on_poll(n_s):
             self._send_stat(v, n_ps, timestamp, elements)
         if v.trace is not None:
-            elements = v.incoming.whole_list()
-            note(v, "poll_arrives", now, {"n_s": n_s, "n_ps": n_ps, "elements": elements})
+            whole = v.incoming.whole_list()
+            note(v, "poll_arrives", now, {"n_s": n_s, "n_ps": n_ps, "elements": whole})
 
     def announce_credit(self, v: Variables) -> None:
         """STP-DT-024: a STAT that answers no POLL."""

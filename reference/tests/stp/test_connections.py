@@ -129,7 +129,8 @@ def test_call_that_fails_spoils_the_cookies_of_answers_to_earlier_begins(stp: An
     early, failing = script.flush()
     script.know()
     script.arrive(script.bgrej(dport=21, peer_csn=failing.csn))
-    (anew,) = script.arrive(script.bgrej(dport=20, peer_csn=early.csn, reason=6, cookie=b"much too old"))
+    bgrej = script.bgrej(dport=20, peer_csn=early.csn, reason=6, cookie=b"much too old")
+    (anew,) = script.arrive(bgrej)
     assert anew.csn != early.csn and anew.cookie is None
     bgak = script.bgak(dport=20, peer_csn=anew.csn, cookie=b"new enough")
     script.arrive(bgak)
