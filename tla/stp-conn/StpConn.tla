@@ -60,8 +60,8 @@ Foreign == -2
 Stranger == -9      \* a CSN that the attacker has guessed, wrongly
 
 (* Packets. The client's port is in all of them. *)
-BEGIN(p, csn, ck, fin) == [type |-> "BEGIN", from |-> "client", port |-> p, csn |-> csn, ck |-> ck,
-                           data |-> ck # NoCookie, fin |-> fin, at |-> now]
+BEGIN(p, csn, ck, data, fin) == [type |-> "BEGIN", from |-> "client", port |-> p, csn |-> csn,
+                                 ck |-> ck, data |-> data, fin |-> fin, at |-> now]
 BGAK(p, own, peer, r, ck) ==
     [type |-> "BGAK", from |-> "server", port |-> p, csn |-> own, peer |-> peer, r |-> r, ck |-> ck]
 BGREJ(p, peer, reason, ck) ==
@@ -81,7 +81,7 @@ Disowns(from, m) ==
 
 (* What an attacker sends that has to guess CSNs and cookies. *)
 Forgeries(p) ==
-    {[BEGIN(p, Stranger, ck, Packets = 1) EXCEPT !.data = TRUE, !.at = 0] : ck \in {NoCookie, Forged, Foreign}}
+    {[BEGIN(p, Stranger, ck, TRUE, Packets = 1) EXCEPT !.at = Dawn] : ck \in {NoCookie, Forged, Foreign}}
     \cup {BGAK(p, Stranger, Stranger, 0, Forged), BGREJ(p, Stranger, 6, Forged)}
     \cup UNION {{SD(from, p, Stranger, 0, FALSE), POLL(from, p, Stranger),
                  END(from, p, Stranger, Unknown, "abort", 0), END(from, p, Stranger, Stranger, "abort", 0),
@@ -168,12 +168,15 @@ CallOf(csn) == begins[TryOf(csn)].call
 
 EndedCalls == {x \in DOMAIN calls : calls[x].told # "nothing"}
 
+(* STP-CC-034, STP-CC-040 *)
+Carries(ck) == ck # NoCookie
+
 Starts(p, csn, ck, call) ==
     LET e == New("begun", csn, Unknown)
-        f == IF ck # NoCookie THEN NewSd(e, ClientEnds(0)) ELSE e
+        f == IF Carries(ck) THEN NewSd(e, ClientEnds(0)) ELSE e
     IN /\ C' = [C EXCEPT ![p] = f]
        /\ begins' = Append(begins, [csn |-> csn, call |-> call, ck |-> ck, epoch |-> epoch])
-       /\ Emit({BEGIN(p, csn, ck, f.fin = 0)}, {})
+       /\ Emit({BEGIN(p, csn, ck, Carries(ck), f.fin = 0)}, {})
 
 (* STP-CC-039: of several cookies the first received, and each for one call. *)
 Rest(cookies) == Tail(cookies)
@@ -188,11 +191,13 @@ Call(p) ==
 Repeats(p) ==
     /\ C[p].st = "begun" /\ now - C[p].since <= Repeat
     /\ LET x == begins[TryOf(C[p].csn)]
-       IN Emit({BEGIN(p, x.csn, x.ck, x.ck # NoCookie /\ ClientEnds(0))}, {})
+       IN Emit({BEGIN(p, x.csn, x.ck, Carries(x.ck), Carries(x.ck) /\ ClientEnds(0))}, {})
     /\ UNCHANGED <<now, clientVars, abandoned, serverVars>>
 
 (* STP-CC-002: before the acknowledgment only what the early credit permits, and with a cookie only.   *)
-MaySend(e) == e.st = "open" \/ (e.st = "begun" /\ 0 < e.sent /\ e.sent < EarlyCredit)
+MaySend(e) ==
+    \/ e.st = "open"
+    \/ e.st = "begun" /\ begins[TryOf(e.csn)].ck # NoCookie /\ e.sent < EarlyCredit
 
 ClientSends(p) ==
     LET c == C[p]
@@ -507,8 +512,9 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* What is sent again and again arrives once; timers expire. Users abort, ends restart, and nobody has *)
-(* to call.                                                                                           *)
+(* What is sent again and again arrives once; timers expire. A BGAK is sent again only while the       *)
+(* caller waits for it. Users abort and ends restart, or not, and nobody has to call.                  *)
+AnsweredBgak == \E m \in Arrivals : C[m.port].st = "begun" /\ ClientBgak(m)
 FairSpec ==
     /\ Spec
     /\ \A p \in PortSet :
@@ -516,7 +522,7 @@ FairSpec ==
         /\ WF_vars(ClientGivesUp(p))
         /\ WF_vars(ServerSends(p)) /\ WF_vars(ServerPolls(p)) /\ WF_vars(ServerReports(p))
         /\ WF_vars(ServerReleases(p))
-    /\ WF_vars(ClientReceivesBgak) /\ WF_vars(ClientReceivesBgrej) /\ WF_vars(ClientReceivesSd)
+    /\ WF_vars(AnsweredBgak) /\ WF_vars(ClientReceivesBgrej) /\ WF_vars(ClientReceivesSd)
     /\ WF_vars(ClientReceivesStat) /\ WF_vars(ClientReceivesPoll) /\ WF_vars(ClientReceivesEnd)
     /\ WF_vars(ServerReceivesBegin) /\ WF_vars(ServerReceivesSd) /\ WF_vars(ServerReceivesStat)
     /\ WF_vars(ServerReceivesPoll) /\ WF_vars(ServerReceivesEnd)

@@ -100,7 +100,8 @@ OwnIsAcknowledged(e) == Acknowledged(e, e.acked)
 (* An abort is a success. *)
 AbortIsSuccess(e) == "success"
 
-(* The user is told again. *)
+(* The user is told again, and of a failure, though the end is complete. *)
+AlwaysFailure(e) == "failure"
 ToldAgain(before, result) == IF before = "nothing" \/ result # "gone" THEN result ELSE before
 
 (* SDs are handed over in whatever order they come, and again and again. *)
