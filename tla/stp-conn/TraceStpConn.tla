@@ -15,7 +15,7 @@ VARIABLES
     trace,      \* which trace
     at,         \* the next event in it
     reply,      \* control packets that the last step sent
-    newest      \* newest CSN of the server since its start
+    newest      \* newest CSN of either since its start
 
 (* TLC would evaluate all traces anew at every step; its registers keep them evaluated.               *)
 Count == Len(TraceLogs)
@@ -42,7 +42,7 @@ SpeaksLater(e) == e
 
 TraceInit == /\ trace \in 1..TLCGet(0) /\ at = 1
              /\ Init
-             /\ reply = {} /\ newest = 0
+             /\ reply = {} /\ newest = [client |-> 0, server |-> 0]
 
 Unmoved == UNCHANGED <<now, clientVars, serverVars, abandoned>>
 Silent == Emit({}, {}) /\ Unmoved
@@ -65,7 +65,8 @@ BeginsAnew ==
     /\ \E m \in net : m.type = "BGREJ" /\ m.peer = c.csn /\ m.ck = Event.ck /\ CallsAnew(m)
     /\ UNCHANGED <<now, gone, back, abandoned, serverVars>>
 EmptyWithout == Event.ck = NoCookie => ~Event.carries       \* STP-CC-034
-Begun == Is("begin") /\ Event.first /\ EmptyWithout /\ (BeginsCall \/ BeginsAnew)
+Rises == Event.end > newest[Event.at]                        \* STP-CC-010
+Begun == Is("begin") /\ Event.first /\ EmptyWithout /\ Rises /\ (BeginsCall \/ BeginsAnew)
 BegunAgain == /\ Is("begin") /\ ~Event.first /\ c.st = "begun" /\ Event.end = c.csn
               /\ Event.sent \subseteq net /\ Emit(Event.sent, {}) /\ Unmoved
 
@@ -157,7 +158,8 @@ ServerMayIgnore(m) ==
       [] OTHER -> s.st = "open" => m.csn # s.peer
 
 ClientArrival(m) ==
-    \/ ClientBgak(m) \/ (ClientBgrej(m) /\ m.reason # 6) \/ ClientSd(m) \/ ClientStat(m) \/ ClientEnd(m)
+    \/ ClientBgak(m) \/ (m.type = "BGREJ" /\ m.reason # 6 /\ ClientBgrej(m)) \/ ClientSd(m)
+    \/ ClientStat(m) \/ ClientEnd(m)
     \/ ClientMayIgnore(m) /\ Silent
 ServerArrival(m) ==
     \/ ServerBegin(m) \/ ServerSd(m) \/ ServerStat(m) \/ ServerEnd(m) \/ ServerRefuses(m)
@@ -201,7 +203,7 @@ ToldShows == Is("arrive") =>
 Limited == Stray /\ Event.sent = {} /\ Is("arrive") /\ Event.m.type \in {"BGAK", "SD", "POLL", "END"}
 ReplyShows == reply' = Event.sent \/ Limited
 Opening == Len(opened') > Len(opened)
-OwnRises == Opening => Event.end > newest
+OwnRises == Opening => Rises
 
 Step == \/ Begun \/ BegunAgain \/ Sent \/ Released \/ Put \/ IsTold \/ Gone \/ Started \/ IsForged
         \/ Arrived
@@ -213,7 +215,9 @@ Shows == /\ ReplyShows /\ ToldShows
 
 TraceNext ==
     /\ Step /\ Shows
-    /\ newest' = IF Is("start") /\ ~AtClient THEN 0 ELSE IF Opening THEN Event.end ELSE newest
+    /\ newest' = IF Is("start") THEN [newest EXCEPT ![Event.at] = 0]
+                 ELSE IF Opening \/ (Is("begin") /\ Event.first) THEN [newest EXCEPT ![Event.at] = Event.end]
+                 ELSE newest
     /\ at' = at + 1
     /\ UNCHANGED trace
 
@@ -265,7 +269,7 @@ Wrong ==
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] ENABLED TraceNext -> "followed"
-      [] Is("begin") /\ Event.first /\ Event.end <= c.csn -> "the client's CSN does not rise (STP-CC-010)"
+      [] Is("begin") /\ Event.first /\ ~Rises -> "the client's CSN does not rise (STP-CC-010)"
       [] Is("begin") /\ Event.first /\ ~EmptyWithout -> "without a cookie a BEGIN carries nothing (STP-CC-034)"
       [] Is("begin") /\ Event.first /\ c.st = "open" -> "the client's connection is not over"
       [] Is("begin") /\ Event.first -> "this is not the cookie to use, or it was used before (STP-CC-037, STP-CC-039)"
@@ -284,6 +288,8 @@ Guard ==
       [] Is("told") -> "the user is told of a failure that there is not (STP-CC-006)"
       [] Is("gone") -> "the connection is not over (STP-CC-009)"
       [] Arriving /\ Event.m.from = Other /\ ~Known_(Event.m) -> "the " \o Other \o " has sent no such " \o Kind
+      [] Arriving /\ Kind = "BEGIN" /\ Event.state = 10 /\ Event.end # s.csn /\ IsGood(Event.m.ck) /\ ~Rises ->
+            "the server's CSN does not rise (STP-CC-010)"
       [] (Is("sd") \/ Is("report")) /\ Away(IF AtClient THEN c ELSE s) ->
             "the connection is over: data and reports count no more (STP-CC-028)"
       [] (Is("sd") \/ Is("report")) /\ Event.m.csn # (IF AtClient THEN c.peer ELSE s.peer) ->
