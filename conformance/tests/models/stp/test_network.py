@@ -58,7 +58,8 @@ def state(*net: str, **changes: object) -> dict[str, str]:
 ONE = {"C": f"<<{end('begun', 1)}>>", "begins": f"<<{begun(1, 0)}>>"}
 TWO = {"C": f"<<{end('begun', 2)}>>", "begins": f"<<{begun(1, 0)}, {begun(2, 1)}>>"}
 TAKEN = {
-    **TWO, "S": f"<<{end('open', 1, 2, 1)}>>", "opened": f"<<{opened()}>>", "log": "<<<<1, 2, 0>>>>",
+    **TWO, "S": f"<<{end('open', 1, 2, 1)}>>", "opened": f"<<{opened()}>>",
+    "log": "<<<<1, 2, 0>>>>",
 }  # fmt: skip
 OPEN = {**TAKEN, "C": f"<<{end('open', 2, 1, acked=1)}>>", "stock": "<<2>>"}
 STATES = [
