@@ -251,7 +251,7 @@ def _command(tool: Tool, job: Job) -> list[str]:
         tool.java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL,
         f"-Djava.io.tmpdir={job.scratch}", f"-DTLA-Library={job.searched}",
         "-cp", str(tool.jar), "tlc2.TLC", "-tool",
-        "-workers", str(job.workers), "-fp", "0", "-metadir", str(job.scratch),
+        "-workers", str(job.workers), "-fp", "0", "-lncheck", "final", "-metadir", str(job.scratch),
         "-config", "run.cfg", *dump, str(job.module.absolute()),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from bentpipe_conformance.models.rejection import Module
 from bentpipe_conformance.models.values import Value
 
 _ENDS = {"end": int}
-_SENDER = ("vt_s", "vt_a", "vt_ms", "vt_ps", "vt_pa", "vt_pd")
+_SENDER = ("vt_s", "vt_a", "vt_ms", "vt_ps", "vt_pa")
 _RECEIVER = ("vr_r", "vr_h", "vr_mr")
 _SENDERS: dict[str, type] = {
     **_ENDS, **dict.fromkeys(_SENDER, int), "queue": list, "kept": list,
@@ -32,7 +32,8 @@ _OWN = {
     "ustat": ("n_r", "n_mr", "valid"),
     "sd": ("n",),
     "poll_arrives": ("n_s", "n_ps"),
-    "announce": ("n_ps",),
+    "late": (),
+    "announce": (),
 }
 """Fields that go into the model as they are, besides the variables."""
 
@@ -75,11 +76,15 @@ class StreamEncoder:
             fields[field] = frozenset(numbers(event[field], f"{where}: {field!r}"))
         if not at_receiver:
             fields["kept"] = _stamps(event["kept"], where)
-        if kind == "sd":
+        if kind in ("sd", "late"):
             fields["gap"] = _gap(event.get("gap"), where)
+            fields["waits"] = bool(event.get("waits"))
         if "elements" in event:
             listed = numbers(event["elements"], f"{where}: 'elements'")
             fields["gaps"], fields["h"] = _missing(listed, event, where)
+            fields["lo"] = listed[0] if listed else fields["h"]
+        if kind == "stat" and event["n_ps"] == 0 and event["elements"] == []:
+            kind = "credit"  # STP-DT-024
         return [Step(kind, fields, line)]
 
     @staticmethod
@@ -151,13 +156,14 @@ STP_DATA = Binding(
         "send": Form(_fields("send", _SENDERS), ("Sent",)),
         "retransmit": Form(_fields("retransmit", _SENDERS), ("Repeated",)),
         "poll": Form(_fields("poll", _SENDERS), ("Polled",)),
-        "stat": Form(_fields("stat", _SENDERS, _REPORT), ("StatArrived",)),
+        "stat": Form(_fields("stat", _SENDERS, _REPORT), ("StatArrived", "CreditArrived")),
         "ustat": Form(_fields("ustat", _SENDERS, _REPORT), ("UstatArrived",)),
         "sd": Form(_fields("sd", _RECEIVERS), ("SdArrived",)),
         "poll_arrives": Form(
             {**_fields("poll_arrives", _RECEIVERS), "elements": list}, ("PollArrived",)
         ),
-        "announce": Form({**_fields("announce", _RECEIVERS), "elements": list}, ("Announced",)),
+        "late": Form(_fields("late", _RECEIVERS), ("LateUstatSent",)),
+        "announce": Form(_fields("announce", _RECEIVERS), ("Announced",)),
     },
     encoder=StreamEncoder,
 )
