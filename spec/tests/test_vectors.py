@@ -29,15 +29,13 @@ LAYOUT: dict[str, tuple[int, int, list[tuple[str, int, int]]]] = {
     "ENDAK": (4, 16, [("peer_csn", 12, 4)]),
     "BGREJ": (7, 20, [("reason", 12, 1), ("peer_csn", 16, 4)]),
     "SD": (8, 12, [("n_s", 5, 3)]),
-    "SDP": (9, 20, [("n_s", 5, 3), ("n_ps", 13, 3), ("timestamp", 16, 4)]),
-    "POLL": (10, 20, [("n_s", 5, 3), ("n_ps", 13, 3), ("timestamp", 16, 4)]),
+    "SDP": (9, 24, [("n_s", 5, 3), ("n_ps", 13, 3), ("timestamp", 16, 4), ("csn", 20, 4)]),
+    "POLL": (10, 24, [("n_s", 5, 3), ("n_ps", 13, 3), ("timestamp", 16, 4), ("csn", 20, 4)]),
     "STAT": (11, 24, [("n_r", 5, 3), ("n_mr", 13, 3), ("n_ps", 17, 3), ("timestamp", 20, 4)]),
     "USTAT": (12, 24, [("n_r", 5, 3), ("n_mr", 13, 3)]),
 }  # fmt: skip
-FLAGS = {
-    "BEGIN": {"FIN": 1}, "BGAK": {"C": 2}, "END": {"A": 4, "R": 8},
-    "SD": {"FIN": 1}, "SDP": {"FIN": 1},
-}  # fmt: skip
+FLAGS = {"BEGIN": {"FIN": 1}, "END": {"A": 4, "R": 8}, "SD": {"FIN": 1}, "SDP": {"FIN": 1}}
+OPTLEN_AT = {"BEGIN": 12, "BGAK": 12, "BGREJ": 13}
 NAMES = {code: name for name, (code, _, _) in LAYOUT.items()}
 
 every_packet = pytest.mark.parametrize(
@@ -88,6 +86,11 @@ def split_options(field: bytes) -> list[bytes] | None:
     return options
 
 
+def is_foreign(octets: bytes) -> bool:
+    """A BEGIN of another version, of which the first 20 octets count (STP-PF-003)."""
+    return octets[4] % 16 == 1 and octets[12] // 16 != 2
+
+
 def fault(octets: bytes) -> str:
     """What is malformed apart from the checksum, by section 3.1 and 3.3."""
     if len(octets) < 12:
@@ -98,11 +101,15 @@ def fault(octets: bytes) -> str:
     least = LAYOUT[name][1]
     if len(octets) < least:
         return "length"
-    if name in ("BEGIN", "BGAK"):
-        end = least + octets[12] % 16 * 4
+    if is_foreign(octets):
+        return ""
+    if name in OPTLEN_AT:
+        end = least + octets[OPTLEN_AT[name]] % 16 * 4
+        if end == least and name != "BEGIN":
+            return "length" if len(octets) > end else ""
         if end > len(octets) or split_options(octets[least:end]) is None:
             return "options"
-        return "length" if name == "BGAK" and len(octets) > end else ""
+        return "length" if name != "BEGIN" and len(octets) > end else ""
     if name == "STAT":
         return "length" if len(octets) % 4 else ""
     return "length" if name not in ("SD", "SDP") and len(octets) > least else ""
@@ -121,19 +128,21 @@ def read_fields(octets: bytes) -> dict[str, Any]:
     }
     fields.update({field: number(octets, at, size) for field, at, size in places})
     end = least
-    if name in ("BEGIN", "BGAK"):
-        end += octets[12] % 16 * 4
+    if name in OPTLEN_AT:
+        end += 0 if is_foreign(octets) else octets[OPTLEN_AT[name]] % 16 * 4
         options = split_options(octets[least:end])
         assert options is not None
         sizes = [option for option in options if option[0] == 1 and len(option) == 4]
+        cookies = [option for option in options if option[0] == 2 and 10 <= len(option) <= 34]
         fields["max_sd"] = number(sizes[0], 2, 2) if sizes else None
-        if sizes:
-            options.remove(sizes[0])
+        fields["cookie"] = cookies[0][2:].hex() if cookies else None
+        for counting in sizes[:1] + cookies[:1]:
+            options.remove(counting)
         fields["options"] = [[option[0], option[2:].hex()] for option in options]
     if name == "BEGIN":
         fields["version"] = octets[12] // 16
     if name in ("BEGIN", "SD", "SDP"):
-        fields["data"] = octets[end:].hex()
+        fields["data"] = "" if is_foreign(octets) else octets[end:].hex()
     if name == "STAT":
         fields["elements"] = [number(octets, at + 1, 3) for at in range(24, len(octets), 4)]
     if name == "USTAT":
@@ -157,15 +166,19 @@ def broken_requirements(octets: bytes, fields: dict[str, Any]) -> set[str]:
     if name in ("STAT", "USTAT"):
         for at in range(24 if name == "STAT" else 16, len(octets), 4):
             used_bits[at + 1 : at + 4] = b"\xff" * 3
-    elif name in ("BEGIN", "BGAK"):
-        used_bits[12] = 0xFF if name == "BEGIN" else 0x0F
+    elif name in OPTLEN_AT:
+        used_bits[OPTLEN_AT[name]] = 0xFF if name == "BEGIN" else 0x0F
         used_bits[LAYOUT[name][1] :] = b"\xff" * (len(octets) - LAYOUT[name][1])
     elif name in ("SD", "SDP"):
         used_bits[LAYOUT[name][1] :] = b"\xff" * (len(octets) - LAYOUT[name][1])
     if any(octet & ~used for octet, used in zip(octets, used_bits, strict=True)):
         broken.add("STP-PF-001")
-    if name in ("BEGIN", "BGAK") and (fields["max_sd"] is None or fields["max_sd"] < 512):
-        broken.add("STP-PF-010")
+    gives_cookie = name == "BGAK" or (name == "BGREJ" and fields["reason"] == 6)
+    if gives_cookie or (name == "BEGIN" and not is_foreign(octets)):
+        if fields["max_sd"] is None or fields["max_sd"] < 512:
+            broken.add("STP-PF-010")
+        if gives_cookie and fields["cookie"] is None:
+            broken.add("STP-PF-017")
     if name == "BGREJ" and fields["tag"]:
         broken.add("STP-PF-005")
     if name in ("STAT", "USTAT") and fields["elements"]:

@@ -4,7 +4,8 @@ Guarantees, held by property tests:
 
 * any octet string either decodes or raises :class:`MalformedPacket`, and nothing else;
 * ``decode(encode(x)) == x`` for every packet ``x`` without reserved flags whose ``options`` hold
-  only what the decoder would put there.
+  only what the decoder would put there; a BEGIN of another version loses what follows its first
+  20 octets.
 
 ``encode`` writes ``flags`` unchanged; ``decode`` returns neither reserved flags nor reserved
 fields, so that its callers cannot depend on them (STP-PF-004).
@@ -112,7 +113,7 @@ _Fields = tuple[int, int, tuple[int, ...], bytes]
 
 
 def _begin(packet: packets.Begin) -> _Fields:
-    options = _encode_options(packet.max_sd, packet.options)
+    options = _encode_options(packet)
     if packet.version >> 4:
         raise MalformedPacket("the version has more than 4 bits")
     second = packet.version << 28 | len(options) >> 2 << 24 | packet.n_mr
@@ -120,9 +121,17 @@ def _begin(packet: packets.Begin) -> _Fields:
 
 
 def _bgak(packet: packets.Bgak) -> _Fields:
-    options = _encode_options(packet.max_sd, packet.options)
+    options = _encode_options(packet)
     words = (len(options) >> 2 << 24 | packet.n_mr, packet.csn, packet.peer_csn, packet.n_r)
     return packet.iss, packet.iss | packet.n_mr | packet.n_r, words, options
+
+
+def _bgrej(packet: packets.Bgrej) -> _Fields:
+    if packet.reason >> 8:
+        raise MalformedPacket("the reason has more than 8 bits")
+    options = _encode_options(packet)
+    words = (packet.reason << 24 | len(options) >> 2 << 16, packet.peer_csn)
+    return 0, 0, words, options
 
 
 def _stat(packet: packets.Stat) -> _Fields:
@@ -140,15 +149,16 @@ def _ustat(packet: packets.Ustat) -> _Fields:
 _FIELDS: dict[type, Callable[..., _Fields]] = {
     packets.Begin: _begin,
     packets.Bgak: _bgak,
-    packets.Bgrej: lambda packet: (0, 0, (packet.reason << 24, packet.peer_csn), b""),
+    packets.Bgrej: _bgrej,
     packets.End: lambda packet: (
         packet.n_r, packet.n_r, (packet.reason << 24, packet.csn, packet.peer_csn), b""),
     packets.Endak: lambda packet: (0, 0, (packet.peer_csn,), b""),
     packets.Sd: lambda packet: (packet.n_s, packet.n_s, (), packet.data),
     packets.Sdp: lambda packet: (
-        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp), packet.data),
+        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp, packet.csn),
+        packet.data),
     packets.Poll: lambda packet: (
-        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp), b""),
+        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp, packet.csn), b""),
     packets.Stat: _stat,
     packets.Ustat: _ustat,
 }  # fmt: skip
@@ -156,30 +166,36 @@ _FIELDS: dict[type, Callable[..., _Fields]] = {
 
 def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Begin:
     second, csn = _WORDS[2].unpack_from(octets, 12)
+    n_mr, version = second & _24_BITS, second >> 28
+    flags, iss = word >> 28 & 1, word & _24_BITS
+    if version != packets.VERSION:  # STP-PF-003: nothing beyond is looked at
+        return packets.Begin(sport, dport, tag, flags, iss, n_mr, csn, version)
     data_at = 20 + (second >> 22 & 60)
     if data_at > len(octets):
         raise _wrong_length(packets.Type.BEGIN, octets)
-    max_sd, options = _decode_options(octets[20:data_at])
+    max_sd, cookie, options = _decode_options(octets[20:data_at])
     return packets.Begin(
-        sport, dport, tag, word >> 28 & 1,
-        word & _24_BITS, second & _24_BITS, csn, second >> 28, max_sd, octets[data_at:], options,
-    )  # fmt: skip
+        sport, dport, tag, flags, iss, n_mr, csn, version, max_sd, cookie, octets[data_at:], options
+    )
 
 
 def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Bgak:
     second, csn, peer_csn, n_r = _WORDS[4].unpack_from(octets, 12)
     if len(octets) != 28 + (second >> 22 & 60):
         raise _wrong_length(packets.Type.BGAK, octets)
-    max_sd, options = _decode_options(octets[28:])
     return packets.Bgak(
-        sport, dport, tag, word >> 28 & 2,
-        word & _24_BITS, second & _24_BITS, csn, peer_csn, n_r & _24_BITS, max_sd, options,
+        sport, dport, tag, 0, word & _24_BITS, second & _24_BITS, csn, peer_csn, n_r & _24_BITS,
+        *_decode_options(octets[28:]),
     )  # fmt: skip
 
 
 def _read_bgrej(octets: bytes, sport: int, dport: int, tag: int, _: int) -> packets.Bgrej:
     second, peer_csn = _WORDS[2].unpack_from(octets, 12)
-    return packets.Bgrej(sport, dport, tag, 0, second >> 24, peer_csn)
+    if len(octets) != 20 + (second >> 14 & 60):
+        raise _wrong_length(packets.Type.BGREJ, octets)
+    return packets.Bgrej(
+        sport, dport, tag, 0, second >> 24, peer_csn, *_decode_options(octets[20:])
+    )
 
 
 def _read_end(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.End:
@@ -198,15 +214,16 @@ def _read_sd(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pack
 
 
 def _read_sdp(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Sdp:
-    n_ps, timestamp = _WORDS[2].unpack_from(octets, 12)
+    n_ps, timestamp, csn = _WORDS[3].unpack_from(octets, 12)
     return packets.Sdp(
-        sport, dport, tag, word >> 28 & 1, word & _24_BITS, n_ps & _24_BITS, timestamp, octets[20:]
-    )
+        sport, dport, tag, word >> 28 & 1, word & _24_BITS, n_ps & _24_BITS, timestamp, csn,
+        octets[24:],
+    )  # fmt: skip
 
 
 def _read_poll(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Poll:
-    n_ps, timestamp = _WORDS[2].unpack_from(octets, 12)
-    return packets.Poll(sport, dport, tag, 0, word & _24_BITS, n_ps & _24_BITS, timestamp)
+    n_ps, timestamp, csn = _WORDS[3].unpack_from(octets, 12)
+    return packets.Poll(sport, dport, tag, 0, word & _24_BITS, n_ps & _24_BITS, timestamp, csn)
 
 
 def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Stat:
@@ -224,7 +241,7 @@ def _read_ustat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> p
     return packets.Ustat(sport, dport, tag, 0, word & _24_BITS, n_mr, (first, second))
 
 
-_PADDING, _MAX_SD = 0, 1
+_PADDING, _MAX_SD, _COOKIE = 0, 1, 2
 
 _MOST_OPTIONS = 60
 """What the four bits of optlen can express, in words of four octets."""
@@ -234,17 +251,16 @@ _MAX_SD_OPTION = struct.Struct("!BBH")
 _Options = tuple[tuple[int, bytes], ...]
 
 
-def _decode_options(raw: bytes) -> tuple[int | None, _Options]:
-    """MaxSD, and (kind, value) of every other option.
+def _decode_options(raw: bytes) -> tuple[int | None, bytes | None, _Options]:
+    """MaxSD, cookie, and (kind, value) of every other option.
 
-    The first MaxSD of length 4 counts; further ones, and ones of another length, are other options.
+    Of MaxSD and Cookie the first one with a length that its kind allows counts; further ones, and
+    ones of another length, are other options.
 
     Raises:
         MalformedPacket: a length is missing, below 2, or points beyond the field.
     """
-    if raw[:2] == b"\x01\x04" and len(raw) == 4:
-        return raw[2] << 8 | raw[3], ()
-    max_sd = None
+    max_sd = cookie = None
     others = []
     at, end = 0, len(raw)
     while at < end:
@@ -258,28 +274,38 @@ def _decode_options(raw: bytes) -> tuple[int | None, _Options]:
         value = raw[at + 2 : at + length]
         if kind == _MAX_SD and length == 4 and max_sd is None:
             max_sd = int.from_bytes(value, "big")
+        elif kind == _COOKIE and cookie is None and _may_be_cookie(value):
+            cookie = value
         else:
             others.append((kind, value))
         at += length
-    return max_sd, tuple(others)
+    return max_sd, cookie, tuple(others)
 
 
-def _encode_options(max_sd: int | None, others: _Options) -> bytes:
+def _may_be_cookie(value: bytes) -> bool:
+    return packets.LEAST_COOKIE <= len(value) <= packets.MOST_COOKIE
+
+
+def _encode_options(packet: packets.Begin | packets.Bgak | packets.Bgrej) -> bytes:
     """The option field, padded to whole words.
 
     Raises:
-        MalformedPacket: more than 60 octets, or an option of kind 0.
+        MalformedPacket: more than 60 octets, an option of kind 0, or a cookie of a wrong length.
         struct.error: a number out of its range.
     """
+    max_sd, cookie, others = packet.max_sd, packet.cookie, packet.options
     raw = b"" if max_sd is None else _MAX_SD_OPTION.pack(_MAX_SD, 4, max_sd)
-    if others:
-        for kind, value in others:
-            if kind == _PADDING:
-                raise MalformedPacket("kind 0 is padding and has no value")
-            raw += struct.pack("!BB", kind, 2 + len(value)) + value
-        raw += bytes(-len(raw) % 4)
-        if len(raw) > _MOST_OPTIONS:
-            raise MalformedPacket(f"{len(raw)} octets of options do not fit {_MOST_OPTIONS}")
+    if cookie is not None:
+        if not _may_be_cookie(cookie):
+            raise MalformedPacket(f"a cookie cannot have {len(cookie)} octets")
+        others = ((_COOKIE, cookie), *others)
+    for kind, value in others:
+        if kind == _PADDING:
+            raise MalformedPacket("kind 0 is padding and has no value")
+        raw += struct.pack("!BB", kind, 2 + len(value)) + value
+    raw += bytes(-len(raw) % 4)
+    if len(raw) > _MOST_OPTIONS:
+        raise MalformedPacket(f"{len(raw)} octets of options do not fit {_MOST_OPTIONS}")
     return raw
 
 
@@ -293,10 +319,10 @@ _READERS: dict[int, tuple[int, int, Callable[[bytes, int, int, int, int], packet
     packets.Type.BGAK: (28, _ANY, _read_bgak),
     packets.Type.END: (24, 24, _read_end),
     packets.Type.ENDAK: (16, 16, _read_endak),
-    packets.Type.BGREJ: (20, 20, _read_bgrej),
+    packets.Type.BGREJ: (20, 80, _read_bgrej),
     packets.Type.SD: (12, _ANY, _read_sd),
-    packets.Type.SDP: (20, _ANY, _read_sdp),
-    packets.Type.POLL: (20, 20, _read_poll),
+    packets.Type.SDP: (24, _ANY, _read_sdp),
+    packets.Type.POLL: (24, 24, _read_poll),
     packets.Type.STAT: (24, _ANY, _read_stat),
     packets.Type.USTAT: (24, 24, _read_ustat),
 }

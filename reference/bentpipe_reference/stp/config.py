@@ -28,8 +28,11 @@ CONFIRMATION_S = 32.0
 NO_RESPONSE_S = 60.0
 """Until an unresponsive peer is given up, seconds (STP-PL-008)."""
 
-KEEP_ALIVE_S = 15.0
-"""Between POLLs on an idle connection, seconds (STP-PL-010)."""
+KEEP_ALIVE_S, LEAST_KEEP_ALIVE_S, MOST_KEEP_ALIVE_S = 600.0, 15.0, 7200.0
+"""Without a packet before an idle connection polls, and its bounds, seconds (STP-PL-010)."""
+
+SD_OVERHEAD = 24
+"""Octets of an SDP without data (section 3.1), an SD's being fewer."""
 
 MSL_S = 120.0
 """Longest life of a packet, seconds (section 8)."""
@@ -59,7 +62,7 @@ class StpConfig:
         initial_window: in SMSS (STP-CG-001).
         max_rate: bits per second of IP packets that carry data, None for no limit (STP-CG-009).
         fifo: the path preserves the order, so that a gap is reported at once (STP-DT-026).
-        keep_alive: poll an idle connection (STP-PL-010).
+        keep_alive: seconds without a packet before an idle connection polls (STP-PL-010).
         piggyback: send SDPs (STP-PL-005); otherwise every POLL is a packet of its own.
         max_stat: the most elements of a STAT's list; the MTU may allow fewer (STP-PF-012).
         iss: number of the first SD of every connection, None for random ones.
@@ -83,7 +86,7 @@ class StpConfig:
     initial_window: int = 4
     max_rate: float | None = None
     fifo: bool = True
-    keep_alive: bool = False
+    keep_alive: float = KEEP_ALIVE_S
     piggyback: bool = True
     max_stat: int = 67
     iss: int | None = None
@@ -111,6 +114,7 @@ class StpConfig:
             ("send_buffer", self.send_buffer > 0),
             ("initial_window", 1 <= self.initial_window <= 10),
             ("max_rate", self.max_rate is None or self.max_rate > 0),
+            ("keep_alive", LEAST_KEEP_ALIVE_S <= self.keep_alive <= MOST_KEEP_ALIVE_S),
             ("max_stat", self.max_stat >= 3 and self.max_stat % 2 == 1),
             ("max_pending", self.max_pending >= 16),
             ("max_pending_beside", self.max_pending_beside >= 4),

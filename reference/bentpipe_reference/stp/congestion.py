@@ -6,8 +6,8 @@ import math
 
 from bentpipe_reference.stp.config import LEAST_MAX_SD, StpConfig
 
-LOW_WINDOW = 10
-"""Below this many SMSS the last packet of a burst polls (STP-PL-003)."""
+GROWTH = 2
+"""SMSS for each full window that has arrived (STP-CG-004)."""
 
 
 class Congestion:
@@ -17,7 +17,6 @@ class Congestion:
         smss: most user data in one SD.
         cwnd: the congestion window.
         ssthresh: below it is slow start.
-        reported: whether a valid STAT has shown that an SD has arrived (STP-CG-002).
         reduced_at: serial number of the newest transmission at the last reduction, 0 before one.
         first_retransmission: the next retransmission may exceed the window (STP-CG-006).
     """
@@ -27,7 +26,6 @@ class Congestion:
         self.smss = LEAST_MAX_SD
         self.cwnd: float = self.initial_window()
         self.ssthresh: float = math.inf
-        self.reported = False
         self.reduced_at = 0
         self.first_retransmission = False
         self._acknowledged = 0
@@ -46,25 +44,16 @@ class Congestion:
         """Whether cwnd < ssthresh."""
         return self.cwnd < self.ssthresh
 
-    @property
-    def low(self) -> bool:
-        """STP-PL-003: whether the window is below ten SMSS."""
-        return self.cwnd < LOW_WINDOW * self.smss
-
     def room(self, flight: int, size: int) -> bool:
         """STP-CG-002: whether ``size`` more octets may be in flight."""
-        return flight + size <= self.flight_limit()
+        return flight + size <= self.cwnd
 
-    def flight_limit(self) -> float:
-        """STP-CG-002: with what leaves in the third of a round trip between two reports."""
-        return self.cwnd * 4 / 3 if self.reported and not self.low else self.cwnd
-
-    def uses_window(self, flight: int) -> bool:
-        """STP-CG-010: whether an SD sent as ``flight`` is reached may let the window grow."""
+    def is_used(self, flight: int) -> bool:
+        """STP-CG-010: whether the window may grow on a report before which so much flew."""
         return 2 * flight >= self.cwnd
 
     def on_arrived(self, octets: int) -> None:
-        """SDs of ``octets`` that count for growth are newly reported as arrived."""
+        """SDs of ``octets`` are newly reported as arrived, and the window was used."""
         if self.in_slow_start:
             grown = min(self.slow_start_growth(octets), self.ssthresh - self.cwnd)
             self.cwnd += grown
@@ -81,7 +70,7 @@ class Congestion:
 
     def avoidance_growth(self) -> float:
         """STP-CG-004: for each full window that has arrived."""
-        return self.smss
+        return GROWTH * self.smss
 
     def is_new_loss(self, serial: int) -> bool:
         """STP-CG-005: whether the lost transmission was made after the last reduction."""

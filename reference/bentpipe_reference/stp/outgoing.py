@@ -1,4 +1,4 @@
-"""When SDs and POLLs leave: window, pacing and POLL timer (STP/1 section 7)."""
+"""When SDs and POLLs leave: window, pacing and timers (STP/1 section 7)."""
 
 from __future__ import annotations
 
@@ -10,47 +10,51 @@ from bentpipe_reference.stp.config import LEAST_MAX_SD, StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.pacing import Pacer
 from bentpipe_reference.stp.packets import Packet, Poll, Sd, Sdp, Stat, Ustat
-from bentpipe_reference.stp.polling import Expiry, Need, Polling
+from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.rtt import RoundTrip
 from bentpipe_reference.stp.sender import Report, Sender, SentSd
-from bentpipe_reference.stp.sequence import PACKET_MASK
+from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK, wrap_poll
 
 RIDE_S = 0.01
-"""A POLL that is due waits this long for an SD to ride on (STP-PL-005)."""
+"""A POLL rides on an SD that leaves this soon (STP-PL-005)."""
 
 Note = Callable[[str, float, dict[str, Any]], None]
 """Told of a step of the sender: its name, the time in seconds, what describes it."""
-
-Affords = Callable[[int], bool]
-"""Whether a packet of that many octets may be sent to the peer (STP-SEC-001)."""
 
 
 class Outgoing:
     """The sending side of one direction, with all that decides when it sends.
 
     Attributes:
-        header: ports and tag of the packets.
+        ports: the STP ports of the packets, ours first.
+        csn: our CSN.
         sender, congestion, rtt, pacer, polling: the parts.
         on_step: called with every step when set.
-        asks_at_once: a POLL is due now, regardless of the timer.
-        unheard: POLLs continue until the peer is heard, even with nothing to send (STP-CC-030).
+        polls: whether POLLs may leave: the connection is open (STP-CC-042).
+        asks_at_once: a POLL is due now, regardless of Timer_POLL.
     """
 
     def __init__(
-        self, config: StpConfig, header: tuple[int, int, int], rtt: RoundTrip,
+        self, config: StpConfig, ports: tuple[int, int], csn: int, rtt: RoundTrip,
         congestion: Congestion, sender: Sender, pacer: Pacer, polling: Polling,
     ) -> None:  # fmt: skip
-        self.header = header
+        self.ports, self.csn = ports, csn
         self.rtt, self.congestion, self.sender = rtt, congestion, sender
         self.pacer, self.polling = pacer, polling
         self.on_step: Note | None = None
-        self.asks_at_once = False
-        self.unheard = False
+        self.polls = self.asks_at_once = False
         self._config = config
         self._paced = False  # an SD waits for the pacing
-        self._unaffordable = False  # an SD waits for the peer's address to be proven
-        self._riding = False  # a POLL waits for an SD
-        self._bursting = False  # the last new SD did not ask, because another was to follow
+
+    @property
+    def header(self) -> tuple[int, int, int]:
+        """Ports and tag of every packet."""
+        return (*self.ports, self.csn & TAG_MASK)
+
+    def restart(self, csn: int, iss: int) -> None:
+        """STP-CC-037: the call begins anew, with these numbers."""
+        self.csn = csn
+        self.sender.restart(iss)
 
     def learn(self, max_sd: int | None) -> None:
         """The peer's MaxSD option, None when it announced none (STP-PF-009)."""
@@ -58,6 +62,12 @@ class Outgoing:
         if max_sd is not None:
             sender.max_sd = max(LEAST_MAX_SD, min(max_sd, self._config.own_max_sd))
         self.congestion.learn(sender.max_sd)
+
+    def open(self, now: float) -> None:
+        """The connection is open: from now on POLLs may leave, and one is due (STP-CC-042)."""
+        self.polls = True
+        self.polling.heard(now)
+        self.asks_at_once = self.sender.unacknowledged
 
     def learn_credit(self, n_mr: int, n_r: int) -> None:
         """Credit and acknowledgment of a BGAK; impossible numbers are ignored (STP-SEC-003)."""
@@ -70,133 +80,125 @@ class Outgoing:
 
     # Sending
 
-    def transmit(self, now: float, put: Callable[[Packet], None], affords: Affords) -> None:
+    def transmit(self, now: float, put: Callable[[Packet], None]) -> None:
         """Send what may leave now: retransmissions, new SDs, a POLL."""
         sender = self.sender
-        self._paced = self._unaffordable = False
-        asks = False
-        while True:
-            entry = sender.awaiting()
-            if entry is not None:
-                if not self._may_repeat(entry, now, affords):
-                    break
-                self._repeat(entry, now, put)
-                # STP-PL-003; a retransmission never brings about the POLL after the last SD.
-                asks = self.congestion.low and not self.goes_on()
-                continue
-            if not sender.has_new or not self._may_send_new(now, affords):
+        self._paced = False
+        repeated = False
+        while (entry := sender.awaiting()) is not None:
+            if not self._may_repeat(entry, now):
                 break
-            asks = False
-            self._send_new(now, put, affords)
-        asks = asks or self.asks_after_burst()
-        self._bursting = self._bursting and not asks
-        polling = self.polling
-        polling.require(self.need(), now)
-        due = polling.due(now)
-        self._riding = due and self.rides_soon(now)
-        # STP-SEC-001: data that waits for the address to be proven asks for a STAT.
-        unproven = self._unaffordable and not polling.unanswered
-        if asks or self.asks_at_once or unproven or (due and not self._riding):
-            self._send_poll(now, put, affords)
+            self._repeat(entry, now, put)
+            repeated = True
+        else:
+            while sender.has_new and self._may_send_new(now):
+                self._send_new(now, put)
+                repeated = False
+        if not self.polls:
+            return
+        self._settle(now)
+        last = repeated and not self.has_more()
+        if self.asks_at_once or last or self._poll_at() <= now:
+            self._send_poll(now, put)
 
-    def need(self) -> Need:
-        """Section 7.1: why the POLL timer has to run."""
+    def _settle(self, now: float) -> None:
+        """Section 7.2: Timer_SILENCE runs while something is unacknowledged or awaits credit."""
         sender = self.sender
-        if sender.unacknowledged:
-            return Need.DATA
-        if self.unheard:
-            return Need.HEARD
-        if sender.has_new and not self._paced:
-            return Need.PROBE
-        return Need.IDLE if self._config.keep_alive else Need.NONE
+        if not self.waits_for_peer():
+            self.polling.stop_silence()
+        elif not sender.unacknowledged:
+            self.polling.start_silence(now)
 
-    def _may_repeat(self, entry: SentSd, now: float, affords: Affords) -> bool:
+    def waits_for_peer(self) -> bool:
+        """Whether SDs are unacknowledged, or data awaits credit (STP-DT-004, STP-DT-025)."""
+        return self.sender.unacknowledged or self.is_closed()
+
+    def is_closed(self) -> bool:
+        """STP-DT-025: all is acknowledged, and data awaits credit."""
+        sender = self.sender
+        return not sender.unacknowledged and sender.has_new and not sender.permitted()
+
+    def has_more(self) -> bool:
+        """STP-PL-004: whether data or retransmissions are left to send."""
+        return self.sender.has_new or self.sender.awaiting() is not None
+
+    def _poll_at(self) -> float:
+        """When Timer_POLL expires, or a sender that has to stop asks; infinity for never."""
+        return self.polling.poll_at(stopped=not self.goes_on())
+
+    def _may_repeat(self, entry: SentSd, now: float) -> bool:
         congestion = self.congestion
         room = congestion.first_retransmission or congestion.room(self.sender.flight, entry.size)
-        return room and self._may_leave(len(entry.data), now, affords)
+        return room and self._may_leave(now)
 
-    def _may_leave(self, octets: int, now: float, affords: Affords) -> bool:
-        """Whether pacing and STP-SEC-001 permit an SD with ``octets`` of user data."""
-        if not self.pacer.ready(now):
-            self._paced = True
-            return False
-        # An SD that leaves no octets for a POLL would have to wait indefinitely.
-        affordable = affords(12 + octets + 20)
-        self._unaffordable = not affordable
-        return affordable
+    def _may_send_new(self, now: float) -> bool:
+        sender = self.sender
+        room = sender.permitted() and self.congestion.room(sender.flight, sender.next_size())
+        return room and self._may_leave(now)
+
+    def _may_leave(self, now: float) -> bool:
+        """Whether pacing permits an SD."""
+        self._paced = not self.pacer.ready(now)
+        return not self._paced
 
     def _repeat(self, entry: SentSd, now: float, put: Callable[[Packet], None]) -> None:
         self.congestion.first_retransmission = False
         self.sender.retransmit(entry)
-        self.pacer.sent(len(entry.data))
+        self._sent(entry, now)
         put(Sd(*self.header, entry.fin, entry.number & PACKET_MASK, entry.data))
         self._note("retransmit", now, n=entry.number)
 
-    def _may_send_new(self, now: float, affords: Affords) -> bool:
+    def _send_new(self, now: float, put: Callable[[Packet], None]) -> None:
         sender = self.sender
-        size = sender.next_size()
-        room = sender.permitted() and self.congestion.room(sender.flight, size)
-        return room and self._may_leave(size, now, affords)
-
-    def _send_new(self, now: float, put: Callable[[Packet], None], affords: Affords) -> None:
-        sender = self.sender
-        if not sender.unacknowledged:
-            self.polling.require(Need.DATA, now)
         entry = sender.take_new()
-        data = entry.data
-        self.pacer.sent(len(data))
-        number = entry.number & PACKET_MASK
-        asks = self.polling.due(now) or self.asks_after_new() or self.asks_at_once
-        self._bursting = not asks
-        if asks and self._config.piggyback:
-            self._note("send", now, n=entry.number)
-            n_ps, timestamp = self._take_poll(now)
-            put(Sdp(*self.header, entry.fin, number, n_ps, timestamp, data))
-            self._note("poll", now, n_s=sender.vt_s, n_ps=sender.vt_ps)
-            return
-        put(Sd(*self.header, entry.fin, number, data))
+        self._sent(entry, now)
         self._note("send", now, n=entry.number)
-        if asks:
-            self._send_poll(now, put, affords)
+        number = entry.number & PACKET_MASK
+        if self.polls and self._config.piggyback and self.asks_with(now):
+            poll = self._take_poll(now)
+            put(Sdp(*self.header, entry.fin, number, *poll, self.csn, entry.data))
+            self._note("poll", now, n_s=sender.vt_s, n_ps=sender.vt_ps)
+        else:
+            put(Sd(*self.header, entry.fin, number, entry.data))
+            if self.polls and self.asks_with(now):
+                self._send_poll(now, put)
 
-    def asks_after_new(self) -> bool:
-        """STP-PL-003, STP-PL-004: whether the SD just sent ends a burst or the stream."""
-        return not self.sender.has_new or (self.congestion.low and not self.goes_on())
+    def _sent(self, entry: SentSd, now: float) -> None:
+        self.pacer.sent(len(entry.data))
+        self.polling.sent(now)
 
-    def asks_after_burst(self) -> bool:
-        """STP-PL-003: a burst also ends when its next SD has outgrown the window."""
-        return self._bursting and self.congestion.low and not self.goes_on()
+    def asks_with(self, now: float) -> bool:
+        """Whether a POLL goes with the new SD that leaves now.
+
+        So it is if the SD is the last one (STP-PL-004), if the POLL is due (STP-PL-001,
+        STP-PL-003), or if it will be before the next SD can leave (STP-PL-005).
+        """
+        if self.asks_at_once or not self.has_more():
+            return True
+        at = self._poll_at()
+        return at <= now or (self.polling.may_poll(now) and at <= self.pacer.free_at)
 
     def goes_on(self) -> bool:
-        """Whether another SD could leave at once or as soon as the pacing allows."""
+        """Whether window and credit permit another SD, when the pacing does."""
         sender, congestion = self.sender, self.congestion
         entry = sender.awaiting()
         if entry is not None:
             return congestion.room(sender.flight, entry.size)
-        if not sender.has_new or not sender.permitted():
-            return False
-        return congestion.room(sender.flight, sender.next_size())
-
-    def rides_soon(self, now: float) -> bool:
-        """STP-PL-005: whether a new SD leaves soon enough to carry the POLL."""
-        if not self._config.piggyback or not self._paced or self.sender.awaiting() is not None:
-            return False
-        return self.pacer.free_at <= now + RIDE_S and self.goes_on()
+        if not sender.has_new:
+            return True
+        return sender.permitted() and congestion.room(sender.flight, sender.next_size())
 
     def _take_poll(self, now: float) -> tuple[int, int]:
+        """N(PS) and timestamp of the POLL that leaves now."""
         self.asks_at_once = False
         number = self.sender.take_poll()
         self.rtt.polled(number, now)
         self.polling.polled(now)
-        return number & PACKET_MASK, int(now * 1e6) & 0xFFFFFFFF
+        return wrap_poll(number), int(now * 1e6) & 0xFFFFFFFF
 
-    def _send_poll(self, now: float, put: Callable[[Packet], None], affords: Affords) -> None:
-        if not affords(20):
-            self.asks_at_once = False
-            self.polling.postpone(now)
-            return
-        n_ps, timestamp = self._take_poll(now)
-        put(Poll(*self.header, 0, self.sender.vt_s & PACKET_MASK, n_ps, timestamp))
+    def _send_poll(self, now: float, put: Callable[[Packet], None]) -> None:
+        poll = self._take_poll(now)
+        put(Poll(*self.header, 0, self.sender.vt_s & PACKET_MASK, *poll, self.csn))
         self._note("poll", now, n_s=self.sender.vt_s, n_ps=self.sender.vt_ps)
 
     def _note(self, name: str, now: float, **values: Any) -> None:
@@ -205,25 +207,22 @@ class Outgoing:
 
     # Reports
 
-    def on_stat(self, stat: Stat, now: float) -> bool:
-        """Process a STAT; False when it is discarded."""
-        sender = self.sender
-        report = sender.on_stat(stat)
+    def on_stat(self, stat: Stat, now: float) -> None:
+        """Process a STAT."""
+        closed = self.is_closed()
+        report = self.sender.on_stat(stat)
         if report is not None:
-            n_ps = report.n_ps or 0
-            self.rtt.answered(n_ps, now)
-            self.polling.answered(now, outstanding=sender.vt_ps > n_ps)
-            self.congestion.reported = self.congestion.reported or report.reported
-            self._react(report)
+            if report.n_ps is not None:
+                self.rtt.answered(report.n_ps, now)
+            self._react(report, now, closed=closed)
         self._note_report("stat", now, stat, report, n_ps=stat.n_ps)
-        return report is not None
 
     def on_ustat(self, ustat: Ustat, now: float) -> None:
         """Process a USTAT."""
+        closed = self.is_closed()
         report = self.sender.on_ustat(ustat)
         if report is not None:
-            self.polling.reported(now)
-            self._react(report)
+            self._react(report, now, closed=closed)
         self._note_report("ustat", now, ustat, report)
 
     def _note_report(
@@ -234,31 +233,30 @@ class Outgoing:
             name, now, n_r=packet.n_r, n_mr=packet.n_mr, **values, elements=elements, valid=valid
         )
 
-    def _react(self, report: Report) -> None:
+    def _react(self, report: Report, now: float, *, closed: bool) -> None:
         congestion = self.congestion
+        self.polling.reported(now, opens=not (closed and self.is_closed()))
         if report.new_loss:
             congestion.on_loss(report.flight, self.sender.serial)
-        elif report.arrived:
+        elif congestion.is_used(report.flight):
             congestion.on_arrived(report.arrived)
 
     # Time
 
     def expire(self, now: float) -> bool:
-        """Let the POLL timer expire if it is due; False when the peer is to be given up."""
-        expiry = self.polling.expire(now)
-        if expiry is Expiry.GIVE_UP:
+        """Let the timers expire that are due; False when the peer is to be given up."""
+        polling = self.polling
+        if polling.is_hopeless(now):
             return False
-        if expiry is Expiry.SECOND_SILENCE:
-            self.congestion.on_second_silence(self.sender.flight, self.sender.serial)
-        if expiry is not Expiry.NOTHING and not self.polling.due(now):
+        if polling.expire(now):
             self.asks_at_once = True
+            if polling.silences == 2 and self.sender.unacknowledged:
+                self.congestion.on_second_silence(self.sender.flight, self.sender.serial)
         return True
 
     def deadline(self) -> float:
         """When something may have to be sent without anything arriving."""
-        if self._riding:
-            return self.pacer.free_at
-        return min(self.polling.deadline(), self.paced_until())
+        return min(self.polling.deadline(), self._poll_at(), self.paced_until())
 
     def paced_until(self) -> float:
         """When pacing permits the next SD, infinity when none waits for it."""

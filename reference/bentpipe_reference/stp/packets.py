@@ -13,6 +13,7 @@ unsigned 32-bit fields, as on the wire; ``stp.sequence`` compares them. Fields o
     timestamp: of the poll's sender, in its own unit; a STAT returns it unchanged.
     reason: 8 bits, see :class:`Reason`.
     max_sd: octets of user data accepted in one packet, None when not announced.
+    cookie: the value of the Cookie option, 8 to 32 octets, None when there is none.
     options: (kind, value) of every other option, in order, without padding.
     data: user data, possibly none; in a BEGIN that of the SD numbered ``iss``.
 """
@@ -23,8 +24,11 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import ClassVar
 
-VERSION = 1
+VERSION = 2
 """The protocol version in a BEGIN (section 3.3)."""
+
+LEAST_COOKIE, MOST_COOKIE = 8, 32
+"""Octets of a cookie (section 3.3, STP-PF-017)."""
 
 
 class Type(IntEnum):
@@ -43,16 +47,15 @@ class Type(IntEnum):
 
 
 class Flags(IntFlag):
-    """Flags (section 3.1): FIN in BEGIN, SD and SDP, C in BGAK, A and R in END."""
+    """Flags (section 3.1): FIN in BEGIN, SD and SDP, A and R in END."""
 
     FIN = 1
-    C = 2
     A = 4
     R = 8
 
 
 class Reason(IntEnum):
-    """Why a connection is refused or released (section 3.5); others are treated like ABORTED."""
+    """Why a connection is refused or released (section 3.4); others are treated like ABORTED."""
 
     NONE = 0
     ABORTED = 1
@@ -60,7 +63,7 @@ class Reason(IntEnum):
     NOT_LISTENING = 3
     VERSION = 4
     RESOURCES = 5
-    PROTOCOL_ERROR = 6
+    COOKIE = 6
     NO_ANSWER = 7
 
 
@@ -87,7 +90,8 @@ class Begin(Header):
     """Asks for a connection, and may carry its first data (section 3.3).
 
     Attributes:
-        version: 4 bits; a BEGIN of another version still decodes, so that it can be refused.
+        version: 4 bits; of a BEGIN of another version no options and no data are decoded, so that
+            it can be refused whatever follows its first 20 octets (STP-PF-003).
     """
 
     type: ClassVar[Type] = Type.BEGIN
@@ -96,13 +100,14 @@ class Begin(Header):
     csn: int
     version: int = VERSION
     max_sd: int | None = None
+    cookie: bytes | None = None
     data: bytes = b""
     options: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bgak(Header):
-    """Accepts a connection (section 3.4)."""
+    """Accepts a connection (section 3.3)."""
 
     type: ClassVar[Type] = Type.BGAK
     iss: int
@@ -111,21 +116,25 @@ class Bgak(Header):
     peer_csn: int
     n_r: int
     max_sd: int | None = None
+    cookie: bytes | None = None
     options: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bgrej(Header):
-    """Refuses a connection (section 3.5)."""
+    """Refuses a connection, or asks to call anew with a cookie (section 3.3)."""
 
     type: ClassVar[Type] = Type.BGREJ
     reason: int
     peer_csn: int
+    max_sd: int | None = None
+    cookie: bytes | None = None
+    options: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class End(Header):
-    """Releases or aborts a connection (section 3.5)."""
+    """Releases or aborts a connection (section 3.4)."""
 
     type: ClassVar[Type] = Type.END
     n_r: int
@@ -136,7 +145,7 @@ class End(Header):
 
 @dataclass(frozen=True, slots=True)
 class Endak(Header):
-    """Confirms a release (section 3.5)."""
+    """Confirms a release (section 3.4)."""
 
     type: ClassVar[Type] = Type.ENDAK
     peer_csn: int
@@ -153,28 +162,30 @@ class Sd(Header):
 
 @dataclass(frozen=True, slots=True)
 class Sdp(Header):
-    """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.6)."""
+    """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.5)."""
 
     type: ClassVar[Type] = Type.SDP
     n_s: int
     n_ps: int
     timestamp: int
+    csn: int
     data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll(Header):
-    """Asks what has arrived (section 3.6)."""
+    """Asks what has arrived (section 3.5)."""
 
     type: ClassVar[Type] = Type.POLL
     n_s: int
     n_ps: int
     timestamp: int
+    csn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stat(Header):
-    """Answers a POLL with everything that is missing (section 3.6).
+    """Answers a POLL with everything that is missing (section 3.5).
 
     The codec takes any list; whether it means something is for the endpoint to decide.
 
@@ -192,7 +203,7 @@ class Stat(Header):
 
 @dataclass(frozen=True, slots=True)
 class Ustat(Header):
-    """Reports one gap unasked (section 3.6).
+    """Reports one gap unasked (section 3.5).
 
     Attributes:
         elements: first number missing and first number held after it.
@@ -205,18 +216,3 @@ class Ustat(Header):
 
 
 Packet = Begin | Bgak | Bgrej | End | Endak | Sd | Sdp | Poll | Stat | Ustat
-
-_FIXED_OCTETS = {
-    Type.BEGIN: 24, Type.BGAK: 32, Type.BGREJ: 20, Type.END: 24, Type.ENDAK: 16, Type.SD: 12,
-    Type.SDP: 20, Type.POLL: 20, Type.STAT: 24, Type.USTAT: 24,
-}  # fmt: skip
-
-
-def size_of(packet: Packet) -> int:
-    """Octets of a packet that this endpoint sends, with MaxSD its only option."""
-    octets = _FIXED_OCTETS[packet.type]
-    if isinstance(packet, Begin | Sd | Sdp):
-        octets += len(packet.data)
-    elif isinstance(packet, Stat):
-        octets += 4 * len(packet.elements)
-    return octets

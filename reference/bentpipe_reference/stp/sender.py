@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from bentpipe_reference.stp.config import EARLY_CREDIT, LEAST_MAX_SD, MOST_CREDIT, StpConfig
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.packets import Stat, Ustat
-from bentpipe_reference.stp.sequence import PACKET_HALF, PACKET_MASK
+from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap_poll
 
 Source = Callable[[int], bytes]
 """Gives the next octets of a stream, at most as many as asked for; perhaps none now."""
@@ -36,7 +36,6 @@ class SentSd:
         serial: which transmission of an SD that was, counted over all SDs.
         times: how often it has been transmitted.
         queued: whether it awaits retransmission.
-        grows: whether the window may grow when it arrives (STP-CG-010).
     """
 
     number: int
@@ -47,7 +46,6 @@ class SentSd:
     serial: int = 0
     times: int = 0
     queued: bool = False
-    grows: bool = False
 
 
 @dataclass(slots=True)
@@ -55,12 +53,11 @@ class Report:
     """What a valid STAT or USTAT has reported.
 
     Attributes:
-        n_ps: number of the POLL it answers, None for a USTAT.
-        arrived: octets newly reported as arrived that count for the window's growth.
+        n_ps: number of the POLL it answers, None if it answers none.
+        arrived: octets newly reported as arrived.
         lost: SDs newly queued for retransmission.
         new_loss: whether one of them calls for a reduction (STP-CG-005).
         flight: octets in flight before.
-        reported: whether an SD is newly reported as arrived.
     """
 
     n_ps: int | None
@@ -68,7 +65,6 @@ class Report:
     arrived: int = 0
     lost: int = 0
     new_loss: bool = False
-    reported: bool = False
 
 
 class Sender:
@@ -81,7 +77,6 @@ class Sender:
         vt_ms: VT(MS), first number not permitted.
         vt_ps: VT(PS), number of the last POLL.
         vt_pa: VT(PA), number of the newest STAT's POLL.
-        vt_pd: VT(PD), SDs sent since the last POLL.
         max_sd: most user data in one SD.
         flight: octets in flight: sent, not reported as arrived, not awaiting retransmission.
         serial: transmissions of SDs so far.
@@ -94,7 +89,7 @@ class Sender:
     def __init__(self, config: StpConfig, iss: int, congestion: Congestion) -> None:
         self.iss = self.vt_s = self.vt_a = iss
         self.vt_ms = iss + EARLY_CREDIT
-        self.vt_ps = self.vt_pa = self.vt_pd = 0
+        self.vt_ps = self.vt_pa = 0
         self.max_sd = LEAST_MAX_SD
         self.flight = 0
         self.serial = self.retransmissions = 0
@@ -140,8 +135,20 @@ class Sender:
         """Forget all data: the connection is over."""
         self._unsent = bytearray()
         self.close()
+        self._forget()
+
+    def _forget(self) -> None:
         self._numbers, self._kept, self._queue = [], {}, []
         self.flight = 0
+
+    def restart(self, iss: int) -> None:
+        """STP-CC-037: the call begins anew; what has been sent, and not acknowledged, is not."""
+        sent = b"".join(self._kept[number].data for number in self._numbers)
+        self._unsent[:0] = sent
+        self._forget()
+        self.iss = self.vt_s = self.vt_a = iss
+        self.vt_ms = iss + EARLY_CREDIT
+        self.fin_number = None
 
     # What could be sent
 
@@ -210,20 +217,11 @@ class Sender:
         entry.serial = self.serial
         entry.stamp = self.vt_ps  # section 6.1
         entry.times += 1
-        self.vt_pd += 1
         self.flight += entry.size
-        entry.grows = self._congestion.uses_window(self.flight) or self.waits_for_window()
-
-    def waits_for_window(self) -> bool:
-        """Whether more is to be sent than window and pacing permit (STP-CG-010)."""
-        waiting = len(self._unsent) + self.flight
-        enough = self._source is not None or waiting >= self._congestion.cwnd
-        return enough and self.permitted()
 
     def take_poll(self) -> int:
         """STP-PL-006: the number of the POLL that is sent now, unwrapped."""
         self.vt_ps += 1
-        self.vt_pd = 0
         return self.vt_ps
 
     # Reports
@@ -233,17 +231,21 @@ class Sender:
 
         The work is bounded by the lengths of the list and of the SDs kept (STP-SEC-004).
         """
-        n_ps = self.vt_ps - (self.vt_ps - stat.n_ps & PACKET_MASK)
-        # STP-DT-023: no POLL of that number has been sent (older ones wrap around).
-        if n_ps <= self.vt_ps - PACKET_HALF or not self.fresh(n_ps):
+        n_ps = None
+        if stat.n_ps:
+            n_ps = unwrap_poll(stat.n_ps, self.vt_ps)
+            if n_ps > self.vt_ps or not self.fresh(n_ps):
+                return None
+        elif stat.elements:  # an announcement speaks of no SD (STP-DT-024)
             return None
         read = self._read_report(stat, n_ps)
         if read is None:
             return None
         report, elements = read
-        self.vt_pa = n_ps
-        if elements:
-            self._process_list(elements, n_ps, report)
+        if n_ps is not None:
+            self.vt_pa = n_ps
+            if elements:
+                self._process_list(elements, n_ps, report)
         return report
 
     def on_ustat(self, ustat: Ustat) -> Report | None:
@@ -346,12 +348,10 @@ class Sender:
     def release(self, number: int, report: Report) -> None:
         """STP-DT-010: an SD has arrived and need not be kept."""
         entry = self._kept.pop(number)
-        report.reported = True
+        report.arrived += entry.size
         self.acknowledged += len(entry.data)
         if not entry.queued:
             self.flight -= entry.size
-        if entry.grows and self._congestion.is_new_loss(entry.serial):
-            report.arrived += entry.size
 
     def queue(self, entry: SentSd, report: Report) -> None:
         """``entry`` is missing and will be sent again."""

@@ -23,3 +23,17 @@ below = _PACKETS.before
 def newer(left: int, right: int) -> bool:
     """Whether the connection sequence number ``left`` is newer than ``right``."""
     return _CONNECTIONS.before(right, left)
+
+
+POLLS = PACKET_MASK
+"""Poll numbers: 0 is none of them, and 1 follows the highest (STP-PL-006)."""
+
+
+def wrap_poll(number: int) -> int:
+    """The field N(PS) of the POLL numbered ``number``, from 1 on and without end."""
+    return (number - 1) % POLLS + 1
+
+
+def unwrap_poll(field: int, near: int) -> int:
+    """The number of a POLL with the field N(PS) ``field``, which is not 0, nearest to ``near``."""
+    return near + (field - near + PACKET_HALF) % POLLS - PACKET_HALF

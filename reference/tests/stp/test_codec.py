@@ -33,17 +33,19 @@ V4 = pseudo_header(bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
 V6 = pseudo_header(bytes(15) + b"\x01", bytes(15) + b"\x02", 254)
 
 ONE_OF_EACH: list[Packet] = [
-    Begin(1, 2, 3, 1, 4, 5, 6, max_sd=1400, data=b"hello", options=((9, b"x"),)),
-    Bgak(1, 2, 3, 2, 4, 5, 6, 7, 8, max_sd=512),
+    Begin(1, 2, 3, 1, 4, 5, 6, max_sd=1400, cookie=b"8 octets", data=b"hello",
+          options=((9, b"x"),)),
+    Bgak(1, 2, 3, 0, 4, 5, 6, 7, 8, max_sd=512, cookie=bytes(range(32))),
     Bgrej(1, 2, 0, 0, 3, 7),
+    Bgrej(1, 2, 0, 0, 6, 7, 1400, b"sixteen octets__", ((9, b""),)),
     End(1, 2, 3, 12, 4, 1, 6, 7),
     Endak(1, 2, 3, 0, 7),
     Sd(1, 2, 3, 1, 4, b"hello"),
-    Sdp(1, 2, 3, 0, 4, 5, 6, b"hello"),
-    Poll(1, 2, 3, 0, 4, 5, 6),
+    Sdp(1, 2, 3, 0, 4, 5, 6, 7, b"hello"),
+    Poll(1, 2, 3, 0, 4, 5, 6, 7),
     Stat(1, 2, 3, 0, 4, 5, 6, 7, (8, 9, 10)),
     Ustat(1, 2, 3, 0, 4, 5, (6, 7)),
-]
+]  # fmt: skip
 
 
 def naive_sum(octets: bytes) -> int:
@@ -116,7 +118,7 @@ def test_flags_of_another_type_do_not_show() -> None:
     for packet in ONE_OF_EACH:
         octets = bytearray(encode(packet))
         octets[4] |= 0xF0
-        named = {"BEGIN": 1, "BGAK": 2, "END": 12, "SD": 1, "SDP": 1}.get(packet.type.name, 0)
+        named = {"BEGIN": 1, "END": 12, "SD": 1, "SDP": 1}.get(packet.type.name, 0)
         assert decode(rechecked(octets)).flags == named
 
 
@@ -141,6 +143,36 @@ def test_options_that_do_not_fit_are_refused() -> None:
         encode(begin)
     with pytest.raises(MalformedPacket, match="padding"):
         encode(dataclasses.replace(begin, options=((0, b""),)))
+
+
+@pytest.mark.parametrize("size", [0, 7, 33])
+def test_cookie_of_a_wrong_length_is_refused_or_ignored(size: int) -> None:
+    begin = Begin(1, 2, 3, 0, 4, 5, 6, max_sd=1400)
+    with pytest.raises(MalformedPacket, match="a cookie cannot have"):
+        encode(dataclasses.replace(begin, cookie=bytes(size)))
+    odd = dataclasses.replace(begin, options=((2, bytes(size)), (2, b"8 octets"), (2, b"8 others")))
+    read = decode(encode(odd))
+    assert isinstance(read, Begin) and read.cookie == b"8 octets"
+    assert read.options == ((2, bytes(size)), (2, b"8 others"))
+
+
+@pytest.mark.parametrize("packet", ONE_OF_EACH, ids=lambda packet: packet.type.name)
+def test_packet_is_decoded_as_it_was_encoded(packet: Packet) -> None:
+    for pseudo in (b"", V4, V6):
+        assert decode(encode(packet, pseudo), pseudo) == packet
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 15])
+def test_begin_of_another_version_is_read_up_to_its_csn_only(version: int) -> None:
+    ours = Begin(1, 2, 3, 1, 4, 5, 6)
+    for optlen, rest in ((0, b""), (15, b""), (1, b"\x01\x01\0\0"), (2, b"\x02\xff")):
+        octets = bytearray(encode(ours) + rest)
+        octets[12] = version << 4 | optlen
+        assert decode(rechecked(octets)) == dataclasses.replace(ours, version=version)
+        octets[12] = 2 << 4 | optlen
+        if optlen:
+            with pytest.raises(MalformedPacket):
+                decode(rechecked(octets))
 
 
 @given(
