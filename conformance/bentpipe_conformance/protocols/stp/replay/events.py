@@ -222,7 +222,6 @@ class SdHeard(At):
         duplicate: it was received before.
         beyond: it is at or above the announced credit; whether the IUT's own is higher, and it
             takes the SD, cannot be known.
-        early: it came before the connection was open and is held back.
         certain: whether ``before`` is known for sure.
         gap: the run that a USTAT has to report, None when none has to be sent.
         discarded: it was beyond the IUT's own credit for sure, as a later report shows.
@@ -234,7 +233,6 @@ class SdHeard(At):
     vr_mr: int
     duplicate: bool
     beyond: bool
-    early: bool
     certain: bool
     gap: Range | None
     discarded: bool = False
@@ -249,7 +247,6 @@ class PollHeard(At):
         n_ps, timestamp: as on the wire.
         n_s: N(S) as a count; for an SDP the SD's count plus one.
         after: what the receiver has once the POLL has taken effect (section 6.3).
-        open: whether the connection is in data transfer, so that a STAT is due.
         certain: whether ``after`` is known for sure.
         answers: STATs with its N(PS) and timestamp that left after it.
     """
@@ -258,7 +255,6 @@ class PollHeard(At):
     timestamp: int
     n_s: int
     after: Knowledge
-    open: bool
     certain: bool
     answers: list[ReportSent] = field(default_factory=list)
 
@@ -287,7 +283,7 @@ class Other(At):
     """Any other packet: BEGIN without data, BGAK, BGREJ, END, ENDAK, or one to be ignored.
 
     Attributes:
-        state: the state the IUT was in when it came or before it left (1, 2, 3, 10, 4), None when
+        state: the state the IUT was in when it came or before it left (1, 2, 10, 4), None when
             the packets do not tell.
         ignored: why the IUT has to discard it, empty otherwise.
     """

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
+from bentpipe_conformance.protocols.stp.codec import FIN
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
-from bentpipe_conformance.protocols.stp.replay.events import At, SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
@@ -69,7 +69,7 @@ class Prepared:
         """Whether the replay cannot tell what the receiver has.
 
         It does not follow SDs that are impossible beside others (section 6.2): those above the
-        peer's FIN, and those larger than the IUT's MaxSD; nor a BEGIN that meets the IUT's own.
+        peer's FIN, and those larger than the IUT's MaxSD.
         """
         flow = self._flow
         if flow.receiver is None or flow.established is None:
@@ -77,30 +77,4 @@ class Prepared:
         sds = flow.sds_heard
         fin = min((sd.number for sd in sds if sd.stp.flags & FIN), default=math.inf)
         most = math.inf if flow.iut_max_sd is None else flow.iut_max_sd
-        return any(
-            sd.number > fin or len(sd.stp.data) > most or (flow.iut_calls and sd.stp.type == BEGIN)
-            for sd in sds
-        )
-
-    @cached_property
-    def has_early_sds(self) -> bool:
-        """Whether SDs other than the BEGIN arrived before the connection was open."""
-        return any(sd.early and sd.stp.type != BEGIN for sd in self._flow.sds_heard)
-
-    @cached_property
-    def proof(self) -> At | None:
-        """The BGAK or STAT by which the peer showed that it receives (STP-SEC-001)."""
-        flow = self._flow
-        reports: list[At] = [report for report in flow.reports_heard if not report.fault]
-        bgaks = [
-            at for at in flow.bgaks
-            if not at.outgoing and at.stp.peer_csn == flow.iut_csn
-        ]  # fmt: skip
-        return min((*reports, *bgaks), key=lambda at: at.frame, default=None)
-
-    @property
-    def unproven_until(self) -> float:
-        """Until when STP-SEC-001 may have held the IUT back, seconds; infinity for always."""
-        if self._flow.iut_calls:
-            return -math.inf
-        return math.inf if self.proof is None else self.proof.time
+        return any(sd.number > fin or len(sd.stp.data) > most for sd in sds)

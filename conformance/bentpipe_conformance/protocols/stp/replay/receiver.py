@@ -35,11 +35,10 @@ class Receiver:
     sds: list[SdHeard]
     polls: list[PollHeard]
     reports: list[ReportSent]
-    announced: int = 0
+    announced: int = EARLY_CREDIT
     reception: Reception = field(default_factory=Reception)
     certain: bool = True
     _doubts: list[SdHeard | int] = field(default_factory=list)
-    _early: list[SdHeard] = field(default_factory=list)
     _history: list[tuple[float, Knowledge]] = field(default_factory=list)
     _now: Knowledge = field(default_factory=lambda: Knowledge(0, 0, ()))
 
@@ -59,20 +58,17 @@ class Receiver:
         self._history.append((time, self._now))
         return self._now
 
-    def sd(self, at: At, number: int, *, open_: bool) -> SdHeard:
+    def sd(self, at: At, number: int) -> SdHeard:
         """An SD, SDP or BEGIN with data arrives."""
         got = self.reception
         before = self._now
         duplicate = number < got.vr_r or number in got.held
         beyond = number >= self.announced
         event = SdHeard(
-            at.packet, number, before, self.announced, duplicate, beyond, not open_,
-            self.certain, None,
+            at.packet, number, before, self.announced, duplicate, beyond, self.certain, None,
         )  # fmt: skip
         self.sds.append(event)
-        if not open_:
-            self._early.append(event)
-        elif beyond and not duplicate:
+        if beyond and not duplicate:
             self._doubt(event)
         elif not duplicate:
             got.vr_mr = self.announced
@@ -83,34 +79,16 @@ class Receiver:
     def _take_in(self, sd: SdHeard) -> Range | None:
         return self.reception.take(sd.number, sd.stp.data, bool(sd.stp.flags & FIN))
 
-    def opened(self, time: float, *, known: bool) -> None:
-        """The connection enters data transfer: what was held back is taken (section 5.2).
-
-        A ``known`` caller's connection was open from the BEGIN on, so its POLLs have counted.
-        """
-        got = self.reception
-        got.vr_mr = max(self.announced, EARLY_CREDIT)
-        for sd in self._early:
-            if 0 <= sd.number < EARLY_CREDIT:
-                self._take_in(sd)
-        for poll in self.polls if known else ():
-            got.polled(poll.n_s)
-        self._early.clear()
-        self._look(time)
-
-    def poll(self, at: At, *, open_: bool) -> PollHeard:
+    def poll(self, at: At) -> PollHeard:
         """A POLL arrives, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_s = self.number(stp.seq) + (1 if stp.type == SDP else 0)
-        if open_:
-            if n_s > self.announced:
-                self._doubt(n_s)
-            self.reception.vr_mr = self.announced
-            self.reception.polled(n_s)
+        if n_s > self.announced:
+            self._doubt(n_s)
+        self.reception.vr_mr = self.announced
+        self.reception.polled(n_s)
         after = self._look(at.time)
-        event = PollHeard(
-            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, after, open_, self.certain
-        )
+        event = PollHeard(at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, after, self.certain)
         self.polls.append(event)
         return event
 

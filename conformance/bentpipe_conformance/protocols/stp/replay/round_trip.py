@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, C
+from bentpipe_conformance.protocols.stp.codec import BEGIN
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
@@ -100,13 +100,7 @@ def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
             yield poll, first
     answered = next((at for at in flow.bgaks if not at.outgoing), None)
     if answered is not None:
-        asked = [at for at in flow.sent if _asks(at) and at.time < answered.time]
+        asked = [at for at in flow.sent if at.stp.type == BEGIN and at.time < answered.time]
         # If it was sent twice, an implementation must not take a measurement.
         if len(asked) == 1:
             yield asked[0], answered
-
-
-def _asks(at: At) -> bool:
-    if at.stp.type == BGAK:
-        return not at.stp.fault and bool(at.stp.flags & C)
-    return at.stp.type == BEGIN
