@@ -11,10 +11,8 @@ from bentpipe_reference.stp.states import State
 
 _BY_USERS_AND_TIMERS = (
     (State.IDLE, State.OUTGOING, "the user calls"),
-    (State.OUTGOING, State.IDLE, "five BEGINs without an answer"),
+    (State.OUTGOING, State.OUTGOING_RELEASE, "five BEGINs without an answer"),
     (State.OUTGOING, State.OUTGOING_RELEASE, "the user aborts"),
-    (State.INCOMING, State.IDLE, "32 s without a confirmation"),
-    (State.INCOMING, State.IDLE, "another call needs the room, or is confirmed"),
     (State.READY, State.OUTGOING_RELEASE, "both streams complete"),
     (State.READY, State.OUTGOING_RELEASE, "the user aborts"),
     (State.READY, State.OUTGOING_RELEASE, "60 s without an answer"),
@@ -28,16 +26,15 @@ def transitions() -> Iterator[Transition]:
     for state, cells in StpEndpoint(StpConfig(), 0).table.items():
         for kind, rows in cells.items():
             for row in rows:
-                after = State.IDLE if row.next is None else row.next
-                if after is not state:
+                if row.next is not state:
                     label = f"{kind.name}: {row.when}" if row.when else kind.name
-                    yield Transition(state.title, after.title, label)
+                    yield Transition(state.title, row.next.title, label)
     for state, after, label in _BY_USERS_AND_TIMERS:
         yield Transition(state.title, after.title, label)
 
 
 def state_diagram() -> str:
     """The diagram as SVG."""
-    order = (State.IDLE, State.INCOMING, State.OUTGOING, State.READY, State.OUTGOING_RELEASE)
+    order = (State.IDLE, State.OUTGOING, State.READY, State.OUTGOING_RELEASE)
     titles = [state.title for state in order]
     return diagram("The states of an STP connection", titles, transitions())

@@ -14,7 +14,7 @@ EARLY_CREDIT = 4
 """SDs before the first BGAK (STP-CC-002), and the least credit of a BEGIN or BGAK (STP-CC-029)."""
 
 LEAST_MAX_SD = 512
-"""Octets that every endpoint accepts in one SD, and the most in a BEGIN (STP-PF-009, -010)."""
+"""Octets that every endpoint accepts in one SD (STP-PF-009, STP-PF-010)."""
 
 MOST_CREDIT = 1 << 23
 """SDs (STP-DT-005)."""
@@ -22,8 +22,11 @@ MOST_CREDIT = 1 << 23
 MAX_CC = 5
 """Transmissions of a BEGIN or END (STP-CC-016, STP-CC-026)."""
 
-CONFIRMATION_S = 32.0
-"""Life of a connection in state 3, seconds (STP-SEC-002)."""
+MOST_CALLS_ANEW = 5
+"""Cookies for which one call begins anew (STP-CC-037)."""
+
+COOKIE_LIFE_S, COOKIE_MEMORY_S = 600.0, 900.0
+"""A cookie may open a connection, and is remembered when used, seconds (section 8)."""
 
 NO_RESPONSE_S = 60.0
 """Until an unresponsive peer is given up, seconds (STP-PL-008)."""
@@ -37,13 +40,7 @@ SD_OVERHEAD = 24
 MSL_S = 120.0
 """Longest life of a packet, seconds (section 8)."""
 
-CHALLENGE_S = 1.0
-"""Between challenges on one connection, seconds (STP-CC-018, STP-CC-021)."""
-
-REMEMBER_S = 600.0
-"""How long a peer's newest CSN is remembered, seconds (STP-CC-013)."""
-
-_IP_OCTETS, _UDP_OCTETS, _SDP_OCTETS, _STAT_OCTETS = 20, 8, 20, 24
+_IP_OCTETS, _UDP_OCTETS, _STAT_OCTETS = 20, 8, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +65,11 @@ class StpConfig:
         iss: number of the first SD of every connection, None for random ones.
         csn: the first CSN, None for a random one.
         max_connections: open at once; a further BEGIN is refused with reason 5.
-        max_pending: connections in state 3, at least 16 (STP-SEC-002).
-        max_pending_beside: the same between one pair of addresses and ports, at least 4.
-        max_unproven: connections opened at once whose peer has not yet answered; beyond that, a
-            known client is asked for confirmation like an unknown one.
-        peers_remembered: peers whose newest CSN is remembered.
-        answers_per_second: BGREJs, and ENDs without a connection (STP-CC-019, STP-CC-020).
+        receive_memory: octets that all receivers together may promise to hold.
+        used_cookies: cookies by which connections were opened that are remembered; a further BEGIN
+            is refused with reason 5 (STP-CC-038).
+        kept_cookies: cookies received that are kept for later calls (STP-CC-040).
+        answers_per_second: BGREJs of STP-CC-019, and as many ENDs of STP-CC-020.
     """
 
     path_class: PathClass = "geo"
@@ -92,10 +88,9 @@ class StpConfig:
     iss: int | None = None
     csn: int | None = None
     max_connections: int = 4096
-    max_pending: int = 64
-    max_pending_beside: int = 8
-    max_unproven: int = 256
-    peers_remembered: int = 4096
+    receive_memory: int = 1 << 29
+    used_cookies: int = 1 << 16
+    kept_cookies: int = 4096
     answers_per_second: float = 10.0
 
     def __post_init__(self) -> None:
@@ -116,8 +111,8 @@ class StpConfig:
             ("max_rate", self.max_rate is None or self.max_rate > 0),
             ("keep_alive", LEAST_KEEP_ALIVE_S <= self.keep_alive <= MOST_KEEP_ALIVE_S),
             ("max_stat", self.max_stat >= 3 and self.max_stat % 2 == 1),
-            ("max_pending", self.max_pending >= 16),
-            ("max_pending_beside", self.max_pending_beside >= 4),
+            ("receive_memory", self.receive_memory >= EARLY_CREDIT * self.own_max_sd),
+            ("used_cookies", self.used_cookies > 0),
             ("answers_per_second", self.answers_per_second >= 10),
         )
         for name, right in checks:
@@ -131,7 +126,7 @@ class StpConfig:
 
     @property
     def _largest_sd(self) -> int:
-        return self.mtu - self.overhead - _SDP_OCTETS
+        return self.mtu - self.overhead - SD_OVERHEAD
 
     @property
     def own_max_sd(self) -> int:

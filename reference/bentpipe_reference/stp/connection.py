@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from bentpipe_reference.stp.events import Events, StreamError
-from bentpipe_reference.stp.packets import Bgak, Flags, Packet, Reason
+from bentpipe_reference.stp.packets import Packet, Reason
 from bentpipe_reference.stp.sender import Source
 from bentpipe_reference.stp.states import TAGGED, State
 from bentpipe_reference.stp.table import Machine
@@ -115,7 +115,7 @@ class Connection(Variables):
             self.touched(self)
 
     def abort(self, now: float, reason: Reason = Reason.ABORTED) -> None:
-        """Section 5.5: end the connection, whatever is unsent or unacknowledged.
+        """Section 5.4: end the connection, whatever is unsent or unacknowledged.
 
         Harmless when the user has been told how it ended already.
         """
@@ -125,7 +125,7 @@ class Connection(Variables):
         if self.state is State.OUTGOING and self.begin is None:
             actions.fail(self, text, reason, now)
             self.state = State.IDLE
-        elif self.state in (State.OUTGOING, State.INCOMING, State.READY):
+        elif self.state in (State.OUTGOING, State.READY):
             actions.abort(self, text, reason, now)
         self.touched(self)
 
@@ -136,48 +136,28 @@ class Connection(Variables):
 
     # Packets
 
-    def receive(self, packet: Packet, octets: int, now: float) -> bool:
-        """Handle a packet of ``octets`` as the state table says.
+    def receive(self, packet: Packet, now: float) -> bool:
+        """Handle a packet as the state table says.
 
         Returns:
             Whether the packet is to be handled again, as in the state idle.
         """
         guards, actions, table = self.machine.guards, self.machine.actions, self.machine.table
-        actions.arrived(self, octets)
-        self.handled = packet
+        self.handled, self.handled_at = packet, now
         tagged, before = packet.type in TAGGED, self.state
         if tagged and not guards.tag_is_right(self, packet.tag):
-            return False
-        if before is State.READY:
-            self._hear(packet, now)
-        elif before in (State.OUTGOING, State.INCOMING) and guards.is_impossible(self, packet):
             return False
         row = next(row for row in table[before][packet.type] if row.guard(guards, self, packet))
         row.action(actions, self, packet, now)
         if row.again:
             return True
-        if self.state is before and row.next is not None:
+        if self.state is before:
             self.state = row.next
-        if isinstance(packet, Bgak) and not self.proven and guards.has_both_csns(self, packet):
-            self.proven = True
-        if not tagged or before is State.INCOMING:
+        if before is State.READY:
+            self.outgoing.polling.heard(now)
+        if not tagged:
             note_packet(self, "receive", now, packet, row.when)
         return False
-
-    def _hear(self, packet: Packet, now: float) -> None:
-        """The peer shows that it has the connection: STP-CC-030, STP-CC-032."""
-        guards = self.machine.guards
-        if packet.type in TAGGED:
-            self.outgoing.unheard = False
-        elif not isinstance(packet, Bgak) or not guards.has_both_csns(self, packet):
-            return
-        if self.proof is None:
-            return
-        self.proof.heard(now)
-        if isinstance(packet, Bgak) and not packet.flags & Flags.C:
-            self.proof.answered()
-            if guards.is_settled(self, self.proof):
-                self.proof = None
 
     def transmit(self, now: float) -> list[Packet]:
         """The packets to send at ``now``, in order."""
@@ -189,8 +169,8 @@ class Connection(Variables):
             if self.begin is None:
                 self.machine.actions.send_first_begin(self, now)
             sender = self.outgoing.sender
-            if sender.has_new and sender.permitted():
-                self.send_data(now)  # section 5.1: within the early credit; no timer repeats it
+            if self.ticket is not None and sender.has_new and sender.permitted():
+                self.send_data(now)  # STP-CC-002: within the early credit; no timer repeats it
         if self.untold:
             note(self, "put", now, {})
         outbox, self.outbox = self.outbox, []
@@ -198,9 +178,8 @@ class Connection(Variables):
 
     def send_data(self, now: float) -> None:
         """Send what may leave of our stream, and look after the user who waits for room."""
-        actions, outgoing = self.machine.actions, self.outgoing
-        outgoing.transmit(now, partial(actions.put, self), partial(actions.affords, self))
-        if self.wants_room and 2 * outgoing.sender.unsent <= self.config.send_buffer:
+        self.outgoing.transmit(now, partial(self.machine.actions.put, self))
+        if self.wants_room and 2 * self.outgoing.sender.unsent <= self.config.send_buffer:
             self.wants_room = False
             self.events |= Events.WRITABLE
 
@@ -208,22 +187,15 @@ class Connection(Variables):
 
     def advance(self, now: float) -> None:
         """Run the timers that are due at ``now``."""
-        actions, state, proof = self.machine.actions, self.state, self.proof
+        actions, state = self.machine.actions, self.state
         if state is State.READY:
             if self.is_over:
                 if now >= self.release_at:
                     actions.release(self, now)
-            elif not self.outgoing.expire(now) or (proof is not None and proof.is_hopeless(now)):
-                # STP-PL-008: neither POLLs nor proofs have been answered for too long.
+            elif not self.outgoing.expire(now):
                 actions.abort(self, "the peer does not answer any more", Reason.NO_ANSWER, now)
             elif not self.config.fifo:
                 actions.send_due_ustats(self, now)
-            if proof is not None and self.state is state and proof.due(now):
-                actions.put(self, actions.bgak(self, Flags.C))
-        elif state is State.INCOMING:
-            if now >= self.confirm_until:
-                actions.drop_data(self)
-                self.state = State.IDLE
         elif now >= self.timer_cc:
             if state is State.OUTGOING:
                 actions.repeat_begin(self, now)
@@ -237,13 +209,9 @@ class Connection(Variables):
             if self.is_over:
                 return self.release_at
             deadline = self.outgoing.deadline()
-            if self.proof is not None:
-                deadline = min(deadline, self.proof.deadline())
             if not self.config.fifo and self.receiver is not None:
                 return min(deadline, self.receiver.ustat_deadline())
             return deadline
-        if state is State.INCOMING:
-            return self.confirm_until
         if state is State.OUTGOING:
             return min(self.timer_cc, self.outgoing.paced_until())
         return self.timer_cc if state is State.OUTGOING_RELEASE else math.inf

@@ -1,14 +1,12 @@
-"""Connection sequence numbers: ours, and the newest known of each peer (STP/1 section 5)."""
+"""Connection sequence numbers that this endpoint chooses (STP/1 section 5.1)."""
 
 from __future__ import annotations
 
 import hashlib
 import random
 from collections.abc import Hashable
-from dataclasses import dataclass
 
-from bentpipe_reference.stp.config import REMEMBER_S
-from bentpipe_reference.stp.sequence import CSN_MASK, newer
+from bentpipe_reference.stp.sequence import CSN_MASK
 
 
 class CsnGenerator:
@@ -54,53 +52,3 @@ class CsnGenerator:
     def iss(self) -> int:
         """STP-CC-011: the number of a direction's first SD."""
         return self._random.getrandbits(24)
-
-
-@dataclass(slots=True)
-class _Known:
-    csn: int
-    time: float
-    live: int = 0
-
-
-class PeerCache:
-    """The newest CSN of confirmed connections, by peer address (STP-CC-013).
-
-    Args:
-        capacity: peers remembered; the least recently confirmed is forgotten first.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._peers: dict[Hashable, _Known] = {}
-
-    def __len__(self) -> int:
-        return len(self._peers)
-
-    def knows_older(self, peer: Hashable, csn: int, now: float) -> bool:
-        """STP-CC-003: whether the peer is known and ``csn`` newer than its newest."""
-        known = self._peers.get(peer)
-        if known is None:
-            return False
-        if not known.live and now - known.time > REMEMBER_S:
-            del self._peers[peer]
-            return False
-        return newer(csn, known.csn)
-
-    def confirmed(self, peer: Hashable, csn: int, now: float) -> None:
-        """A connection with ``csn`` has been confirmed."""
-        known = self._peers.pop(peer, None) or _Known(csn, now)
-        if newer(csn, known.csn):
-            known.csn = csn
-        known.time = now
-        known.live += 1
-        self._peers[peer] = known
-        while len(self._peers) > self._capacity:
-            del self._peers[next(iter(self._peers))]
-
-    def ended(self, peer: Hashable, now: float) -> None:
-        """A confirmed connection has ended."""
-        known = self._peers.get(peer)
-        if known is not None:
-            known.live = max(0, known.live - 1)
-            known.time = now

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.csn import PeerCache
 from bentpipe_reference.stp.events import Events, TraceSink
 from bentpipe_reference.stp.idle import Arrival
+from bentpipe_reference.stp.memory import Memory, Share
 from bentpipe_reference.stp.packets import Begin, Packet
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.states import State, Table
@@ -37,12 +37,12 @@ class StpEndpoint:
             none in UDP.
         trace: takes the protocol events of all connections, see
             :mod:`~bentpipe_reference.stp.tracing`.
+        secret: key of the cookies (STP-SEC-006), made from the seed if None; a seed that anybody
+            could guess makes cookies that anybody could forge.
 
     Attributes:
-        connections: the live connections, by peer address, peer port and local port; the newest
-            where several await confirmation (STP-CC-033).
+        connections: the live connections, by peer address, peer port and local port.
         ignored: malformed packets received (STP-PF-003, STP-PF-007).
-        dropped_pending: connections that made room for another one while pending.
     """
 
     def __init__(
@@ -53,17 +53,20 @@ class StpEndpoint:
         parts: Parts = TRUE_PARTS,
         pseudo_header: Callable[[Address], bytes] | None = None,
         trace: TraceSink | None = None,
+        secret: bytes | None = None,
     ) -> None:
         self.config = config
         self.connections: dict[Identity, Connection] = {}
         self.ignored = 0
-        self.dropped_pending = 0
         self._random = random.Random(seed)
         self._csns = parts.csns(self._random, config.csn)
-        self._peers = PeerCache(config.peers_remembered)
+        self._memory = Memory(config.receive_memory)
+        self._cookies = parts.cookies(secret or self._random.randbytes(16), config.used_cookies)
         self._parts = parts
-        self._idle = parts.idle(config, self, self._answer)
-        self._machine = parts.make_machine(self._idle)
+        self._idle = parts.idle(config, self, self._cookies, self._answer)
+        self._machine = parts.make_machine(
+            self._idle, parts.jar(config.kept_cookies), self._numbers
+        )
         self._answers: list[Packet] = []
         self._pseudo_header = pseudo_header
         self._trace = trace
@@ -71,8 +74,6 @@ class StpEndpoint:
         self._outbox: list[tuple[Address, bytes]] = []
         self._active: dict[Connection, None] = {}
         self._eventful: dict[Connection, None] = {}
-        self._pending = parts.pending(config.max_pending, config.max_pending_beside)
-        self._unproven: dict[Connection, None] = {}
         self._alarms: dict[Connection, float] = {}
         self._timers: list[tuple[float, int, Connection]] = []
         self._timers_set = 0
@@ -95,16 +96,20 @@ class StpEndpoint:
     def connect(self, peer: Address, port: int, local_port: int | None = None) -> Connection:
         """Call ``port`` of ``peer``; the BEGIN leaves with the next :meth:`transmit`.
 
-        The BEGIN carries up to 512 octets of what is written before.
+        If the peer has given a cookie before, the BEGIN carries the first of what is written
+        before.
 
         Raises:
-            ValueError: there is a connection from ``local_port`` to there, or no port is free.
+            ValueError: there is a connection from ``local_port`` to there, no port is free, or no
+                memory is left for what the peer may send.
         """
         if local_port is None:
             local_port = self._free_port(peer, port)
         key = Identity(peer, port, local_port)
         if key in self.connections:
             raise ValueError(f"port {local_port} already has a connection to port {port}")
+        if not self._memory.has_room(self.config):
+            raise ValueError("no memory is left for another connection")
         connection = self._make(key)
         connection.state = State.OUTGOING
         self._add(connection)
@@ -128,34 +133,27 @@ class StpEndpoint:
         except MalformedPacket:
             self.ignored += 1
             return
-        self.handle(packet, len(octets), peer, now)
+        self.handle(packet, peer, now)
 
-    def handle(self, packet: Packet, octets: int, peer: Address, now: float) -> None:
-        """Take a decoded packet of ``octets``."""
+    def handle(self, packet: Packet, peer: Address, now: float) -> None:
+        """Take a decoded packet."""
         key = Identity(peer, packet.sport, packet.dport)
         connection = self.connections.get(key)
-        while connection is not None and connection.state is State.IDLE:
+        if connection is not None and connection.state is State.IDLE:
             # It ended since the last :meth:`transmit`, and still has something to send.
             self._settle(connection, now)
-            connection = self.connections.get(key)
+            connection = None
         if connection is not None:
-            received = octets
-            if connection.state is State.INCOMING:
-                owner = self._pending.owner(connection.identity, packet)
-                # STP-SEC-001: a packet that belongs to none adds to no budget.
-                received = 0 if owner is None else octets
-                connection = owner or connection
-            again = connection.receive(packet, received, now)
+            again = connection.receive(packet, now)
             self._note_answers(packet, now)
             if connection.events:
                 self._eventful[connection] = None
-            if connection.state is State.READY and not connection.remembered:
-                self._opened(connection, now)
             if not again:
                 self._active[connection] = None
                 return
-            self._settle(connection, now)
-        self._idle.receive(packet, Arrival(peer, octets, now))
+            if connection.state is State.IDLE:
+                self._settle(connection, now)
+        self._idle.receive(packet, Arrival(peer, now))
         self._note_answers(packet, now, always=key not in self.connections)
 
     def advance(self, now: float) -> None:
@@ -201,48 +199,38 @@ class StpEndpoint:
         """Whether ``port`` accepts calls."""
         return port in self._ports
 
-    def is_known(self, peer: Address, begin: Begin, now: float) -> bool:
-        """STP-CC-003, beside no other call (STP-CC-033).
+    def has_room(self, begin: Begin, arrival: Arrival) -> bool:
+        """Whether connections, used cookies and promised memory permit one more connection.
 
-        While many connections are unproven, no peer counts as known (STP-SEC-001).
+        One between the same addresses and ports would be replaced.
         """
-        pending = Identity(peer, begin.sport, begin.dport) in self.connections
-        if pending or len(self._unproven) >= self.config.max_unproven:
-            return False
-        return self._peers.knows_older(peer, begin.csn, now)
+        replaced = Identity(arrival.peer, begin.sport, begin.dport) in self.connections
+        return (
+            len(self.connections) - replaced < self.config.max_connections
+            and self._cookies.has_room(arrival.now)
+            and self._memory.has_room(self.config)
+        )
 
-    def has_room(self, *, confirmed: bool) -> bool:
-        """Whether the bound on connections permits one more; pending ones replace each other."""
-        if confirmed:
-            return len(self.connections) < self.config.max_connections
-        others = len(self.connections) + self._pending.beside - len(self._pending)
-        return others < self.config.max_connections
-
-    def take_call(self, begin: Begin, arrival: Arrival, *, confirmed: bool) -> None:
-        """Make a connection from a BEGIN; the oldest pending one gives way (STP-SEC-002)."""
-        peer, octets, now = arrival
-        key = Identity(peer, begin.sport, begin.dport)
-        connection = self._make(key)
-        if not confirmed:
-            oldest = self._pending.in_the_way(connection.identity)
-            if oldest is not None:
-                self.dropped_pending += 1
-                self._drop(oldest, now)
-            self._pending.add(connection)
-        self._unproven[connection] = None
-        self._machine.actions.take_call(connection, begin, octets, now, confirmed=confirmed)
+    def take_call(self, begin: Begin, arrival: Arrival) -> None:
+        """Open a connection by a BEGIN with a good cookie."""
+        peer, now = arrival
+        self._cookies.use(peer, begin.cookie)
+        connection = self._make(Identity(peer, begin.sport, begin.dport))
+        self._machine.actions.take_call(connection, begin, now)
         self._add(connection)
-        if confirmed:
-            self._opened(connection, now)
 
     # Inside
 
-    def _make(self, identity: Identity) -> Connection:
+    def _numbers(self, peer: Address) -> tuple[int, int]:
+        """STP-CC-010, STP-CC-011: CSN and ISS of a new connection with ``peer``."""
         iss = self._csns.iss() if self.config.iss is None else self.config.iss
-        csn = self._csns.for_peer(identity.peer)
+        return self._csns.for_peer(peer), iss
+
+    def _make(self, identity: Identity) -> Connection:
         connection = self._parts.make_connection(
-            self.config, self._machine, identity, csn, iss, self._trace
-        )
+            self.config, self._machine, identity, *self._numbers(identity.peer),
+            Share(self._memory, self.config), self._trace,
+        )  # fmt: skip
         connection.touched = self._touch
         return connection
 
@@ -257,8 +245,7 @@ class StpEndpoint:
             self._active[connection] = None
 
     def _is_live(self, connection: Connection) -> bool:
-        found = self.connections.get(connection.identity)
-        return found is connection or connection in self._pending
+        return self.connections.get(connection.identity) is connection
 
     def _answer(self, peer: Address, packet: Packet) -> None:
         """Send a packet that belongs to no connection."""
@@ -280,46 +267,19 @@ class StpEndpoint:
         peer = connection.identity.peer
         for packet in connection.transmit(now):
             self._put(peer, packet)
-        state = connection.state
-        if state is not State.INCOMING:
-            self._pending.discard(connection)
-            if connection.proven:
-                self._unproven.pop(connection, None)
         if connection.events:
             self._eventful[connection] = None
-        if state is State.IDLE:
+        if connection.state is State.IDLE:
             self._forget(connection, now)
         else:
             self._set_timer(connection)
 
-    def _opened(self, connection: Connection, now: float) -> None:
-        """STP-CC-003: from now on, older BEGINs of this peer need confirmation."""
-        assert connection.peer_csn is not None
-        connection.remembered = True
-        self._peers.confirmed(connection.identity.peer, connection.peer_csn, now)
-        self._pending.discard(connection)
-        for other in tuple(self._pending.between(connection.identity)):
-            self._drop(other, now)
-        self.connections[connection.identity] = connection
-
-    def _drop(self, pending: Connection, now: float) -> None:
-        """Send what a pending connection still has to send, and forget it."""
-        self._settle(pending, now)
-        if pending in self._pending:
-            self._forget(pending, now)
-
     def _forget(self, connection: Connection, now: float) -> None:
-        key = connection.identity
         note(connection, "gone", now, {})
         self._alarms.pop(connection, None)
-        self._pending.discard(connection)
-        self._unproven.pop(connection, None)
-        if self.connections.get(key) is connection:
-            del self.connections[key]
-            for other in self._pending.between(key)[-1:]:
-                self.connections[key] = other
-        if connection.remembered:
-            self._peers.ended(key.peer, now)
+        connection.share.give_back()
+        if self._is_live(connection):
+            del self.connections[connection.identity]
 
     def _set_timer(self, connection: Connection) -> None:
         deadline = connection.next_deadline()

@@ -38,20 +38,20 @@ class StreamError(Exception):
 
 _REFUSALS: dict[int, str] = {
     Reason.NOT_LISTENING: "nobody listens on the peer's port",
-    Reason.VERSION: "the peer does not support version 1",
+    Reason.VERSION: "the peer does not support version 2",
     Reason.RESOURCES: "the peer has no room for another connection",
+    Reason.COOKIE: "the peer does not take the cookies that it gives",
 }
 _ENDS: dict[int, str] = {
     Reason.NONE: "the peer released the connection before both streams were through",
     Reason.NO_CONNECTION: "the peer no longer knows the connection",
     Reason.RESOURCES: "the peer ran out of room",
-    Reason.PROTOCOL_ERROR: "the peer ended the connection for a protocol error",
     Reason.NO_ANSWER: "the peer got no answers and gave up",
 }
 
 
 def refusal_text(reason: int) -> str:
-    """Why a call was refused, from the reason of a BGREJ; others count as 1 (section 3.5)."""
+    """Why a call was refused, from the reason of a BGREJ; others count as 1 (section 3.4)."""
     return _REFUSALS.get(reason, "the peer refused")
 
 

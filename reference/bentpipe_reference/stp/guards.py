@@ -7,42 +7,32 @@ Nothing here changes anything.
 
 from __future__ import annotations
 
-from bentpipe_reference.stp.packets import VERSION, Begin, Bgak, Bgrej, End, Endak, Flags, Packet
-from bentpipe_reference.stp.proof import Proof
-from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK, newer
-from bentpipe_reference.stp.states import State
+from bentpipe_reference.stp.config import MOST_CALLS_ANEW
+from bentpipe_reference.stp.idle import Arrival, Idle
+from bentpipe_reference.stp.packets import (
+    VERSION, Begin, Bgak, Bgrej, End, Endak, Flags, Poll, Reason, Sdp, Stat, Ustat,
+)  # fmt: skip
+from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK, unwrap_poll
 from bentpipe_reference.stp.variables import Variables
 
-_A, _C, _R = int(Flags.A), int(Flags.C), int(Flags.R)
+_A, _R = int(Flags.A), int(Flags.R)
 
 
 class Guards:
-    """The conditions; one object serves all connections of an endpoint."""
+    """The conditions; one object serves all connections of an endpoint.
+
+    Args:
+        idle: knows what the state idle does.
+    """
+
+    def __init__(self, idle: Idle) -> None:
+        self._idle = idle
 
     # Which connection a packet belongs to
 
     def tag_is_right(self, v: Variables, tag: int) -> bool:
         """STP-CC-001, section 4: the low 16 bits of the peer's CSN, where it is known."""
-        if v.state is State.OUTGOING or v.peer_csn is None:
-            return True
-        return tag == v.peer_csn & TAG_MASK
-
-    def owns(self, v: Variables, packet: Packet) -> bool:
-        """Section 5.2: whether a packet belongs to this one of several pending connections."""
-        if isinstance(packet, Begin):
-            return self.is_of_peer(v, packet)
-        if isinstance(packet, Bgak):
-            return self.has_both_csns(v, packet)
-        if isinstance(packet, End):
-            return self.is_valid_end(v, packet) or self.is_valid_reflected_end(v, packet)
-        return packet.tag == (v.peer_csn or 0) & TAG_MASK
-
-    def is_impossible(self, v: Variables, packet: Packet) -> bool:
-        """Sections 5.1, 5.2: a BGAK for us whose N(R) is below ISS or above VT(S) is discarded."""
-        if not isinstance(packet, Bgak) or not self.is_for_us(v, packet):
-            return False
-        sender = v.outgoing.sender
-        return (packet.n_r - sender.vt_a & PACKET_MASK) > sender.vt_s - sender.vt_a
+        return v.peer_csn is None or tag == v.peer_csn & TAG_MASK
 
     # BEGIN
 
@@ -54,9 +44,9 @@ class Guards:
         """STP-CC-015: the BEGIN of this connection."""
         return begin.csn == v.peer_csn
 
-    def is_newer_begin(self, v: Variables, begin: Begin) -> bool:
-        """A later call of the same peer."""
-        return v.peer_csn is not None and newer(begin.csn, v.peer_csn)
+    def would_open(self, v: Variables, begin: Begin) -> bool:
+        """STP-CC-041: whether the BEGIN would open a connection in the state idle."""
+        return self._idle.would_open(Arrival(v.identity.peer, v.handled_at), begin)
 
     # BGAK, BGREJ, ENDAK
 
@@ -64,68 +54,67 @@ class Guards:
         """The recipient's CSN is ours."""
         return packet.peer_csn == v.csn
 
-    def is_for_us_and_asks(self, v: Variables, bgak: Bgak) -> bool:
-        """The same, and the peer asks for confirmation."""
-        return self.is_for_us(v, bgak) and bool(bgak.flags & _C)
+    def is_for_another(self, v: Variables, packet: Bgak | Bgrej) -> bool:
+        """The recipient's CSN is not ours."""
+        return not self.is_for_us(v, packet)
 
-    def has_both_csns(self, v: Variables, packet: Bgak | End) -> bool:
-        """STP-CC-003: the peer has returned our CSN."""
-        return packet.peer_csn == v.csn and packet.csn == v.peer_csn
+    def is_impossible(self, v: Variables, bgak: Bgak) -> bool:
+        """STP-SEC-005: a BGAK whose N(R) is below ISS or above VT(S)."""
+        sender = v.outgoing.sender
+        return (bgak.n_r - sender.vt_a & PACKET_MASK) > sender.vt_s - sender.vt_a
 
-    def has_both_csns_and_asks(self, v: Variables, bgak: Bgak) -> bool:
-        """STP-CC-017."""
-        return self.has_both_csns(v, bgak) and bool(bgak.flags & _C)
-
-    def is_other_incarnation(self, v: Variables, bgak: Bgak) -> bool:
-        """STP-CC-007."""
-        if v.peer_csn is None or not self.is_for_us(v, bgak):
-            return False
-        return newer(bgak.csn, v.peer_csn)
-
-    def reveals_the_peer(self, v: Variables, bgak: Bgak) -> bool:
-        """Section 5.5: the first packet to show the CSN of the peer of an aborted connection."""
-        return v.peer_csn is None and self.is_for_us(v, bgak)
-
-    def must_be_heard(self, v: Variables, bgak: Bgak) -> bool:
-        """STP-CC-030: whether POLLs have to verify that the peer has the connection."""
-        return True
-
-    def must_prove(self, v: Variables, bgak: Bgak) -> bool:
-        """STP-CC-032: whether the peer has not asked, and so may know us by our CSN alone."""
-        return not bgak.flags & _C
-
-    def is_settled(self, v: Variables, proof: Proof) -> bool:
-        """STP-CC-032: whether nothing more has to be proven."""
-        return proof.is_accepted
+    def gives_cookie(self, v: Variables, bgrej: Bgrej) -> bool:
+        """STP-CC-037: whether the call may begin anew."""
+        given = bgrej.reason == Reason.COOKIE and bgrej.cookie is not None
+        return given and v.calls_anew < MOST_CALLS_ANEW
 
     # END
 
-    def is_valid_end(self, v: Variables, end: End) -> bool:
-        """STP-CC-021, section 5.6: an END without R flag that knows the connection."""
+    def is_valid(self, v: Variables, end: End) -> bool:
+        """STP-CC-021, section 5.5."""
         if end.flags & _R:
-            return False
-        if v.peer_csn is None:  # state 2, or state 4 after an abort in it
+            return end.peer_csn == v.csn and end.csn in (0, v.peer_csn)
+        if v.peer_csn is None:
             return end.peer_csn == v.csn
-        zero_suffices = v.state is State.INCOMING and end.peer_csn == 0
+        zero_suffices = bool(end.flags & _A) and end.peer_csn == 0
         return end.csn == v.peer_csn and (end.peer_csn == v.csn or zero_suffices)
 
-    def is_valid_reflected_end(self, v: Variables, end: End) -> bool:
-        """Section 5.6: the peer says, with both CSNs, that it does not know the connection."""
-        return bool(end.flags & _R) and self.has_both_csns(v, end)
+    def is_not_valid(self, v: Variables, end: End) -> bool:
+        """STP-CC-021: the END does not know the connection."""
+        return not self.is_valid(v, end)
 
-    def is_hint(self, v: Variables, end: End) -> bool:
-        """Section 5.6: an END with R flag that names only the tag."""
-        return bool(end.flags & _R) and end.csn == 0 and end.peer_csn == v.csn & TAG_MASK
+    def is_reflected(self, v: Variables, end: End) -> bool:
+        """The peer does not know the connection."""
+        return bool(end.flags & _R)
 
-    def is_valid_abort(self, v: Variables, end: End) -> bool:
-        """A valid END with A flag."""
-        return self.is_valid_end(v, end) and bool(end.flags & _A)
+    def is_abort(self, v: Variables, end: End) -> bool:
+        """The A flag."""
+        return bool(end.flags & _A)
 
-    def is_valid_completing_end(self, v: Variables, end: End) -> bool:
+    def completes(self, v: Variables, end: End) -> bool:
         """STP-CC-025, STP-CC-027: it covers our FIN, and we have delivered the peer's."""
-        return (
-            self.is_valid_end(v, end) and self.covers_fin(v, end.n_r) and self.peer_is_finished(v)
-        )
+        return self.covers_fin(v, end.n_r) and self.peer_is_finished(v)
+
+    # POLL, STAT, USTAT
+
+    def is_of_another(self, v: Variables, poll: Poll | Sdp) -> bool:
+        """STP-DT-008: the CSN of a POLL is not the peer's."""
+        return poll.csn != v.peer_csn
+
+    def is_bad_stat(self, v: Variables, stat: Stat) -> bool:
+        """STP-DT-007, STP-DT-023: the STAT is invalid or old."""
+        sender = v.outgoing.sender
+        if not stat.n_ps:
+            return bool(stat.elements) or self.is_bad_report(v, stat)
+        n_ps = unwrap_poll(stat.n_ps, sender.vt_ps)
+        known = 0 < n_ps <= sender.vt_ps and sender.fresh(n_ps)
+        return not known or self.is_bad_report(v, stat)
+
+    def is_bad_report(self, v: Variables, report: Stat | Ustat) -> bool:
+        """STP-DT-023: N(R) or the list is invalid."""
+        sender = v.outgoing.sender
+        n_r = sender.vt_a + (report.n_r - sender.vt_a & PACKET_MASK)
+        return n_r > sender.vt_s or sender.read_list(report, n_r) is None
 
     # Completion
 
@@ -142,7 +131,7 @@ class Guards:
         return v.receiver is not None and v.receiver.finished
 
     def is_complete(self, v: Variables) -> bool:
-        """Section 5.5."""
+        """Section 5.4."""
         return v.outgoing.sender.fin_acknowledged and self.peer_is_finished(v)
 
     def awaits_release(self, v: Variables) -> bool:

@@ -102,16 +102,11 @@ class Outgoing:
             self._send_poll(now, put)
 
     def _settle(self, now: float) -> None:
-        """Section 7.2: Timer_SILENCE runs while something is unacknowledged or awaits credit."""
-        sender = self.sender
-        if not self.waits_for_peer():
-            self.polling.stop_silence()
-        elif not sender.unacknowledged:
+        """STP-PL-007: Timer_SILENCE runs while something awaits an answer, or data credit."""
+        if self.is_closed():
             self.polling.start_silence(now)
-
-    def waits_for_peer(self) -> bool:
-        """Whether SDs are unacknowledged, or data awaits credit (STP-DT-004, STP-DT-025)."""
-        return self.sender.unacknowledged or self.is_closed()
+        elif not self.sender.unacknowledged and not self.polling.awaits_answer:
+            self.polling.stop_silence()
 
     def is_closed(self) -> bool:
         """STP-DT-025: all is acknowledged, and data awaits credit."""

@@ -67,7 +67,7 @@ class Polling:
             self._silent_at = now + self._silence
 
     def stop_silence(self) -> None:
-        """All is acknowledged, and no data waits for credit."""
+        """Nothing awaits an answer, and no data credit."""
         self._silent_at = math.inf
 
     # Times
@@ -96,6 +96,11 @@ class Polling:
     def is_due(self) -> bool:
         """Whether an SD has left that no POLL has followed."""
         return self._unpolled_since < math.inf
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether no report has followed a POLL."""
+        return self._unanswered_since < math.inf
 
     def poll_at(self, *, stopped: bool) -> float:
         """When a POLL is due; ``stopped`` if window or credit forbids the next SD."""

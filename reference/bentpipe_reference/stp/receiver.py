@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import deque
 
 from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.memory import Share
 from bentpipe_reference.stp.sequence import PACKET_MASK, below
 
 Run = tuple[int, int]
@@ -17,9 +18,6 @@ Run = tuple[int, int]
 
 _REOPENED_SDS = 16
 """New credit worth an announcement, or half the buffer if that is less (STP-DT-024)."""
-
-OVERTAKEN = 1 << 15
-"""SDs that may have overtaken a POLL that an announcement may name (STP-DT-024)."""
 
 _LATER_SDS = 3
 """After that many, a waiting USTAT is sent (STP-DT-026)."""
@@ -31,19 +29,18 @@ class Receiver:
     Attributes:
         vr_r: VR(R), next number to be delivered.
         vr_h: VR(H), next highest number expected.
-        vr_mr: VR(MR), first number not permitted.
+        vr_mr: VR(MR), first number not permitted: the highest N(MR) announced (STP-DT-020).
         delivered: octets of user data delivered in sequence.
         readable: those of them that :meth:`read` can return.
         fin_number: number of the SD with FIN, None before it has arrived, in sequence or not.
-        last_poll: N(PS) and timestamp of the newest POLL answered within its window, or zeros.
     """
 
-    def __init__(self, config: StpConfig, iss: int) -> None:
+    def __init__(self, config: StpConfig, iss: int, share: Share | None = None) -> None:
         self.iss = self.vr_r = self.vr_h = iss
         self.delivered = self.readable = 0
         self.fin_number: int | None = None
-        self.last_poll = (0, 0)
-        self._credit = config.credit
+        self._share = share
+        self._credit = config.credit if share is None else share.sds
         self._max_sd = config.own_max_sd
         self._list_limit = config.list_limit
         self._held: dict[int, tuple[bytes, int]] = {}
@@ -51,7 +48,7 @@ class Receiver:
         self._ends: list[int] = []
         self._chunks: deque[bytes] = deque()
         self._offset = 0
-        self._reported_mr: int | None = None  # by a report without credit beyond VR(H)
+        self._closed = False  # the last report showed no credit beyond VR(H)
         self._waiting: list[tuple[int, int, int, float]] = []
         self._arrivals = 0
         self.vr_mr = iss + self._credit
@@ -64,7 +61,7 @@ class Receiver:
         return self.fin_number is not None and self.vr_r > self.fin_number
 
     def read(self, octets: int | None = None) -> bytes:
-        """Take up to ``octets``, or all there are; the credit rises."""
+        """Take up to ``octets``, or all there are; there is room for new credit."""
         chunks = self._chunks
         if octets is None or octets >= self.readable:
             if self._offset:
@@ -86,27 +83,26 @@ class Receiver:
                     self._offset = 0
             data = b"".join(parts)
         self.readable -= len(data)
-        self.raise_credit()
+        if self._share is not None:
+            self._credit = self._share.grow(self.vr_r - len(chunks) - self.iss)
         return data
 
-    def raise_credit(self) -> None:
-        """STP-DT-021: VR(MR) rises as the user takes data, and never falls (section 6.6)."""
-        self.vr_mr = max(self.vr_mr, self.vr_r - len(self._chunks) + self._credit)
+    def credit(self) -> int:
+        """STP-DT-021: the N(MR) that can be announced; it rises as the user takes data."""
+        return max(self.vr_mr, self.vr_r - len(self._chunks) + self._credit)
 
     # SDs
 
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         """Section 6.2: take an SD. The run that a USTAT has to report, if any."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
-        if len(data) > self._max_sd:
+        if len(data) > self._max_sd:  # STP-DT-028
             return None
         if number == self.vr_r == self.vr_h < self.vr_mr and self.fin_number is None:
             self.vr_h += 1
             self.deliver(data, fin)
-            self.raise_credit()
             return None
-        # Section 6.2: nothing can follow a FIN.
-        if not self.takes(number) or (fin and max(self._held, default=-1) > number):
+        if not self.takes(number) or (fin and max(self._held, default=-1) > number):  # STP-DT-028
             return None
         if fin:
             self.fin_number = number
@@ -125,7 +121,7 @@ class Receiver:
         return gap
 
     def takes(self, number: int) -> bool:
-        """STP-DT-019, STP-DT-020: neither a duplicate nor beyond the credit, nor after the FIN."""
+        """STP-DT-019, -020, -028: neither a duplicate nor beyond the credit, nor after the FIN."""
         if number >= self.vr_mr or number in self._held:
             return False
         return self.fin_number is None or number <= self.fin_number
@@ -152,7 +148,6 @@ class Receiver:
         held = self._held
         while self.vr_r in held and not self.finished:
             self.deliver(*held.pop(self.vr_r))
-        self.raise_credit()
 
     def _miss(self, start: int, end: int) -> None:
         """The numbers from ``start``, the highest so far, up to ``end`` are missing."""
@@ -172,20 +167,12 @@ class Receiver:
 
     # Reports
 
-    def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
         """Section 6.3: the lists of the STATs that answer a POLL."""
-        number = self.vr_r + (field - self.vr_r & PACKET_MASK)
-        self.raise_highest(number)
-        if not self.remembers(field):
-            return self._cut_list()  # no report: the peer may never have sent that POLL
-        if not below(n_ps, self.last_poll[0]):
-            self.last_poll = (n_ps, timestamp)
-        return self.stat_lists()
-
-    def remembers(self, field: int) -> bool:
-        """STP-DT-024: a peer would discard an announcement that names a forged POLL."""
-        low = self.vr_r - OVERTAKEN
-        return low + (field - low & PACKET_MASK) <= self.vr_mr
+        self.raise_highest(self.vr_r + (field - self.vr_r & PACKET_MASK))
+        self.reported()
+        self._waiting.clear()  # STP-DT-026: this STAT reports them
+        return self._cut_list()
 
     def raise_highest(self, number: int) -> None:
         """STP-DT-002, but only within the credit (STP-DT-008)."""
@@ -202,12 +189,6 @@ class Receiver:
             elements.append(self.vr_h)
         return elements
 
-    def stat_lists(self) -> list[tuple[int, ...]]:
-        """The lists of a report: the STATs that are sent now."""
-        self.reported()
-        self._waiting.clear()  # STP-DT-026: this STAT reports them
-        return self._cut_list()
-
     def _cut_list(self) -> list[tuple[int, ...]]:
         """STP-PF-012: the list, cut where it is too long for one packet."""
         elements = [number & PACKET_MASK for number in self.whole_list()]
@@ -216,14 +197,13 @@ class Receiver:
         return [tuple(elements[at : at + self._list_limit]) for at in range(0, last_start, step)]
 
     def reported(self) -> None:
-        """A STAT or USTAT leaves; remember whether it shows no credit beyond VR(H)."""
-        self._reported_mr = self.vr_mr if self.vr_mr <= self.vr_h else None
+        """A STAT or USTAT leaves: it announces all the credit there is (section 6.5)."""
+        self.vr_mr = self.credit()
+        self._closed = self.vr_mr <= self.vr_h
 
     def reopened(self) -> bool:
         """STP-DT-024: whether a STAT has to announce credit that the last report lacked."""
-        if self._reported_mr is None:
-            return False
-        return self.vr_mr - self._reported_mr >= min(_REOPENED_SDS, self._credit // 2)
+        return self._closed and self.credit() - self.vr_mr >= min(_REOPENED_SDS, self._credit // 2)
 
     # USTATs that wait (STP-DT-026)
 

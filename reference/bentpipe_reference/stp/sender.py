@@ -234,7 +234,7 @@ class Sender:
         n_ps = None
         if stat.n_ps:
             n_ps = unwrap_poll(stat.n_ps, self.vt_ps)
-            if n_ps > self.vt_ps or not self.fresh(n_ps):
+            if not 0 < n_ps <= self.vt_ps or not self.fresh(n_ps):
                 return None
         elif stat.elements:  # an announcement speaks of no SD (STP-DT-024)
             return None

@@ -15,7 +15,6 @@ class State(IntEnum):
 
     IDLE = 1
     OUTGOING = 2
-    INCOMING = 3
     OUTGOING_RELEASE = 4
     READY = 10
 
@@ -28,13 +27,12 @@ class State(IntEnum):
 _TITLES = {
     State.IDLE: "idle",
     State.OUTGOING: "outgoing connection pending",
-    State.INCOMING: "incoming connection pending",
     State.READY: "data transfer ready",
     State.OUTGOING_RELEASE: "outgoing disconnection pending",
 }
 
 TAGGED = frozenset({Type.SD, Type.SDP, Type.POLL, Type.STAT, Type.USTAT})
-"""The packets whose tag is checked in states 3, 10 and 4 (section 4)."""
+"""The packets whose tag is checked in states 10 and 4 (section 4)."""
 
 Guarding = TypeVar("Guarding")
 Acting = TypeVar("Acting")
@@ -56,23 +54,23 @@ class Row:
         kind: the type of packet in whose cell the row stands.
         when: the condition in the table's words; empty when it always holds.
         do: what happens, in the table's words.
-        next: the state afterwards; None where the state idle decides.
+        next: the state afterwards.
         action: does what the row says; a method of the class that acts.
         guard: whether the condition holds; a method of the class that knows the conditions.
-        again: the packet is then handled as in the state idle.
+        again: the packet is then handled as in the state idle, which brings about ``next``.
     """
 
     kind: Type
     when: str
     do: str
-    next: State | None
+    next: State
     action: Callable[..., None]
     guard: Callable[..., bool] = always
     again: bool = False
 
 
 def row(
-    kind: type[P], when: str, do: str, after: State | None,
+    kind: type[P], when: str, do: str, after: State,
     action: Callable[Concatenate[Acting, W, P, More], None],
     guard: Callable[[Guarding, W, P], bool] = always,
     *, again: bool = False,

@@ -31,7 +31,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         initial_window=numbers.randint(1, 10),
         max_rate=rate or None,
         fifo=not reorders and numbers.random() < 0.8,
-        keep_alive=numbers.random() < 0.1,
+        keep_alive=numbers.choice((15, 60, 600)),
     )
     ics = {
         "active_open": True,
@@ -39,7 +39,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "rate_limit": rate > 0,
         "rate_limit_bps": rate,
         "initial_window_sds": config.initial_window,
-        "remembers_peers": True,
+        "keep_alive_s": int(config.keep_alive),
         "path_class": config.path_class,
     }
     return Drawn(Setup(config), ics, "stp1")
@@ -82,7 +82,7 @@ SUBJECT = Subject(
         "rate_limit": False,
         "rate_limit_bps": 0,
         "initial_window_sds": 4,
-        "remembers_peers": True,
+        "keep_alive_s": 600,
         "path_class": "geo",
     },
     setups={"stp1": Setup()},

@@ -15,8 +15,8 @@ from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.states import Cells, Row, State, Table, cells, row
 
-_IDLE, _OUTGOING, _INCOMING, _READY, _RELEASE = (
-    State.IDLE, State.OUTGOING, State.INCOMING, State.READY, State.OUTGOING_RELEASE,
+_IDLE, _OUTGOING, _READY, _RELEASE = (
+    State.IDLE, State.OUTGOING, State.READY, State.OUTGOING_RELEASE,
 )  # fmt: skip
 
 
@@ -47,14 +47,14 @@ def _table(g: type[Guards], a: type[Actions]) -> Table:
     return {
         state: _cells(state, rows(g, a), g, a)
         for state, rows in (
-            (_OUTGOING, _outgoing), (_INCOMING, _incoming), (_READY, _ready), (_RELEASE, _release)
+            (_OUTGOING, _outgoing), (_READY, _ready), (_RELEASE, _release)
         )
     }  # fmt: skip
 
 
 def _cells(state: State, rows: Iterable[Row], g: type[Guards], a: type[Actions]) -> Cells:
-    """The cells of a state: any version but 1 is refused, and what no row takes is discarded."""
-    version = row(packets.Begin, "version other than 1", "send BGREJ, reason 4", state,
+    """The cells of a state: any version but 2 is refused, and what no row takes is discarded."""
+    version = row(packets.Begin, "version other than 2", "send BGREJ, reason 4", state,
                   a.refuse_version, g.is_other_version)  # fmt: skip
     found = cells((version, *rows))
     for kind, cell in found.items():
@@ -65,74 +65,61 @@ def _cells(state: State, rows: Iterable[Row], g: type[Guards], a: type[Actions])
 
 def _outgoing(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
-        row(packets.Begin, "", "send BGAK with C", _OUTGOING, a.answer_crossing_begin),
-        row(packets.Bgak, "own CSN as recipient, C flag", "learn the peer's numbers, send BGAK",
-            _READY, a.open_and_confirm, g.is_for_us_and_asks),
-        row(packets.Bgak, "own CSN as recipient", "learn the peer's numbers", _READY, a.open,
-            g.is_for_us),
-        row(packets.Bgak, "", "send END with A and R", _OUTGOING, a.answer_stray_bgak),
-        row(packets.Bgrej, "own CSN as recipient", "report failure", _IDLE, a.be_refused,
-            g.is_for_us),
-        row(packets.End, "valid (section 5.6), no R flag", "send ENDAK, report failure", _IDLE,
-            a.be_aborted, g.is_valid_end),
-    )  # fmt: skip
-
-
-def _incoming(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
-    return (
-        row(packets.Begin, "peer's CSN", "send BGAK with C", _INCOMING, a.ask_again, g.is_of_peer),
-        row(packets.Begin, "", "treat as in state idle, but ask in any case; what is pending stays",
-            _INCOMING, a.let_another_wait, again=True),
-        row(packets.Bgak, "both CSNs right", "hand over what is held; send BGAK if C flag", _READY,
-            a.be_confirmed, g.has_both_csns),
-        row(packets.End, "valid (section 5.6), R flag", "forget the connection", _IDLE, a.forget,
-            g.is_valid_reflected_end),
-        row(packets.End, "valid (section 5.6)", "send ENDAK, forget the connection", _IDLE,
-            a.acknowledge_and_forget, g.is_valid_end),
-        row(packets.Sd, "", "hold if numbered below ISS + 4", _INCOMING, a.hold),
-        row(packets.Sdp, "", "hold if numbered below ISS + 4; send BGAK with C", _INCOMING,
-            a.hold_and_ask_again),
-        row(packets.Poll, "", "send BGAK with C", _INCOMING, a.ask_again),
+        row(packets.Begin, "", "send BGREJ, reason 3", _OUTGOING, a.refuse_call),
+        row(packets.Bgak, "CSN of the recipient not own", "send END with A and R", _OUTGOING,
+            a.answer_stray_bgak, g.is_for_another),
+        row(packets.Bgak, "N(R) below ISS or above VT(S)", "discard", _OUTGOING, a.discard,
+            g.is_impossible),
+        row(packets.Bgak, "",
+            "learn the peer's numbers and cookie; poll if SDs are unacknowledged", _READY, a.open),
+        row(packets.Bgrej, "CSN of the recipient not own", "discard", _OUTGOING, a.discard,
+            g.is_for_another),
+        row(packets.Bgrej, "reason 6, with a cookie, not the sixth", "call anew", _OUTGOING,
+            a.call_anew, g.gives_cookie),
+        row(packets.Bgrej, "", "report failure", _IDLE, a.be_refused),
+        row(packets.End, "not valid", "discard", _OUTGOING, a.discard, g.is_not_valid),
+        row(packets.End, "R flag", "report failure", _IDLE, a.be_disowned, g.is_reflected),
+        row(packets.End, "", "send ENDAK, report failure", _IDLE, a.be_aborted),
     )  # fmt: skip
 
 
 def _ready(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
-        row(packets.Begin, "peer's CSN", "send BGAK", _READY, a.answer_begin_again, g.is_of_peer),
-        row(packets.Begin, "", "send a challenge", _READY, a.challenge),
-        row(packets.Bgak, "both CSNs right, C flag", "send BGAK", _READY, a.confirm,
-            g.has_both_csns_and_asks),
-        row(packets.Bgak, "own CSN as recipient, newer CSN of the sender",
-            "send END with A, reason 2, to it; report failure", _IDLE, a.disown_other_incarnation,
-            g.is_other_incarnation),
-        row(packets.End, "valid (section 5.6), R flag", "report failure", _IDLE, a.be_disowned,
-            g.is_valid_reflected_end),
-        row(packets.End, "R flag, only the tag known", "send a challenge", _READY, a.challenge,
-            g.is_hint),
-        row(packets.End, "valid, A flag", "send ENDAK, report failure", _IDLE, a.be_aborted,
-            g.is_valid_abort),
-        row(packets.End, "valid, own FIN below N(R), peer's FIN delivered",
-            "send ENDAK, report success", _IDLE, a.be_released, g.is_valid_completing_end),
-        row(packets.End, "valid", "send ENDAK, report failure", _IDLE, a.be_aborted,
-            g.is_valid_end),
+        row(packets.Begin, "peer's CSN", "send BGAK with a cookie", _READY, a.answer_begin_again,
+            g.is_of_peer),
+        row(packets.Begin, "would open in state 1",
+            "report failure unless complete; as in state 1", _READY, a.give_way, g.would_open,
+            again=True),
+        row(packets.Begin, "", "as in state 1", _READY, a.stay, again=True),
+        row(packets.End, "not valid", "discard", _READY, a.discard, g.is_not_valid),
+        row(packets.End, "R flag", "report failure unless complete", _IDLE, a.be_disowned,
+            g.is_reflected),
+        row(packets.End, "A flag", "send ENDAK, report failure unless complete", _IDLE,
+            a.be_aborted, g.is_abort),
+        row(packets.End, "N(R) above own FIN, peer's FIN delivered", "send ENDAK, report success",
+            _IDLE, a.be_released, g.completes),
+        row(packets.End, "", "send ENDAK, report failure", _IDLE, a.be_aborted),
         row(packets.Sd, "", "section 6.2", _READY, a.take_sd),
         row(packets.Sdp, "", "sections 6.2 and 6.3", _READY, a.take_sdp),
+        row(packets.Poll, "CSN not the peer's", "discard", _READY, a.discard, g.is_of_another),
         row(packets.Poll, "", "section 6.3", _READY, a.answer_poll),
+        row(packets.Stat, "invalid (STP-DT-023) or old (STP-DT-007)", "discard", _READY,
+            a.discard_stat, g.is_bad_stat),
         row(packets.Stat, "", "section 6.4", _READY, a.take_stat),
+        row(packets.Ustat, "invalid (STP-DT-023)", "discard", _READY, a.discard_ustat,
+            g.is_bad_report),
         row(packets.Ustat, "", "section 6.5", _READY, a.take_ustat),
     )  # fmt: skip
 
 
 def _release(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
-        row(packets.Begin, "newer CSN than the peer's", "treat as in state idle", None, a.forget,
-            g.is_newer_begin, again=True),
-        row(packets.End, "valid (section 5.6), R flag", "nothing more is to be done", _IDLE,
-            a.forget, g.is_valid_reflected_end),
-        row(packets.End, "valid (section 5.6)", "send ENDAK", _IDLE, a.acknowledge_and_forget,
-            g.is_valid_end),
-        row(packets.Endak, "own CSN as recipient", "nothing more is to be done", _IDLE, a.forget,
-            g.is_for_us),
-        row(packets.Bgak, "own CSN as recipient, peer's CSN not known", "send END with A to it",
-            _RELEASE, a.end_again_to_the_peer, g.reveals_the_peer),
+        row(packets.Begin, "peer's CSN", "discard", _RELEASE, a.discard, g.is_of_peer),
+        row(packets.Begin, "would open in state 1", "as in state 1", _READY, a.give_way,
+            g.would_open, again=True),
+        row(packets.Begin, "", "as in state 1", _RELEASE, a.stay, again=True),
+        row(packets.End, "not valid", "discard", _RELEASE, a.discard, g.is_not_valid),
+        row(packets.End, "R flag", "nothing more", _IDLE, a.forget, g.is_reflected),
+        row(packets.End, "", "send ENDAK", _IDLE, a.acknowledge_and_forget),
+        row(packets.Endak, "own CSN as recipient", "nothing more", _IDLE, a.forget, g.is_for_us),
     )  # fmt: skip

@@ -14,11 +14,11 @@ Those of data transfer:
 ``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was processed
 ``sd``            ``n``, ``gap`` (a pair or null): an SD arrived; ``gap`` is what its USTAT reports
 ``poll_arrives``  ``n_s``, ``n_ps``, ``elements`` (the whole list): a POLL arrived and was answered
-``announce``      ``n_ps``, ``elements``: a STAT announced credit (STP-DT-024) when the user read;
-                  ``time`` is null, for a user reads without a clock
+``announce``      a STAT announced credit (STP-DT-024) when the user read; ``time`` is null, for a
+                  user reads without a clock
 
 The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
-``vt_pd``, ``queue`` and ``kept`` (pairs of number and stamp), the last three the receiver's
+``queue`` and ``kept`` (pairs of number and stamp), the last three the receiver's
 ``vr_r``, ``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded;
 numbers in a report are as the sender reads them. ``send`` and ``sd`` also have ``fin``. Events of
 arriving packets have their ``tag`` and ``packet``, the type: an ``sd`` with another type is an
@@ -49,7 +49,7 @@ from typing import Any
 from bentpipe_reference.stp.packets import Flags, Packet
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sender import Sender
-from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap
+from bentpipe_reference.stp.sequence import unwrap, unwrap_poll
 from bentpipe_reference.stp.variables import Variables
 
 _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
@@ -132,10 +132,10 @@ def _of_sender(sender: Sender, values: dict[str, Any]) -> dict[str, Any]:
     if "elements" in told:
         told["elements"] = [unwrap(item, sender.vt_a) - iss for item in told["elements"]]
     if "n_ps" in told:
-        told["n_ps"] = unwrap(told["n_ps"] & PACKET_MASK, sender.vt_ps)
+        told["n_ps"] = told["n_ps"] and unwrap_poll(told["n_ps"], sender.vt_ps)
     return told | {
         **_relative(sender, iss, "vt_s", "vt_a", "vt_ms"),
-        **_relative(sender, 0, "vt_ps", "vt_pa", "vt_pd"),
+        **_relative(sender, 0, "vt_ps", "vt_pa"),
         "queue": [number - iss for number in sender.queued()],
         "kept": [[number - iss, stamp] for number, stamp in sender.kept()],
     }

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.cookies import Ticket
 from bentpipe_reference.stp.events import Events, TraceSink
+from bentpipe_reference.stp.memory import Share
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Begin, End, Packet
-from bentpipe_reference.stp.proof import Proof
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sequence import TAG_MASK
 from bentpipe_reference.stp.states import State
@@ -40,33 +41,30 @@ class Variables:
     Attributes:
         config: settings.
         identity: which connection it is.
-        csn, iss: our numbers.
+        csn, iss: our numbers; a call anew has others (STP-CC-037).
         outgoing: our stream.
+        share: the credit that may be given.
         trace: takes the protocol events, None for no trace.
         state: see section 4.
         peer_csn: the peer's CSN, None while it is unknown.
         receiver: the peer's stream, None while its ISS is unknown.
-        proven: the peer's address has been verified (STP-SEC-001).
         was_called: the peer called, so the peer releases (STP-CC-031).
         failure: why the connection failed, one clause; None if it did not.
         reason: the reason code of the failure.
         succeeded: both streams are complete and acknowledged (STP-CC-005).
         events: what the user has not been told yet.
-        remembered: the endpoint has recorded the peer's CSN (STP-CC-013).
         outbox: packets not yet taken by the endpoint.
-        budget: octets that may be sent to an unproven address (STP-SEC-001).
-        early: SDs held in state 3, by number: data and FIN flag (STP-CC-003).
+        ticket: the cookie of our call, None while it has none.
+        calls_anew: how often the call has begun anew (STP-CC-037).
         begin: our BEGIN, None before it is sent.
         release: our END, None before it is sent.
         transmissions: how often the BEGIN or END has been sent.
         timer_cc: when Timer_CC expires.
-        asked_at: when the BEGIN or BGAK left, None unless it was sent once and is unanswered.
-        confirm_until: when a connection in state 3 expires (STP-SEC-002).
-        challenged_at: when the last challenge left (STP-CC-018).
-        proof: the proof of our address, None when none is due (STP-CC-032).
+        asked_at: when the BEGIN left, None unless it was sent once and is unanswered.
         release_at: when a complete connection stops waiting for the caller's END (STP-CC-031).
         wants_room: the user waits for room in the send buffer.
-        handled: the packet that arrived last, for the trace.
+        handled: the packet that arrived last.
+        handled_at: when it arrived.
         untold: packets sent since the last event of the trace.
     """
 
@@ -75,31 +73,28 @@ class Variables:
     csn: int
     iss: int
     outgoing: Outgoing
+    share: Share
     trace: TraceSink | None = None
     state: State = State.IDLE
     peer_csn: int | None = None
     receiver: Receiver | None = None
-    proven: bool = True
     was_called: bool = False
     failure: str | None = None
     reason: int = 0
     succeeded: bool = False
     events: Events = Events.NONE
-    remembered: bool = False
     outbox: list[Packet] = field(default_factory=list)
-    budget: int = 0
-    early: dict[int, tuple[bytes, int]] = field(default_factory=dict)
+    ticket: Ticket | None = None
+    calls_anew: int = 0
     begin: Begin | None = None
     release: End | None = None
     transmissions: int = 0
     timer_cc: float = math.inf
     asked_at: float | None = None
-    confirm_until: float = math.inf
-    challenged_at: float = -math.inf
-    proof: Proof | None = None
     release_at: float = math.inf
     wants_room: bool = False
     handled: Packet | None = None
+    handled_at: float = 0.0
     untold: list[Packet] = field(default_factory=list)
 
     @property

@@ -10,6 +10,7 @@ import pytest
 from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.cookies import Ticket
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.packets import (
     Begin,
@@ -32,6 +33,7 @@ PEER = ("peer", 1)
 OWN_PORT, PEER_PORT = 9, 4000
 OWN_CSN, OWN_ISS = 0x7777_1234, 5000
 PEER_CSN, PEER_ISS = 0x0009_8765, 900_000
+PEER_COOKIE = b"a cookie of the peer's"
 
 Kind = TypeVar("Kind", bound=Packet)
 
@@ -97,8 +99,27 @@ class StpScript:
 
     # States
 
-    def call(self, data: bytes = b"", *, close: bool = False) -> list[Packet]:
-        """The endpoint calls the peer."""
+    def cookie(self, peer: tuple[Any, ...] = PEER) -> bytes:
+        """A good cookie of the endpoint for an address."""
+        (_, octets), *_ = self.others(peer, self.begin(cookie=None))
+        bgrej = decode(octets)
+        assert isinstance(bgrej, Bgrej) and bgrej.cookie is not None
+        return bgrej.cookie
+
+    def others(self, peer: tuple[Any, ...], packet: Packet) -> list[tuple[Any, bytes]]:
+        """A packet arrives from any address, and what is sent then."""
+        self.endpoint.receive(encode(packet), peer, self.now)
+        return self.endpoint.transmit(self.now)
+
+    def know(self, cookie: bytes = PEER_COOKIE, max_sd: int | None = 1000) -> None:
+        """The endpoint has received a cookie from the peer."""
+        jar = self.endpoint._machine.actions._jar
+        jar.put(PEER, Ticket(cookie, max_sd, self.now))
+
+    def call(self, data: bytes = b"", *, close: bool = False, known: bool = True) -> list[Packet]:
+        """The endpoint calls the peer, with a cookie if it is ``known``."""
+        if known:
+            self.know()
         connection = self.endpoint.connect(PEER, PEER_PORT, OWN_PORT)
         if data:
             assert connection.write(data) == len(data)
@@ -106,10 +127,9 @@ class StpScript:
             connection.close()
         return self.flush()
 
-    def ready(self, **bgak: Any) -> Connection:
-        """Open a connection that the peer has called and confirmed."""
-        self.arrive(self.begin())
-        self.arrive(self.bgak(**bgak))
+    def ready(self, **begin: Any) -> Connection:
+        """Open a connection that the peer has called."""
+        self.arrive(self.begin(**{"cookie": self.cookie(), **begin}))
         assert self.state is State.READY
         return self.connection
 
@@ -124,8 +144,6 @@ class StpScript:
         """Bring the endpoint into ``state``."""
         if state is State.OUTGOING:
             self.call(b"early")
-        elif state is State.INCOMING:
-            self.arrive(self.begin())
         elif state is State.READY:
             self.ready()
         elif state is State.OUTGOING_RELEASE:
@@ -148,7 +166,7 @@ class StpScript:
         csn = fields.get("csn", PEER_CSN)
         bgak = Bgak(
             *self.ports, csn & 0xFFFF, 0, PEER_ISS, OWN_ISS + 1000 & PACKET_MASK, PEER_CSN,
-            OWN_CSN, OWN_ISS, 1000,
+            OWN_CSN, OWN_ISS, 1000, PEER_COOKIE,
         )  # fmt: skip
         return replace(bgak, **fields)
 
@@ -170,11 +188,11 @@ class StpScript:
 
     def sdp(self, offset: int, n_ps: int, data: bytes = b"x", **fields: Any) -> Sdp:
         number = PEER_ISS + offset & PACKET_MASK
-        return replace(Sdp(*self.ports, self.tag, 0, number, n_ps, 77, data), **fields)
+        return replace(Sdp(*self.ports, self.tag, 0, number, n_ps, 77, PEER_CSN, data), **fields)
 
     def poll(self, offset: int, n_ps: int, **fields: Any) -> Poll:
         number = PEER_ISS + offset & PACKET_MASK
-        return replace(Poll(*self.ports, self.tag, 0, number, n_ps, 77), **fields)
+        return replace(Poll(*self.ports, self.tag, 0, number, n_ps, 77, PEER_CSN), **fields)
 
     def stat(self, offset: int, n_ps: int, elements: Iterable[int] = (), **fields: Any) -> Stat:
         """A STAT about the endpoint's SDs, numbered from 0."""

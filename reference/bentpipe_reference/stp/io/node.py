@@ -106,4 +106,5 @@ def make_endpoint(config: StpConfig, carrier: Carrier, seed: int | None = None) 
         config,
         secrets.randbits(64) if seed is None else seed,
         pseudo_header=carrier.pseudo_header,
+        secret=secrets.token_bytes(16),
     )

@@ -1,0 +1,162 @@
+"""Cookies: those that a listener makes, and those that a caller has received (STP/1 section 5)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import deque
+from collections.abc import Hashable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from bentpipe_reference.stp.config import COOKIE_LIFE_S, COOKIE_MEMORY_S
+
+_NUMBER_OCTETS = _CODE_OCTETS = 8
+"""Octets of a cookie's number and of its code: 64 bits (STP-SEC-006)."""
+
+_PER_SECOND = 1_000_000
+"""Units of a cookie's number in a second."""
+
+_MOST_PER_PEER = 8
+"""Cookies kept from one address; a caller gets one with each call and uses it for the next."""
+
+
+class Cookies:
+    """Makes cookies, and remembers those by which connections have been opened.
+
+    A cookie is a number, the time in microseconds when it was made, and a code over the number and
+    the caller's address. Numbers rise with each cookie. Addresses are only compared.
+
+    Args:
+        secret: key of the codes, new at each start of the endpoint (STP-SEC-006).
+        capacity: used cookies that are remembered (STP-CC-038).
+    """
+
+    life_s: float = COOKIE_LIFE_S
+    memory_s: float = COOKIE_MEMORY_S
+
+    def __init__(self, secret: bytes, capacity: int) -> None:
+        self._secret = secret
+        self._capacity = capacity
+        self._last = -1
+        self._used: set[tuple[int, Hashable]] = set()
+        self._oldest: list[tuple[int, int, Hashable]] = []  # a heap: number, count, peer
+        self._count = 0
+        self._newest: dict[Hashable, int] = {}  # the newest used number of each address
+
+    def __len__(self) -> int:
+        """How many used cookies are remembered."""
+        return len(self._used)
+
+    def make(self, peer: Hashable, now: float) -> bytes:
+        """A fresh cookie for ``peer`` at ``now`` seconds, later than all before."""
+        self._last = max(self._last + 1, int(now * _PER_SECOND))
+        number = self._last.to_bytes(_NUMBER_OCTETS, "big")
+        return number + self.code(number, peer)
+
+    def code(self, number: bytes, peer: Hashable) -> bytes:
+        """STP-SEC-006: the code over a number and an address."""
+        told = number + repr(peer).encode()
+        return hashlib.blake2b(told, digest_size=_CODE_OCTETS, key=self._secret).digest()
+
+    def number(self, peer: Hashable, cookie: bytes | None) -> int | None:
+        """The number of a cookie made for ``peer``, None if it was not."""
+        if cookie is None or len(cookie) != _NUMBER_OCTETS + _CODE_OCTETS:
+            return None
+        number = cookie[:_NUMBER_OCTETS]
+        if not hmac.compare_digest(self.code(number, peer), cookie[_NUMBER_OCTETS:]):
+            return None
+        return int.from_bytes(number, "big")
+
+    def is_good(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
+        """STP-CC-035: made for ``peer``, not long ago, and later than every one it has used."""
+        number = self.number(peer, cookie)
+        if number is None or now * _PER_SECOND - number > self.life_s * _PER_SECOND:
+            return False
+        return number > self._newest.get(peer, -1)
+
+    def is_used(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
+        """STP-CC-038: whether it is remembered."""
+        self._forget_old(now)
+        return (self.number(peer, cookie), peer) in self._used
+
+    def has_room(self, now: float) -> bool:
+        """STP-CC-038: whether one more can be remembered."""
+        self._forget_old(now)
+        return len(self._used) < self._capacity
+
+    def use(self, peer: Hashable, cookie: bytes | None) -> None:
+        """Remember a good cookie by which a connection is opened."""
+        number = self.number(peer, cookie)
+        assert number is not None
+        self._used.add((number, peer))
+        self._newest[peer] = max(number, self._newest.get(peer, -1))
+        self._count += 1
+        heappush(self._oldest, (number, self._count, peer))
+
+    def _forget_old(self, now: float) -> None:
+        oldest, before = self._oldest, (now - self.memory_s) * _PER_SECOND
+        while oldest and oldest[0][0] < before:
+            number, _, peer = heappop(oldest)
+            self._used.discard((number, peer))
+            if self._newest.get(peer) == number:
+                del self._newest[peer]
+
+
+class Ticket(NamedTuple):
+    """A cookie that was received, for one call.
+
+    Attributes:
+        cookie: what to return.
+        max_sd: the MaxSD that came with it, None if none did (STP-PF-009).
+        time: when it was received, seconds.
+    """
+
+    cookie: bytes
+    max_sd: int | None
+    time: float
+
+
+class CookieJar:
+    """The cookies that an endpoint has received and not yet used, by peer address.
+
+    Args:
+        capacity: cookies kept; the addresses heard of longest ago make room.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._held: dict[Hashable, deque[Ticket]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, peer: Hashable, ticket: Ticket) -> None:
+        """Keep a cookie from ``peer``, unless too many of its cookies are unused."""
+        held = self._held.pop(peer, None) or deque()
+        self._held[peer] = held
+        while held and ticket.time - held[0].time > COOKIE_LIFE_S:
+            held.popleft()
+            self._count -= 1
+        if len(held) < _MOST_PER_PEER:
+            held.append(ticket)
+            self._count += 1
+        while self._count > self._capacity:
+            self._count -= len(self._held.pop(next(iter(self._held))))
+
+    def take(self, peer: Hashable, now: float) -> Ticket | None:
+        """STP-CC-039, STP-CC-040: the oldest cookie that may be good, which is then gone."""
+        held = self._held.get(peer)
+        while held:
+            ticket = self.choose(held)
+            self._count -= 1
+            if not held:
+                del self._held[peer]
+            if now - ticket.time <= COOKIE_LIFE_S:
+                return ticket
+        return None
+
+    def choose(self, held: deque[Ticket]) -> Ticket:
+        """STP-CC-039: the one received first."""
+        return held.popleft()
