@@ -8,8 +8,7 @@ from typing import TypeGuard
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
-from bentpipe_conformance.protocols.stp.checkers.identity import is_hint
-from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, END, ENDAK, STAT, C, R
+from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, END, ENDAK
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -18,76 +17,40 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     PollHeard,
     ReportHeard,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CONFIRMATION_S,
-    LEAST_PENDING,
-    Flow,
-    State,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.reader import is_valid_end
 
-PROOF_FACTOR = 3
-"""Times the octets received that may be sent to an address not yet proven (STP-SEC-001)."""
+MOST_TIMES = 3
+"""Times the octets received that may be sent to an unproven address (STP-SEC-001)."""
 
 
 @checker("STP-SEC-001")
 def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
-    """Before the peer's proof at most three times the received octets are sent (section 5.1)."""
-    if flow.iut_calls or flow.iut_csn is None:
+    """Without a connection a packet draws one packet of three times its octets (section 10)."""
+    if flow is not flow.same_ports[0]:
         return
-    proof = context.prepared.proof
-    came = went = 0
+    came, went = [0, 0], [0, 0]
     last: At | None = None
-    for at in flow.passed:
-        if proof is not None and at.frame >= proof.frame:
+    passed = (at for other in flow.same_ports for at in other.passed)
+    for at in sorted(passed, key=lambda at: at.frame):
+        if any(at.frame >= other.start for other in flow.same_ports if other.iut_csn is not None):
             break
-        if not at.outgoing:
-            came += len(at.stp.octets)
-            continue
-        went += len(at.stp.octets)
-        last = at
-        if went > PROOF_FACTOR * came:
+        count = went if at.outgoing else came
+        count[0] += 1
+        count[1] += len(at.stp.octets)
+        last = at if at.outgoing else last
+        if went[0] > came[0] or went[1] > MOST_TIMES * came[1]:
             yield context.violated(
-                f"{went} octets were sent to an unproven address that had sent {came}",
-                last,
-                expected=f"at most {PROOF_FACTOR * came} octets", actual=f"{went} octets",
+                f"{went[0]} packets with {went[1]} octets were sent to an unproven address that "
+                f"had sent {came[0]} with {came[1]}",
+                at,
+                expected=f"at most {came[0]} packets and {MOST_TIMES * came[1]} octets",
             )  # fmt: skip
             return
     if last is not None:
-        yield context.holds(f"{went} octets were sent before the proof, {came} were received", last)
-
-
-@checker("STP-SEC-002")
-def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
-    """A pending connection is held for 32 s beside fifteen others, and no longer (section 9)."""
-    pending = next((at for at in flow.bgaks if at.outgoing), None)
-    confirming = (at for at in flow.bgaks if flow.is_confirmed_by(at))
-    confirmation = next(confirming, None)
-    if flow.iut_calls or pending is None or not pending.stp.flags & C or confirmation is None:
-        return
-    waited = confirmation.time - pending.time
-    ends = [at for at in answers(flow, confirmation, (END,)) if at.stp.flags & R]
-    # Only an open connection sends STATs.
-    opened = any(at.stp.type == STAT and at.time >= confirmation.time for at in flow.sent)
-    if waited > CONFIRMATION_S + flow.due_s:
-        if ends:
-            yield context.holds(
-                f"a connection not confirmed for {waited:.1f} s had been dropped", *ends, pending
-            )
-        elif opened:
-            yield context.violated(
-                f"a connection was still pending after {waited:.1f} s", pending, confirmation,
-                expected=f"dropped after {CONFIRMATION_S:g} s", actual="it opened",
-            )  # fmt: skip
-    elif (
-        waited < CONFIRMATION_S - DUE_S - flow.timing_error
-        and flow.pending_beside < LEAST_PENDING
-        and flow.state_when(confirmation) == State.CALLED
-    ):
-        what = f"pending for {waited:.1f} s beside {flow.pending_beside} others"
-        if ends:
-            yield context.violated(f"a connection {what} was forgotten", confirmation, *ends)
-        elif opened:
-            yield context.holds(f"a connection {what} opened when confirmed", confirmation)
+        yield context.holds(
+            f"{went[0]} packets with {went[1]} octets answered {came[0]} with {came[1]}", last
+        )
 
 
 @checker("STP-SEC-003")
@@ -99,7 +62,7 @@ def hostile_packets_do_no_harm(flow: Flow, context: Context) -> Findings:
     for event in flow.events:
         if answered and hostile is None and _has_to_be_ignored(event):
             hostile = event
-        if not isinstance(event, PollHeard) or not event.open:
+        if not isinstance(event, PollHeard):
             continue
         if event.answers:
             answered = True
@@ -161,7 +124,9 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
             yield event, f"{event.name} that must be discarded ({event.ignored})"
         elif event.stp.type in (ENDAK, BGREJ):
             yield event, f"{event.name} in data transfer"
-        elif event.stp.type == END and not flow.names(event) and not is_hint(flow, event):
+        elif event.stp.type == BGAK:
+            yield event, "a BGAK in data transfer"
+        elif event.stp.type == END and not is_valid_end(flow, event.stp, known=True):
             yield event, "an END with wrong CSNs"
 
 

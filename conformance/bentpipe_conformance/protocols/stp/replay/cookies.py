@@ -52,6 +52,7 @@ class Ledger:
         elsewhere: cookies given to other addresses.
         opened: the BEGINs that opened connections, in order.
         handed: for each cookie of the tester, the packet that first brought it to the IUT.
+        handed_elsewhere: cookies of the tester's other addresses.
         timing_error: seconds by which recorded times may be wrong.
     """
 
@@ -59,6 +60,7 @@ class Ledger:
     elsewhere: frozenset[bytes] = frozenset()
     opened: list[At] = field(default_factory=list)
     handed: dict[bytes, At] = field(default_factory=dict)
+    handed_elsewhere: frozenset[bytes] = frozenset()
     timing_error: float = 0.0
 
     def standing(self, begin: At) -> Standing:

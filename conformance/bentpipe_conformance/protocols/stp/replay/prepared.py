@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import FIN
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
 from bentpipe_conformance.protocols.stp.replay.events import SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -17,7 +15,7 @@ from bentpipe_conformance.protocols.stp.replay.retransmission import (
 )
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips, first_wait, round_trips
 from bentpipe_conformance.protocols.stp.replay.statements import Statement, statements
-from bentpipe_conformance.protocols.stp.replay.window_bound import Bounded, bounded
+from bentpipe_conformance.protocols.stp.replay.window import Bounded, bounded
 
 Ics = Mapping[str, Any]
 
@@ -29,7 +27,7 @@ class Prepared:
         self._flow = flow
         self._trips = trips = cache(lambda wait: round_trips(flow, wait))
         self._again = cache(lambda wait: retransmissions(flow, trips(wait)))
-        self._bounded = cache(lambda wait: tuple(bounded(flow, trips(wait))))
+        self._bounded = cache(lambda wait, sds: tuple(bounded(flow, trips(wait), sds)))
 
     def round_trips(self, ics: Ics) -> RoundTrips:
         """What the IUT can have measured."""
@@ -41,7 +39,7 @@ class Prepared:
 
     def bounded(self, ics: Ics) -> Sequence[Bounded]:
         """Every SD with the largest window the rules permit."""
-        return self._bounded(first_wait(ics))
+        return self._bounded(first_wait(ics), int(ics.get("initial_window_sds", 4)))
 
     @cached_property
     def completion(self) -> Completion:
@@ -66,15 +64,5 @@ class Prepared:
 
     @cached_property
     def unsure(self) -> bool:
-        """Whether the replay cannot tell what the receiver has.
-
-        It does not follow SDs that are impossible beside others (section 6.2): those above the
-        peer's FIN, and those larger than the IUT's MaxSD.
-        """
-        flow = self._flow
-        if flow.receiver is None or flow.established is None:
-            return True
-        sds = flow.sds_heard
-        fin = min((sd.number for sd in sds if sd.stp.flags & FIN), default=math.inf)
-        most = math.inf if flow.iut_max_sd is None else flow.iut_max_sd
-        return any(sd.number > fin or len(sd.stp.data) > most for sd in sds)
+        """Whether the packets do not tell what the receiver has."""
+        return self._flow.receiver is None or self._flow.established is None

@@ -7,7 +7,7 @@ is None and nothing is claimed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from bentpipe_conformance.protocols.stp import codec
@@ -45,10 +45,16 @@ def _keep_ledgers(addresses: Collection[Sequence[Flow]], timing_error: float) ->
     """Enter the cookies of each address, now that it is known which BEGINs opened what."""
     ledgers = [_ledger(flows, timing_error) for flows in addresses]
     for flows, ledger in zip(addresses, ledgers, strict=True):
-        others = (other.given for other in ledgers if other is not ledger)
-        ledger.elsewhere = frozenset(chain.from_iterable(others)) - ledger.given.keys()
+        others = [other for other in ledgers if other is not ledger]
+        ledger.elsewhere = _all(other.given for other in others) - ledger.given.keys()
+        handed = _all(other.handed for other in others)
+        ledger.handed_elsewhere = handed - ledger.handed.keys()
         for flow in flows:
             flow.ledger = ledger
+
+
+def _all(cookies: Iterable[Collection[bytes]]) -> frozenset[bytes]:
+    return frozenset(chain.from_iterable(cookies))
 
 
 def _ledger(flows: Sequence[Flow], timing_error: float) -> Ledger:
@@ -177,6 +183,7 @@ class _Reader:
         self._starts_sending(stp)
         if flow.receiver is not None:
             flow.receiver.credit(stp.n_mr or 0)
+            flow.receiver.max_sd = stp.max_sd
         if flow.state == State.IDLE and flow.opener is None and not flow.iut_calls:
             # The BEGIN came before the trace began.
             self._enter(State.OPEN, at.time)
@@ -215,7 +222,7 @@ class _Reader:
         """The BEGIN or BGAK of the tester that opens the connection shows its ISS and MaxSD."""
         flow = self.flow
         lists = flow.sds_heard, flow.polls_heard, flow.reports_sent
-        flow.receiver = Receiver(stp.seq, *lists)
+        flow.receiver = Receiver(stp.seq, *lists, max_sd=flow.iut_max_sd)
         flow.tester_max_sd = stp.max_sd
         return flow.receiver
 
@@ -260,10 +267,12 @@ class _Reader:
         if flow.state in (State.IDLE, None):
             return
         own = flow.is_recipient(stp)
+        # The peer's CSN is learned when the connection opens.
+        known = flow.established is not None
         if (
             (stp.type == codec.BGREJ and own and flow.state == State.CALLING)
             or (stp.type == codec.ENDAK and own and flow.state == State.RELEASING)
-            or (stp.type == codec.END and is_valid_end(flow, stp))
+            or (stp.type == codec.END and is_valid_end(flow, stp, known=known))
         ):
             self._enter(State.IDLE, at.time)
 
@@ -278,14 +287,12 @@ def _displacing(flow: Flow) -> At | None:
     return min(later, key=lambda at: at.frame, default=None)
 
 
-def is_valid_end(flow: Flow, stp: Stp) -> bool:
-    """Whether an END is valid for the IUT's connection (section 5.5)."""
+def is_valid_end(flow: Flow, stp: Stp, *, known: bool) -> bool:
+    """Whether an END is valid for the IUT's connection, the peer's CSN being known (section 5.5)."""
     own = flow.is_recipient(stp)
-    # The peer's CSN is learned when the connection opens.
-    known = flow.tester_csn if flow.established is not None else None
     if stp.flags & codec.R:
-        return own and (stp.csn == 0 or (known is not None and stp.csn == known))
-    if known is None:
+        return own and (stp.csn == 0 or (known and stp.csn == flow.tester_csn))
+    if not known:
         return own
     aborts = bool(stp.flags & codec.A)
-    return stp.csn == known and (own or (aborts and stp.peer_csn == 0))
+    return stp.csn == flow.tester_csn and (own or (aborts and stp.peer_csn == 0))
