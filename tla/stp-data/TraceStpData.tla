@@ -49,6 +49,15 @@ Called ==
     /\ IF Event.vt_s = 0 THEN UNCHANGED vars ELSE SendNew
     /\ vt_s' = Event.vt_s
 
+(* STP-CC-037: the stream begins anew; nothing of the call before has been taken (STP-CC-035).          *)
+CalledAnew ==
+    /\ Is("anew") /\ vr_h = 0
+    /\ vt_s' = Event.vt_s /\ polled' = (Event.vt_s = 0)
+    /\ buffer' = IF Event.vt_s = 0 THEN <<>> ELSE With(<<>>, 0, 0)
+    /\ forward' = IF Event.vt_s = 0 THEN <<>> ELSE <<SD(0)>>
+    /\ UNCHANGED <<written, vt_a, vt_ms, vt_pa, queue, repeated, silence, unanswered>>
+    /\ UNCHANGED <<receiverVars, return, budgets, ghosts>>
+
 (* A BGAK acknowledges and gives credit. *)
 Opened ==
     /\ Is("bgak")
@@ -126,11 +135,11 @@ ReceiverShows == /\ vr_r' = Event.vr_r /\ vr_h' = Event.vr_h /\ held' = Event.he
 
 ----------------------------------------------------------------------------
 
-Step == /\ Called \/ Opened \/ SenderStep \/ ReceiverStep
+Step == /\ Called \/ CalledAnew \/ Opened \/ SenderStep \/ ReceiverStep
         /\ polls' = IF Is("poll") THEN polls + 1 ELSE polls
 
 AtReceiver == Is("sd") \/ Is("poll_arrives") \/ Is("late") \/ Is("announce")
-AtSender == ~AtReceiver /\ ~Is("call") /\ ~Is("bgak")
+AtSender == ~AtReceiver /\ ~Is("call") /\ ~Is("anew") /\ ~Is("bgak")
 
 TraceNext ==
     /\ Step
@@ -160,6 +169,7 @@ Wrong ==
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] Is("call") -> "a BEGIN carries SD 0 or nothing, and is the first of all"
+      [] Is("anew") -> "the receiver has taken data of a call that it answered with a cookie (STP-CC-035)"
       [] Is("bgak") -> "a BGAK acknowledges or permits what the receiver does not"
       [] Is("send") /\ Event.n # vt_s -> Of(vt_s) \o " is the next new one (STP-DT-016)"
       [] Is("send") /\ ~NewMayGo -> Of(Lowest(queue)) \o " awaits retransmission and goes first (STP-DT-009)"
