@@ -14,7 +14,6 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 
 from bentpipe_spec.protocols import SpecificationError, file, protocols, read_table, read_text
 from bentpipe_spec.registry import Requirement, load_requirements
@@ -92,7 +91,9 @@ def specification(name: str) -> str:
             lines += _index(line.removeprefix(_INDEX).strip())
         else:
             lines.append(line)
-    return "\n".join(lines) + "\n"
+    # A rule ends with an empty line, and the prose may go on with another.
+    single = (line for at, line in enumerate(lines) if line or at == 0 or lines[at - 1])
+    return "\n".join(single) + "\n"
 
 
 def _rule(identifier: str) -> Iterator[str]:
@@ -106,7 +107,7 @@ def _rule(identifier: str) -> Iterator[str]:
 
 
 def _if(requirement: Requirement) -> str:
-    return f" (Applies if the ICS says *{requirement.condition}*.)" if requirement.condition else ""
+    return f" (If the ICS says *{requirement.condition}*.)" if requirement.condition else ""
 
 
 def _wrapped(text: str, first: str = "   ", others: str = "   ") -> list[str]:
@@ -122,7 +123,8 @@ def _states(name: str) -> Iterator[str]:
     for row in state_table(name):
         condition = f"if {row.when}: " if row.when else ""
         rules = ", ".join(row.requirements)
-        told = f"{condition}{row.do}; then *{row.next}*. [{rules}]"
+        then = f"; then *{row.next}*" if row.next != row.state else ""
+        told = f"{condition}{row.do}{then}. [{rules}]"
         table.setdefault(row.state, {}).setdefault(row.packet, []).append(told)
     for state, cells in table.items():
         heading = f"In state *{state}*"
@@ -130,22 +132,24 @@ def _states(name: str) -> Iterator[str]:
         alike: dict[tuple[str, ...], list[str]] = {}
         for packet, rows in cells.items():
             alike.setdefault(tuple(rows), []).append(packet)
+        yield ""
         for rows, packets in alike.items():
-            yield from ("", ", ".join(packets))
             for told in rows:
-                yield from _wrapped(told, "   * ", "     ")
+                yield from _wrapped(f"**{', '.join(packets)}** {told}", "* ", "  ")
     yield ""
 
 
 def _index(name: str) -> Iterator[str]:
     """Every rule that the text states, by name, with the section in which it stands."""
     section = ""
-    places: dict[str, str] = {}
+    places: dict[str, dict[str, list[str]]] = {}
     for line in read_text(name, "text.rst", "specification").splitlines():
         if heading := _SECTION.match(line):
             section = heading[1]
         elif line.startswith(_REQUIREMENTS):
-            places |= dict.fromkeys(line.removeprefix(_REQUIREMENTS).split(), section)
-    for group, rules in groupby(sorted(places), key=lambda rule: rule.rpartition("-")[0]):
-        entries = (f"{rule.rpartition('-')[2]}: {places[rule]}" for rule in rules)
-        yield from _wrapped(f"{group}-  " + ";  ".join(entries), "* ", "  ")
+            for rule in line.removeprefix(_REQUIREMENTS).split():
+                group, _, number = rule.rpartition("-")
+                places.setdefault(group, {}).setdefault(section, []).append(number)
+    for group, sections in sorted(places.items()):
+        entries = (f"in {section} {', '.join(rules)}" for section, rules in sections.items())
+        yield from _wrapped(f"{group}: {'; '.join(entries)}.", "* ", "  ")

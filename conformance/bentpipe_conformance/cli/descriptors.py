@@ -55,7 +55,9 @@ def written(target: str | None) -> Iterator[tuple[int, Callable[[], None]]]:
     # The target of a symbolic link is replaced, not the link.
     target = os.path.realpath(target)
     part = f"{target}.part"
-    with opened(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+    # Whoever may write here could lead it elsewhere by a symbolic link.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with opened(part, flags) as descriptor:
 
         def finish() -> None:
             os.fsync(descriptor)

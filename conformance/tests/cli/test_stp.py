@@ -118,6 +118,17 @@ def test_file_arrives_whole_and_both_sides_say_so(
     assert not (tmp_path / "copy.part").exists()
 
 
+def test_symbolic_link_in_the_place_of_the_part_is_not_followed(
+    start: Start, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / "copy.part").symlink_to(victim)
+    status, _, err = start("recv", "--listen", "127.0.0.1:0", str(tmp_path / "copy")).end()
+    assert status == 2 and "copy.part cannot be opened" in err
+    assert victim.read_bytes() == b"precious"
+
+
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(start: Start, data: Path) -> None:
     receiver = start("recv", "--listen", "127.0.0.1:0", "--out", str(data.parent / "inbox"))
     place = receiver.listening()

@@ -8,8 +8,6 @@ Each is a function of a connection's variables, which it changes; packets go int
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,7 +17,15 @@ from bentpipe_reference.stp.events import Events, abort_text, refusal_text
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle, endak_for
 from bentpipe_reference.stp.packets import (
-    Begin, Bgak, Bgrej, End, Flags, Packet, Reason, Sd, Sdp,
+    Begin,
+    Bgak,
+    Bgrej,
+    End,
+    Flags,
+    Packet,
+    Reason,
+    Sd,
+    Sdp,
 )  # fmt: skip
 from bentpipe_reference.stp.receiver import Receiver, Run
 from bentpipe_reference.stp.sequence import PACKET_MASK

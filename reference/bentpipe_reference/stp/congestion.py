@@ -76,26 +76,26 @@ class Congestion:
         """STP-CG-005: whether the lost transmission was made after the last reduction."""
         return serial > self.reduced_at
 
-    def on_loss(self, flight: int, serial: int) -> None:
-        """STP-CG-005: halve. ``flight`` was in flight before; ``serial`` is the newest sent."""
-        self._reduce(flight, serial)
+    def on_loss(self, serial: int) -> None:
+        """STP-CG-005: halve; ``serial`` is the newest transmission."""
+        self._reduce(serial)
         self.cwnd = self.ssthresh
         self.first_retransmission = True
 
-    def on_second_silence(self, flight: int, serial: int) -> None:
+    def on_second_silence(self, serial: int) -> None:
         """STP-CG-007: the path has to be probed anew."""
-        self._reduce(flight, serial)
+        self._reduce(serial)
         self.cwnd = self.loss_window()
 
-    def reduced(self, flight: int) -> float:
-        """Half of ``flight``, which counts up to the window; at least two SMSS."""
-        return max(min(flight, self.cwnd) / 2, 2 * self.smss)
+    def reduced(self) -> float:
+        """Half of the window, at least two SMSS."""
+        return max(self.cwnd / 2, 2 * self.smss)
 
     def loss_window(self) -> int:
         """STP-CG-007."""
         return self.smss
 
-    def _reduce(self, flight: int, serial: int) -> None:
-        self.ssthresh = self.reduced(flight)
+    def _reduce(self, serial: int) -> None:
+        self.ssthresh = self.reduced()
         self.reduced_at = serial
         self._acknowledged = 0

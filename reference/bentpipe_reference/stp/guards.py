@@ -10,7 +10,18 @@ from __future__ import annotations
 from bentpipe_reference.stp.config import MOST_CALLS_ANEW
 from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.packets import (
-    VERSION, Begin, Bgak, Bgrej, End, Endak, Flags, Poll, Reason, Sdp, Stat, Ustat,
+    VERSION,
+    Begin,
+    Bgak,
+    Bgrej,
+    End,
+    Endak,
+    Flags,
+    Poll,
+    Reason,
+    Sdp,
+    Stat,
+    Ustat,
 )  # fmt: skip
 from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK, unwrap_poll
 from bentpipe_reference.stp.variables import Variables

@@ -12,7 +12,15 @@ from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.cookies import Cookies
 from bentpipe_reference.stp.packets import (
-    Begin, Bgak, Bgrej, End, Endak, Flags, Packet, Reason, Type,
+    Begin,
+    Bgak,
+    Bgrej,
+    End,
+    Endak,
+    Flags,
+    Packet,
+    Reason,
+    Type,
 )  # fmt: skip
 from bentpipe_reference.stp.sequence import TAG_MASK
 from bentpipe_reference.stp.states import Cells, Row, State, cells, row

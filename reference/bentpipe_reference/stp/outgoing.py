@@ -13,7 +13,7 @@ from bentpipe_reference.stp.packets import Packet, Poll, Sd, Sdp, Stat, Ustat
 from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.rtt import RoundTrip
 from bentpipe_reference.stp.sender import Report, Sender, SentSd
-from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK, wrap_poll
+from bentpipe_reference.stp.sequence import CSN_MASK, PACKET_MASK, TAG_MASK, wrap_poll
 
 RIDE_S = 0.01
 """A POLL rides on an SD that leaves this soon (STP-PL-005)."""
@@ -150,8 +150,8 @@ class Outgoing:
         self._note("send", now, n=entry.number)
         number = entry.number & PACKET_MASK
         if self.polls and self._config.piggyback and self.asks_with(now):
-            poll = self._take_poll(now)
-            put(Sdp(*self.header, entry.fin, number, *poll, self.csn, entry.data))
+            poll = self.take_poll(now)
+            put(Sdp(*self.header, entry.fin, number, *poll, entry.data))
             self._note("poll", now, n_s=sender.vt_s, n_ps=sender.vt_ps)
         else:
             put(Sd(*self.header, entry.fin, number, entry.data))
@@ -183,17 +183,16 @@ class Outgoing:
             return True
         return sender.permitted() and congestion.room(sender.flight, sender.next_size())
 
-    def _take_poll(self, now: float) -> tuple[int, int]:
-        """N(PS) and timestamp of the POLL that leaves now."""
+    def take_poll(self, now: float) -> tuple[int, int, int]:
+        """N(PS), timestamp and CSN of the POLL that leaves now."""
         self.asks_at_once = False
         number = self.sender.take_poll()
         self.rtt.polled(number, now)
         self.polling.polled(now)
-        return wrap_poll(number), int(now * 1e6) & 0xFFFFFFFF
+        return wrap_poll(number), int(now * 1e6) & CSN_MASK, self.csn
 
     def _send_poll(self, now: float, put: Callable[[Packet], None]) -> None:
-        poll = self._take_poll(now)
-        put(Poll(*self.header, 0, self.sender.vt_s & PACKET_MASK, *poll, self.csn))
+        put(Poll(*self.header, 0, self.sender.vt_s & PACKET_MASK, *self.take_poll(now)))
         self._note("poll", now, n_s=self.sender.vt_s, n_ps=self.sender.vt_ps)
 
     def _note(self, name: str, now: float, **values: Any) -> None:
@@ -232,7 +231,7 @@ class Outgoing:
         congestion = self.congestion
         self.polling.reported(now, opens=not (closed and self.is_closed()))
         if report.new_loss:
-            congestion.on_loss(report.flight, self.sender.serial)
+            congestion.on_loss(self.sender.serial)
         elif congestion.is_used(report.flight):
             congestion.on_arrived(report.arrived)
 
@@ -246,7 +245,7 @@ class Outgoing:
         if polling.expire(now):
             self.asks_at_once = True
             if polling.silences == 2 and self.sender.unacknowledged:
-                self.congestion.on_second_silence(self.sender.flight, self.sender.serial)
+                self.congestion.on_second_silence(self.sender.serial)
         return True
 
     def deadline(self) -> float:

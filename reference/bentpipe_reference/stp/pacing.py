@@ -86,7 +86,7 @@ class Pacer:
 
     def gain(self) -> float:
         """STP-CG-008: g."""
-        return 2.0 if self._congestion.in_slow_start else 1.25
+        return 2.0 if self._congestion.in_slow_start else 0.9
 
     def limit(self) -> float:
         """STP-CG-009: octets of IP packets per second."""

@@ -114,7 +114,7 @@ class Polling:
 
     def deadline(self) -> float:
         """When :meth:`expire` has something to do; infinity for never."""
-        return min(self._silent_at, self._give_up_at, self._keep_alive_at)
+        return min(self._silent_at, self._give_up_at, self.keep_alive_at)
 
     def is_hopeless(self, now: float) -> bool:
         """STP-PL-008: whether the peer is to be given up."""
@@ -127,7 +127,7 @@ class Polling:
             self._silence = self.backed_off(self._silence)
             self._silent_at = now + self._silence
             return True
-        if now >= self._keep_alive_at:
+        if now >= self.keep_alive_at:
             self._heard_at = math.inf
             return self._silent_at == math.inf  # else something is unacknowledged
         return False
@@ -137,5 +137,6 @@ class Polling:
         return self._unanswered_since + self.no_response_s
 
     @property
-    def _keep_alive_at(self) -> float:
+    def keep_alive_at(self) -> float:
+        """When Timer_KEEP-ALIVE expires."""
         return self._heard_at + self._keep_alive

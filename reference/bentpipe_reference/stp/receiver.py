@@ -11,7 +11,7 @@ from collections import deque
 
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.memory import Share
-from bentpipe_reference.stp.sequence import PACKET_MASK, below
+from bentpipe_reference.stp.sequence import PACKET_MASK
 
 Run = tuple[int, int]
 """The numbers from the first up to, but not including, the second."""
@@ -96,13 +96,13 @@ class Receiver:
     def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
         """Section 6.2: take an SD. The run that a USTAT has to report, if any."""
         number = self.vr_r + (field - self.vr_r & PACKET_MASK)
-        if len(data) > self._max_sd:  # STP-DT-028
+        if not self.fits(data):
             return None
         if number == self.vr_r == self.vr_h < self.vr_mr and self.fin_number is None:
             self.vr_h += 1
             self.deliver(data, fin)
             return None
-        if not self.takes(number) or (fin and max(self._held, default=-1) > number):  # STP-DT-028
+        if not self.takes(number) or (fin and self.contradicts(number)):
             return None
         if fin:
             self.fin_number = number
@@ -119,6 +119,14 @@ class Receiver:
         if number == self.vr_r:
             self._deliver_run()
         return gap
+
+    def fits(self, data: bytes) -> bool:
+        """STP-DT-028: no more user data than our own MaxSD."""
+        return len(data) <= self._max_sd
+
+    def contradicts(self, number: int) -> bool:
+        """STP-DT-028: whether a FIN there would be below an SD that is held."""
+        return max(self._held, default=-1) > number
 
     def takes(self, number: int) -> bool:
         """STP-DT-019, -020, -028: neither a duplicate nor beyond the credit, nor after the FIN."""

@@ -74,7 +74,7 @@ class StpScript:
         """What the endpoint sends now."""
         packets = [decode(octets) for _, octets in self.endpoint.transmit(self.now)]
         self.sent += [(self.now, packet) for packet in packets]
-        _ = self.connection if self.endpoint.connections else None
+        self.kept = self.endpoint.connections.get((PEER, PEER_PORT, OWN_PORT)) or self.kept
         return packets
 
     def arrive(self, *packets: Packet) -> list[Packet]:
@@ -101,15 +101,7 @@ class StpScript:
 
     def cookie(self, peer: tuple[Any, ...] = PEER) -> bytes:
         """A good cookie of the endpoint for an address."""
-        (_, octets), *_ = self.others(peer, self.begin(cookie=None))
-        bgrej = decode(octets)
-        assert isinstance(bgrej, Bgrej) and bgrej.cookie is not None
-        return bgrej.cookie
-
-    def others(self, peer: tuple[Any, ...], packet: Packet) -> list[tuple[Any, bytes]]:
-        """A packet arrives from any address, and what is sent then."""
-        self.endpoint.receive(encode(packet), peer, self.now)
-        return self.endpoint.transmit(self.now)
+        return self.endpoint._cookies.make(peer, self.now)
 
     def know(self, cookie: bytes = PEER_COOKIE, max_sd: int | None = 1000) -> None:
         """The endpoint has received a cookie from the peer."""

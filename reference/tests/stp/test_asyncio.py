@@ -187,7 +187,7 @@ def test_thousand_connections_at_once_in_one_process() -> None:
             await echo(reader, writer)
 
         all_there = asyncio.Event()
-        async with served(counted, max_pending=1000) as server:
+        async with served(counted) as server:
             clients = [asyncio.create_task(one(server.address[1], n)) for n in range(1000)]
             while most < 1000:
                 await asyncio.sleep(0.01)

@@ -40,7 +40,7 @@ def test_refusal_and_another_refusal_together_are_one() -> None:
 
 def test_refusal_and_a_reflected_end_together_are_the_refusal() -> None:
     endpoint, connection, begin = called()
-    end = End(*PORTS, 0, int(Flags.A | Flags.R), 0, 2, 0, begin.tag)
+    end = End(*PORTS, 0, int(Flags.A | Flags.R), 0, 2, 0, begin.csn)
     assert arrive(endpoint, Bgrej(*PORTS, 0, 0, 3, begin.csn), end) == []
     assert connection.failure == "nobody listens on the peer's port"
 
@@ -52,7 +52,8 @@ def test_end_of_one_connection_and_begin_of_the_next_together_are_both_told() ->
     arrive(endpoint, opened)
     endpoint.take_events()
     abort = End(*PORTS, 77, int(Flags.A), 0, 1, 77, begin.csn)
-    following = Begin(*PORTS, 78, 0, 900, 100, 78)
+    cookie = endpoint._cookies.make(PEER, 0.0)
+    following = Begin(*PORTS, 78, 0, 900, 100, 78, cookie=cookie)
     answers = arrive(endpoint, abort, following)
     assert [type(answer) for answer in answers] == [Endak, Bgak]
     told = dict(endpoint.take_events())

@@ -13,7 +13,7 @@ from bentpipe_reference.stp.codec import decode, encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.host import StpHost
-from bentpipe_reference.stp.packets import Begin, Bgak, Packet
+from bentpipe_reference.stp.packets import Begin, Bgrej, Packet
 
 NEAR, FAR = "10.77.0.2", "10.78.0.2"
 
@@ -179,7 +179,7 @@ def test_pseudo_header_guards_against_another_address() -> None:
     host.receive(emit_datagram(good), 0.0)
     (answer,) = host.transmit(0.0)
     parsed = parse_datagram(answer)
-    assert isinstance(decode(parsed.payload, parsed.pseudo_header), Bgak)
+    assert isinstance(decode(parsed.payload, parsed.pseudo_header), Bgrej)
 
 
 def test_garbage_is_counted_and_survived() -> None:

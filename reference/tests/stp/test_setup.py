@@ -43,7 +43,7 @@ def test_class_that_is_no_part_is_an_error() -> None:
 def test_mutant_gets_its_title_from_its_docstring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bentpipe_reference.stp.mutants.MUTANTS", found := [*MUTANTS])
 
-    @mutant("stp-is-deaf", breaks="STP-CC-019", setting="vbdc", max_pending=16)
+    @mutant("stp-is-deaf", breaks="STP-CC-019", setting="vbdc", used_cookies=16)
     class Mute(Deaf):
         """Says nothing.
 
@@ -54,4 +54,4 @@ def test_mutant_gets_its_title_from_its_docstring(monkeypatch: pytest.MonkeyPatc
     assert (made.id, made.breaks, made.title) == ("stp-is-deaf", "STP-CC-019", "says nothing")
     assert (made.profile, made.setting) == ("stp1", "vbdc")
     setup = made.configure(Setup())
-    assert setup.host is Mute and setup.config.max_pending == 16
+    assert setup.host is Mute and setup.config.used_cookies == 16

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.pacing import Pacer
@@ -11,6 +13,13 @@ mutant("stp-large-initial-window", "STP-CG-001", "begins with sixteen SMSS")(
 )
 mutant("stp-no-window", "STP-CG-002", "sends whatever the credit permits")(
     returning(Congestion, Congestion.room, True)
+)
+mutant("stp-flies-a-third-more", "STP-CG-002", "lets four thirds of its window fly")(
+    overriding(
+        Congestion,
+        Congestion.room,
+        lambda self, flight, size: Congestion.room(self, flight - int(self.cwnd) // 3, size),
+    )  # fmt: skip
 )
 
 
@@ -29,16 +38,11 @@ mutant(
 )(overriding(Congestion, Congestion.avoidance_growth, lambda self: 16 * self.smss))
 
 
-@mutant("stp-never-reduces", breaks="STP-CG-005")
-class NeverReduces(Congestion):
-    """Keeps its window through losses."""
-
-    def reduced(self, flight: int) -> float:
-        return max(self.cwnd, 2 * self.smss)
-
-
-mutant("stp-keeps-flight-at-a-loss", "STP-CG-005", "takes what was in flight for its window")(
-    overriding(Congestion, Congestion.reduced, lambda self, flight: max(flight, 2 * self.smss))
+mutant("stp-never-reduces", "STP-CG-005", "keeps its window through losses")(
+    overriding(Congestion, Congestion.reduced, lambda self: max(self.cwnd, 2 * self.smss))
+)
+mutant("stp-reduces-by-a-tenth", "STP-CG-005", "reduces its window by a tenth")(
+    overriding(Congestion, Congestion.reduced, lambda self: max(0.9 * self.cwnd, 2 * self.smss))
 )
 
 
@@ -46,8 +50,8 @@ mutant("stp-keeps-flight-at-a-loss", "STP-CG-005", "takes what was in flight for
 class WaitsForRoom(Congestion):
     """Lets the first retransmission wait for the window."""
 
-    def on_loss(self, flight: int, serial: int) -> None:
-        super().on_loss(flight, serial)
+    def on_loss(self, serial: int) -> None:
+        super().on_loss(serial)
         self.first_retransmission = False
 
 
@@ -58,14 +62,14 @@ mutant("stp-halves-at-silence", "STP-CG-007", "halves its window after two silen
     overriding(Congestion, Congestion.loss_window, lambda self: int(self.ssthresh))
 )
 mutant("stp-ignores-the-rate", "STP-CG-009", "knows no maximum rate", setting="max-rate")(
-    returning(Pacer, Pacer.rate_gap, 0.0)
+    returning(Pacer, Pacer.limit, math.inf)
 )
 mutant("stp-doubles-the-rate", "STP-CG-009", "sends at twice its maximum rate", setting="max-rate")(
-    overriding(Pacer, Pacer.rate_gap, lambda self, octets: Pacer.rate_gap(self, octets) / 2)
+    overriding(Pacer, Pacer.limit, lambda self: 2 * Pacer.limit(self))
 )
 mutant("stp-grows-unused", "STP-CG-010", "lets a window grow of which little is used")(
-    returning(Congestion, Congestion.uses_window, True)
+    returning(Congestion, Congestion.is_used, True)
 )
 mutant("stp-sends-in-bursts", "STP-CG-008", "sends whatever the window permits at once")(
-    returning(Pacer, Pacer.window_gap, 0.0)
+    returning(Pacer, Pacer.window_rate, math.inf)
 )

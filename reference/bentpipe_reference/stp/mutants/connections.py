@@ -12,9 +12,9 @@ from bentpipe_reference.stp.csn import CsnGenerator
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle, Unanswered
 from bentpipe_reference.stp.mutants import add, mutant, overriding, returning
-from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Packet, Poll, Reason
+from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Poll, Reason
 from bentpipe_reference.stp.sender import Sender
-from bentpipe_reference.stp.sequence import CSN_HALF, CSN_MASK, PACKET_MASK
+from bentpipe_reference.stp.sequence import PACKET_MASK, TAG_MASK
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Variables
 
@@ -32,35 +32,6 @@ class TakesEarlyCredit(Sender):
         self.vt_ms = self.iss + 8
 
 
-@mutant("stp-hands-over-early", breaks="STP-CC-003")
-class HandsOverEarly(Actions):
-    """Delivers a stranger's data before the confirmation."""
-
-    def take_call(
-        self, v: Variables, begin: Begin, octets: int, now: float, *, confirmed: bool
-    ) -> None:
-        super().take_call(v, begin, octets, now, confirmed=confirmed)
-        for number, (data, fin) in v.early.items():
-            self.receive_sd(v, number, data, fin, now)
-
-
-@mutant("stp-trusts-addresses", breaks="STP-CC-003")
-class TrustsAddresses(Idle):
-    """Accepts any CSN of an address it knows."""
-
-    def may_accept(self, arrival: Arrival, begin: Begin) -> bool:
-        far = replace(begin, csn=begin.csn + CSN_HALF & CSN_MASK)
-        return super().may_accept(arrival, begin) or super().may_accept(arrival, far)
-
-
-@mutant("stp-confirms-new-number", breaks="STP-CC-007")
-class ConfirmsNewNumber(Actions):
-    """Confirms the number of another incarnation."""
-
-    def disown_other_incarnation(self, v: Variables, bgak: Bgak, now: float) -> None:
-        self.put(v, replace(self.bgak(v, 0), peer_csn=bgak.csn))
-
-
 mutant("stp-counts-down", "STP-CC-010", "chooses an older CSN for each connection")(
     overriding(CsnGenerator, CsnGenerator.step, lambda self: -CsnGenerator.step(self))
 )
@@ -69,20 +40,21 @@ mutant("stp-counts-down", "STP-CC-010", "chooses an older CSN for each connectio
 add("stp-begins-at-a-thousand", "STP-CC-011", "begins every stream with the same number", iss=1000)
 
 
-@mutant("stp-keeps-pending-call", breaks="STP-CC-012")
-class KeepsPendingCall(Connection):
-    """Discards another BEGIN while one is pending."""
+@mutant("stp-acknowledges-no-begin", breaks="STP-CC-012")
+class AcknowledgesNoBegin(Actions):
+    """Sends its BGAK as if the BEGIN had carried nothing."""
 
-    def receive(self, packet: Packet, octets: int, now: float) -> bool:
-        pending = self.state is State.INCOMING
-        if pending and isinstance(packet, Begin) and packet.csn != self.peer_csn:
-            return False
-        return super().receive(packet, octets, now)
+    def bgak(self, v: Variables, now: float) -> Bgak:
+        return replace(super().bgak(v, now), n_r=v.incoming.iss & PACKET_MASK)
 
 
-mutant("stp-asks-everybody", "STP-CC-013", "asks known callers for confirmation")(
-    returning(Idle, Idle.may_accept, False)
-)
+@mutant("stp-opens-late", breaks="STP-CC-012")
+class OpensLate(Actions):
+    """Answers only the second BEGIN."""
+
+    def take_call(self, v: Variables, begin: Begin, now: float) -> None:
+        super().take_call(v, begin, now)
+        v.outbox.clear()
 
 
 @mutant("stp-changes-its-begin", breaks="STP-CC-014")
@@ -105,7 +77,7 @@ class StartsAgain(Actions):
     """Acknowledges nothing after a repeated BEGIN."""
 
     def answer_begin_again(self, v: Variables, begin: Begin, now: float) -> None:
-        self.put(v, self.bgak_of(v, 0, begin.csn, begin.iss + v.config.credit, begin.iss))
+        self.put(v, replace(self.bgak(v, now), n_r=begin.iss))
 
 
 @mutant("stp-calls-without-backoff", breaks="STP-CC-016")
@@ -145,43 +117,6 @@ class CallsOn(Connection):
         return min(super().next_deadline(), self.timer_cc if ready else math.inf)
 
 
-mutant("stp-leaves-questions", "STP-CC-017", "does not answer a BGAK that asks")(
-    returning(Actions, Actions.confirm, None)
-)
-
-
-@mutant("stp-ignores-other-calls", breaks="STP-CC-018")
-class IgnoresOtherCalls(Actions):
-    """Discards the BEGIN of another connection."""
-
-    def challenge(self, v: Variables, packet: Begin | End, now: float) -> None:
-        if not isinstance(packet, Begin):
-            super().challenge(v, packet, now)
-
-
-@mutant("stp-challenges-always", breaks="STP-CC-018")
-class ChallengesAlways(Actions):
-    """Challenges every BEGIN."""
-
-    def challenge(self, v: Variables, packet: Begin | End, now: float) -> None:
-        if isinstance(packet, Begin):
-            self.put(v, self.bgak(v, Flags.C))
-        else:
-            super().challenge(v, packet, now)
-
-
-@mutant("stp-yields-to-callers", breaks="STP-CC-018")
-class YieldsToCallers(Actions):
-    """Ends a connection for the BEGIN of another."""
-
-    def challenge(self, v: Variables, packet: Begin | End, now: float) -> None:
-        if isinstance(packet, Begin):
-            self.send_end(v, self.end(v, Flags.A, Reason.NO_CONNECTION), now)
-            self.fail(v, "the peer calls again", Reason.NO_CONNECTION, now)
-        else:
-            super().challenge(v, packet, now)
-
-
 mutant("stp-refuses-nobody", "STP-CC-019", "does not answer where nobody listens")(
     returning(Idle, Idle.refuse_port, None)
 )
@@ -192,7 +127,7 @@ class BlamesResources(Idle):
     """Refuses another version with reason 5."""
 
     def refuse_version(self, arrival: Arrival, begin: Begin) -> None:
-        self.refuse(arrival, begin, Reason.RESOURCES)
+        self._refuse(arrival, begin, Reason.RESOURCES)
 
 
 @mutant("stp-leaves-polls-alone", breaks="STP-CC-020")
@@ -213,29 +148,35 @@ class NamesNoCsns(Idle):
         return replace(end, csn=0, tag=0) if isinstance(packet, Bgak) else end
 
 
-@mutant("stp-believes-hints", breaks="STP-CC-021")
-class BelievesHints(Guards):
-    """Ends a connection for the tag alone."""
+@mutant("stp-names-only-tags", breaks="STP-CC-020")
+class NamesOnlyTags(Idle):
+    """Answers a stray POLL with its tag in the place of its CSN."""
 
-    def is_valid_reflected_end(self, v: Variables, end: End) -> bool:
-        return super().is_valid_reflected_end(v, end) or self.is_hint(v, end)
+    def end_for(self, packet: Unanswered) -> End:
+        end = super().end_for(packet)
+        return replace(end, peer_csn=packet.tag) if isinstance(packet, Poll) else end
 
 
-mutant("stp-ignores-hints", "STP-CC-021", "does not challenge an END that names the tag")(
-    returning(Guards, Guards.is_hint, False)
-)
+@mutant("stp-believes-tags", breaks="STP-CC-021")
+class BelievesTags(Guards):
+    """Ends a connection for an END with R flag that names only the tag."""
+
+    def is_valid(self, v: Variables, end: End) -> bool:
+        hint = end.flags & Flags.R and end.csn == 0 and end.peer_csn == v.csn & TAG_MASK
+        return bool(hint) or super().is_valid(v, end)
+
+
+@mutant("stp-wants-both-csns", breaks="STP-CC-021")
+class WantsBothCsns(Guards):
+    """Discards an END with R flag whose sender names no CSN of its own."""
+
+    def is_valid(self, v: Variables, end: End) -> bool:
+        return super().is_valid(v, end) and not (end.flags & Flags.R and end.csn == 0)
 
 
 @mutant("stp-gives-little-credit", breaks="STP-CC-029")
 class GivesLittleCredit(Actions):
     """Permits two SDs in its BGAK."""
 
-    def bgak(self, v: Variables, flags: int) -> Bgak:
-        right = super().bgak(v, flags)
-        assert v.receiver is not None
-        return replace(right, n_mr=v.receiver.iss + 2 & PACKET_MASK)
-
-
-mutant("stp-does-not-make-sure", "STP-CC-030", "does not poll after its confirmation")(
-    returning(Guards, Guards.must_be_heard, False)
-)
+    def bgak(self, v: Variables, now: float) -> Bgak:
+        return replace(super().bgak(v, now), n_mr=v.incoming.iss + 2 & PACKET_MASK)

@@ -24,8 +24,17 @@ class TakesLongPolls(MeddlingHost):
     """Answers POLLs that are too long."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        is_long = type_of(octets) == Type.POLL and len(octets) > 20
-        return rechecked(octets[:20]) if is_long else octets
+        is_long = type_of(octets) == Type.POLL and len(octets) > 24
+        return rechecked(octets[:24]) if is_long else octets
+
+
+@mutant("stp-reads-foreign-options", breaks="STP-PF-003")
+class ReadsForeignOptions(MeddlingHost):
+    """Discards a BEGIN of another version whose options do not fit."""
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        foreign = type_of(octets) == Type.BEGIN and len(octets) >= 20 and octets[12] >> 4 != 2
+        return None if foreign and len(octets) < 20 + 4 * (octets[12] & 15) else octets
 
 
 @mutant("stp-minds-reserved", breaks="STP-PF-004")
@@ -66,7 +75,7 @@ class RefusesUnknownOptions(MeddlingHost):
     """Discards BEGINs with an unknown option."""
 
     def arriving(self, octets: bytes) -> bytes | None:
-        unknown = type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 1
+        unknown = type_of(octets) == Type.BEGIN and len(octets) > 20 and octets[20] > 2
         return None if unknown else octets
 
 
@@ -79,8 +88,20 @@ class IgnoresMaxSd(Outgoing):
 
 
 mutant("stp-announces-no-max-sd", "STP-PF-010", "sends BGAKs without MaxSD")(
-    altering(Type.BGAK, lambda octets: octets[:12] + bytes((octets[12] & 0xF0,)) + octets[13:28])
+    altering(
+        Type.BGAK,
+        lambda octets: octets[:12] + bytes((octets[12] - 1,)) + octets[13:28] + octets[32:],
+    )
 )
+mutant("stp-gives-cookies-without-max-sd", "STP-PF-010", "sends BGREJs without MaxSD")(
+    altering(
+        Type.BGREJ,
+        lambda octets: (
+            octets[:13] + bytes((octets[13] - 1,)) + octets[14:20] + octets[24:]
+            if octets[13] else octets
+        ),
+    )
+)  # fmt: skip
 mutant("stp-repeats-the-bound", "STP-PF-011", "sends lists that do not rise")(
     altering(Type.STAT, lambda octets: octets + octets[-4:] if len(octets) > 24 else octets)
 )

@@ -1,93 +1,267 @@
-"""Mutants of the handshake: proofs of addresses, calls side by side (STP-CC)."""
+"""Mutants of cookies: giving, taking and spending them (STP-CC-034 to -043, STP-SEC-006)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.stp.actions import Actions
-from bentpipe_reference.stp.config import CHALLENGE_S
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.cookies import CookieJar, Cookies, Ticket
 from bentpipe_reference.stp.guards import Guards
-from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.idle import Arrival, Idle
-from bentpipe_reference.stp.mutants import mutant, returning
-from bentpipe_reference.stp.packets import Begin, End, Flags, Packet
-from bentpipe_reference.stp.pending import PendingCalls
+from bentpipe_reference.stp.mutants import mutant, overriding, returning
+from bentpipe_reference.stp.outgoing import Outgoing
+from bentpipe_reference.stp.packets import Begin, Bgak, Bgrej, Packet, Reason
 from bentpipe_reference.stp.states import State
-from bentpipe_reference.stp.variables import Identity, Variables
+from bentpipe_reference.stp.variables import Variables
 
-mutant("stp-proves-nothing", "STP-CC-032", "does not prove the address of a known caller")(
-    returning(Guards, Guards.must_prove, False)
+# Calling
+
+
+@mutant("stp-calls-with-data", breaks="STP-CC-034")
+class CallsWithData(Actions):
+    """Puts data into a BEGIN without a cookie."""
+
+    def repeat_begin(self, v: Variables, now: float) -> None:
+        if v.begin is not None and v.ticket is None and not v.transmissions:
+            data, fin = self.first_data(v, b"")
+            v.begin = replace(v.begin, data=data, flags=fin)
+        super().repeat_begin(v, now)
+
+
+mutant("stp-does-not-call-anew", "STP-CC-037", "gives up when it is given a cookie")(
+    returning(Guards, Guards.gives_cookie, False)
 )
-mutant("stp-proves-for-ever", "STP-CC-032", "asks for BGAKs though one has answered")(
-    returning(Guards, Guards.is_settled, False)
+
+
+@mutant("stp-calls-anew-with-its-number", breaks="STP-CC-037")
+class CallsAnewWithItsNumber(Actions):
+    """Calls anew with the CSN it had."""
+
+    def call_anew(self, v: Variables, bgrej: Bgrej, now: float) -> None:
+        csn, chosen = v.csn, self._numbers
+        self._numbers = lambda peer: (csn, chosen(peer)[1])
+        super().call_anew(v, bgrej, now)
+        self._numbers = chosen
+
+
+@mutant("stp-calls-anew-late", breaks="STP-CC-037")
+class CallsAnewLate(Actions):
+    """Calls anew only when Timer_CC expires."""
+
+    def call_anew(self, v: Variables, bgrej: Bgrej, now: float) -> None:
+        before = len(v.outbox)
+        super().call_anew(v, bgrej, now)
+        del v.outbox[before:]
+
+
+mutant("stp-calls-anew-for-ever", "STP-CC-037", "calls anew as often as it is given a cookie")(
+    overriding(
+        Guards, Guards.gives_cookie,
+        lambda self, v, bgrej: bgrej.reason == Reason.COOKIE and bgrej.cookie is not None,  # noqa: ARG005
+    )
+)  # fmt: skip
+
+
+class _Newest(CookieJar):
+    def choose(self, held: deque[Ticket]) -> Ticket:
+        return held.pop()
+
+
+mutant("stp-spends-the-newest-cookie", "STP-CC-039", "uses the cookie it received last")(_Newest)
+
+
+@mutant("stp-spends-cookies-twice", breaks="STP-CC-039")
+class SpendsCookiesTwice(CookieJar):
+    """Uses a cookie for every call."""
+
+    def take(self, peer: Hashable, now: float) -> Ticket | None:
+        ticket = super().take(peer, now)
+        if ticket is not None:
+            self.put(peer, ticket)
+        return ticket
+
+
+@mutant("stp-alters-cookies", breaks="STP-CC-039")
+class AltersCookies(Actions):
+    """Pads the cookie that it returns."""
+
+    def call_anew(self, v: Variables, bgrej: Bgrej, now: float) -> None:
+        assert bgrej.cookie is not None
+        padded = bgrej.cookie + bytes(-len(bgrej.cookie) % 32)
+        super().call_anew(v, replace(bgrej, cookie=padded), now)
+
+
+mutant("stp-keeps-no-cookies", "STP-CC-040", "asks for a cookie with every call")(
+    returning(CookieJar, CookieJar.put, None)
 )
-mutant("stp-takes-any-answer", "STP-CC-032", "takes the BGAK for its second BEGIN for an answer")(
-    returning(Guards, Guards.is_settled, True)
+mutant("stp-begins-empty", "STP-CC-040", "sends its BEGIN without data, though with a cookie")(
+    returning(Actions, Actions.first_data, (b"", 0))
 )
 
 
-@mutant("stp-takes-any-confirmation", breaks="STP-CC-003")
-class TakesAnyConfirmation(Guards):
-    """Opens for a BGAK that acknowledges what was not sent."""
-
-    def is_impossible(self, v: Variables, packet: Packet) -> bool:
-        return v.state is not State.INCOMING and super().is_impossible(v, packet)
-
-
-@mutant("stp-yields-while-pending", breaks="STP-CC-033")
-class YieldsWhilePending(Actions):
-    """Forgets a pending call for another BEGIN."""
-
-    def let_another_wait(self, v: Variables, begin: Begin, now: float) -> None:
-        self.forget(v, begin, now)
-
-
-@mutant("stp-trusts-beside-others", breaks="STP-CC-033")
-class TrustsBesideOthers(Idle):
-    """Opens at once beside a pending call."""
-
-    def may_accept(self, arrival: Arrival, begin: Begin) -> bool:
-        endpoint: Any = self._listener
-        return bool(endpoint._peers.knows_older(arrival.peer, begin.csn, arrival.now))
-
-
-class _NobodyBeside(PendingCalls):
-    def between(self, identity: Identity) -> Sequence[Connection]:
-        return ()
-
-
-@mutant("stp-keeps-others-waiting", breaks="STP-CC-033")
-class KeepsOthersWaiting(StpHost):
-    """Does not forget the calls beside which another has opened."""
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        endpoint = self.endpoint
-        opened = endpoint._opened
-
-        def alone(*details: Any) -> None:
-            pending = endpoint._pending
-            pending.__class__ = _NobodyBeside
-            opened(*details)
-            pending.__class__ = PendingCalls
-
-        vars(endpoint)["_opened"] = alone
-
-
-@mutant("stp-limits-each-cause", breaks="STP-CC-021")
-class LimitsEachCause(Actions):
-    """Challenges twice in a second."""
+@mutant("stp-polls-while-calling", breaks="STP-CC-042")
+class PollsWhileCalling(Outgoing):
+    """Polls before the BGAK."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._challenged_for_end_at: dict[Variables, float] = {}
+        self.polls = True
 
-    def challenge(self, v: Variables, packet: Begin | End, now: float) -> None:
-        if isinstance(packet, Begin):
-            super().challenge(v, packet, now)
-        elif now - self._challenged_for_end_at.get(v, -math.inf) >= CHALLENGE_S:
-            self._challenged_for_end_at[v] = now
-            self.put(v, self.bgak(v, Flags.C))
+
+@mutant("stp-opens-without-a-poll", breaks="STP-CC-042")
+class OpensWithoutAPoll(Outgoing):
+    """Does not ask what has arrived when the BGAK comes."""
+
+    def open(self, now: float) -> None:
+        super().open(now)
+        self.asks_at_once = False
+
+
+mutant("stp-ignores-calls-while-calling", "STP-CC-043", "does not refuse a call while it calls")(
+    returning(Actions, Actions.refuse_call, None)
+)
+
+
+@mutant("stp-listens-while-calling", breaks="STP-CC-043")
+class ListensWhileCalling(Actions):
+    """Gives a cookie to one that it calls itself."""
+
+    def refuse_call(self, v: Variables, begin: Begin, now: float) -> None:
+        self.idle.give_cookie(Arrival(v.identity.peer, now), begin)
+
+
+# Being called
+
+
+class _EarlierOnes(Cookies):
+    def is_good(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
+        newest, self._newest = self._newest, {}
+        good = super().is_good(peer, cookie, now)
+        self._newest = newest
+        return good
+
+
+mutant("stp-takes-earlier-cookies", "STP-CC-035", "takes a cookie made before one that was used")(
+    _EarlierOnes
+)
+
+
+@mutant("stp-takes-old-cookies", breaks="STP-CC-035")
+class TakesOldCookies(Cookies):
+    """Takes cookies for 850 seconds."""
+
+    life_s = 850.0
+
+
+@mutant("stp-delivers-without-a-cookie", breaks="STP-CC-035")
+class DeliversWithoutACookie(Idle):
+    """Opens a connection by a BEGIN without a cookie."""
+
+    def receive(self, packet: Packet, arrival: Arrival) -> None:
+        if isinstance(packet, Begin) and packet.cookie is None:
+            packet = replace(packet, cookie=self.cookies.make(arrival.peer, arrival.now))
+        super().receive(packet, arrival)
+
+
+mutant("stp-gives-no-cookies", "STP-CC-036", "does not answer a BEGIN without a good cookie")(
+    returning(Idle, Idle.give_cookie, None)
+)
+
+
+@mutant("stp-repeats-its-cookies", breaks="STP-CC-036")
+class RepeatsItsCookies(Cookies):
+    """Gives an address the same cookie again."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._made: dict[Hashable, bytes] = {}
+
+    def make(self, peer: Hashable, now: float) -> bytes:
+        if peer not in self._made:
+            self._made[peer] = super().make(peer, now)
+        return self._made[peer]
+
+
+mutant("stp-exchanges-used-cookies", "STP-CC-038", "answers a used cookie with a fresh one")(
+    returning(Cookies, Cookies.is_used, False)
+)
+
+
+@mutant("stp-forgets-used-cookies", breaks="STP-CC-038")
+class ForgetsUsedCookies(Cookies):
+    """Remembers a used cookie for 30 seconds."""
+
+    memory_s = 30.0
+
+
+@mutant("stp-keeps-the-older-connection", breaks="STP-CC-041")
+class KeepsTheOlderConnection(Connection):
+    """Discards a later call of its peer."""
+
+    def receive(self, packet: Packet, now: float) -> bool:
+        known = self.state in (State.READY, State.OUTGOING_RELEASE)
+        if known and isinstance(packet, Begin) and packet.csn != self.peer_csn:
+            return False
+        return super().receive(packet, now)
+
+
+mutant("stp-yields-to-any-call", "STP-CC-041", "ends a connection for a BEGIN that opens none")(
+    returning(Guards, Guards.would_open, True)
+)
+mutant("stp-replaces-silently", "STP-CC-041", "does not report the connection that is replaced")(
+    overriding(
+        Actions, Actions.give_way,
+        lambda self, v, begin, now: self.forget(v, begin, now),
+    )
+)  # fmt: skip
+
+# The octets of a cookie
+
+
+class _Unsigned(Cookies):
+    def number(self, peer: Hashable, cookie: bytes | None) -> int | None:
+        return None if cookie is None or len(cookie) != 16 else int.from_bytes(cookie[:8], "big")
+
+
+mutant("stp-signs-nothing", "STP-SEC-006", "takes a cookie whose code is wrong")(_Unsigned)
+
+
+@mutant("stp-signs-no-address", breaks="STP-SEC-006")
+class SignsNoAddress(Cookies):
+    """Makes cookies that are good for every address."""
+
+    def code(self, number: bytes, peer: Hashable) -> bytes:
+        return super().code(number, None)
+
+
+@mutant("stp-signs-briefly", breaks="STP-SEC-006")
+class SignsBriefly(Cookies):
+    """Codes with one octet that changes."""
+
+    def code(self, number: bytes, peer: Hashable) -> bytes:
+        return super().code(number, peer)[:1] + bytes(7)
+
+    def number(self, peer: Hashable, cookie: bytes | None) -> int | None:
+        if cookie is not None:
+            cookie = cookie[:9] + bytes(7)
+        return super().number(peer, cookie)
+
+
+@mutant("stp-answers-without-a-cookie", breaks="STP-PF-017")
+class AnswersWithoutACookie(Actions):
+    """Sends BGAKs without a cookie."""
+
+    def bgak(self, v: Variables, now: float) -> Bgak:
+        return replace(super().bgak(v, now), cookie=None)
+
+
+@mutant("stp-refuses-long-cookies", breaks="STP-PF-017")
+class RefusesLongCookies(Guards):
+    """Does not call anew with a cookie of more than 16 octets."""
+
+    def gives_cookie(self, v: Variables, bgrej: Bgrej) -> bool:
+        return super().gives_cookie(v, bgrej) and len(bgrej.cookie or b"") <= 16

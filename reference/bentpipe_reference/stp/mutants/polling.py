@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.stp.actions import Actions
-from bentpipe_reference.stp.mutants import add, mutant, overriding
+import math
+
+from bentpipe_reference.stp.mutants import add, mutant, overriding, returning
 from bentpipe_reference.stp.outgoing import Outgoing
-from bentpipe_reference.stp.polling import Need, Polling
+from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.sender import Sender
 
 mutant("stp-polls-once-per-round-trip", "STP-PL-001", "polls once in a round trip")(
@@ -16,18 +17,17 @@ mutant("stp-polls-too-often", "STP-PL-002", "polls ten times in a round trip")(
 )
 
 
-@mutant("stp-never-asks-after-the-fin", breaks="STP-PL-004", title="sends its FIN without a POLL")
 @mutant("stp-never-asks-after-a-burst", breaks="STP-PL-003")
-class NeverAsksAfterNew(Outgoing):
-    """Lets a burst end without a POLL."""
+class NeverAsksAfterABurst(Polling):
+    """Stops at the end of its window without a POLL."""
 
-    def asks_after_new(self) -> bool:
-        return False
-
-    def asks_after_burst(self) -> bool:
-        return False
+    def poll_at(self, *, stopped: bool) -> float:
+        return super().poll_at(stopped=False)
 
 
+mutant("stp-never-asks-after-the-fin", "STP-PL-004", "sends its last SD without a POLL")(
+    returning(Outgoing, Outgoing.has_more, True)
+)
 add(
     "stp-never-piggybacks", "STP-PL-005", "sends every POLL as a packet of its own", piggyback=False
 )
@@ -42,17 +42,24 @@ class SkipsPollNumbers(Sender):
         return super().take_poll()
 
 
+@mutant("stp-polls-for-another", breaks="STP-PL-006")
+class PollsForAnother(Outgoing):
+    """Names another CSN in every fourth POLL."""
+
+    def take_poll(self, now: float) -> tuple[int, int, int]:
+        n_ps, timestamp, csn = super().take_poll(now)
+        return n_ps, timestamp, csn ^ (n_ps % 4 == 0) << 16
+
+
 mutant("stp-never-backs-off", "STP-PL-007", "polls a silent peer at the same interval")(
-    overriding(Polling, Polling.backed_off, lambda self: self.silence_time())
+    overriding(Polling, Polling.backed_off, lambda self, silence: silence)
 )
-
-
-@mutant("stp-backs-off-by-four", breaks="STP-PL-007")
-class QuadruplesInterval(Polling):
-    """Multiplies the time between POLLs by four."""
-
-    def backed_off(self) -> float:
-        return min(self.silence_time() * 4.0**self.silences, 60.0)
+mutant("stp-backs-off-by-four", "STP-PL-007", "multiplies the silence time by four")(
+    overriding(Polling, Polling.backed_off, lambda self, silence: min(4 * silence, 15.0))
+)
+mutant("stp-backs-off-to-a-minute", "STP-PL-007", "doubles the silence time up to a minute")(
+    overriding(Polling, Polling.backed_off, lambda self, silence: min(2 * silence, 60.0))
+)
 
 
 @mutant("stp-never-gives-up", breaks="STP-PL-008")
@@ -69,18 +76,30 @@ class GivesUpSoon(Polling):
     no_response_s = 20.0
 
 
-@mutant("stp-proves-to-nobody", breaks="STP-PL-008")
-class ProvesToNobody(Actions):
-    """Asks a silent listener for five minutes."""
+@mutant("stp-gives-up-a-closed-window", breaks="STP-PL-008")
+class GivesUpAClosedWindow(Polling):
+    """Gives a peer up that answers, but gives no credit for a minute."""
 
-    proof_patience_s = 300.0
+    def reported(self, now: float, *, opens: bool) -> None:
+        since = self._unanswered_since
+        super().reported(now, opens=opens)
+        if not opens:
+            self._unanswered_since = since
 
 
 @mutant("stp-polls-when-idle", breaks="STP-PL-010")
 class PollsWhenIdle(Polling):
-    """Polls every second with nothing to ask for."""
+    """Polls every five seconds with nothing to ask for."""
 
-    def require(self, need: Need, now: float) -> None:
-        super().require(Need.IDLE if need is Need.NONE else need, now)
+    @property
+    def keep_alive_at(self) -> float:
+        return self._heard_at + 5.0
 
-    keep_alive_s = 1.0
+
+@mutant("stp-never-keeps-alive", breaks="STP-PL-010")
+class NeverKeepsAlive(Polling):
+    """Never polls when idle."""
+
+    @property
+    def keep_alive_at(self) -> float:
+        return math.inf

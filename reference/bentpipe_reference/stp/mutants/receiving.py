@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.mutants import mutant, returning
 from bentpipe_reference.stp.receiver import Receiver, Run
 from bentpipe_reference.stp.sequence import PACKET_MASK
+from bentpipe_reference.stp.variables import Variables
 
 
 def _ahead(receiver: Receiver, field: int) -> int:
@@ -61,7 +63,7 @@ class LeavesTheBoundOut(Receiver):
 class LowersVrH(Receiver):
     """Sets VR(H) back to an old POLL's N(S)."""
 
-    def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
         number = self.vr_h - (self.vr_h - field & PACKET_MASK)
         if self.vr_r < number < self.vr_h and self.vr_h - number < 1 << 20:
             self.vr_h = number
@@ -69,7 +71,7 @@ class LowersVrH(Receiver):
             runs = [(a, min(b, number)) for a, b in zip(self._starts, self._ends, strict=True)]
             self._starts = [a for a, b in runs if a < b]
             self._ends = [b for a, b in runs if a < b]
-        return super().on_poll(field, n_ps, timestamp)
+        return super().on_poll(field)
 
 
 @mutant("stp-clamps-the-polled-number", breaks="STP-DT-008")
@@ -106,24 +108,25 @@ class DeliversAsItComes(Receiver):
 
 @mutant("stp-answers-new-polls-only", breaks="STP-DT-017")
 class AnswersNewPollsOnly(Receiver):
-    """Does not answer old POLLs."""
+    """Does not answer POLLs whose N(S) is below that of one before."""
 
     _newest = 0
 
-    def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
-        if n_ps < self._newest:
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
+        number = self.vr_h - (self.vr_h - field & PACKET_MASK)
+        if self.vr_h - number < 1 << 20 and number < self._newest:
             return []
-        self._newest = n_ps
-        return super().on_poll(field, n_ps, timestamp)
+        self._newest = max(self._newest, min(_ahead(self, field), self.vr_mr))
+        return super().on_poll(field)
 
 
 @mutant("stp-answers-within-the-credit", breaks="STP-DT-017")
 class AnswersWithinTheCredit(Receiver):
     """Does not answer POLLs whose N(S) is beyond its credit."""
 
-    def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
         beyond = _ahead(self, field) > self.vr_mr
-        return [] if beyond else super().on_poll(field, n_ps, timestamp)
+        return [] if beyond else super().on_poll(field)
 
 
 @mutant("stp-reports-one-run", breaks="STP-DT-018")
@@ -154,15 +157,25 @@ class TakesBeyondTheCredit(Receiver):
         return number < self.vr_mr + 8 and number not in self._held
 
 
+@mutant("stp-takes-unannounced-credit", breaks="STP-DT-020")
+class TakesUnannouncedCredit(Receiver):
+    """Takes SDs for which there is room, but of which it has not told."""
+
+    def takes(self, number: int) -> bool:
+        announced, self.vr_mr = self.vr_mr, self.credit()
+        taken = super().takes(number)
+        self.vr_mr = announced
+        return taken
+
+
 @mutant("stp-shrinks-its-credit", breaks="STP-DT-021")
 class ShrinksItsCredit(Receiver):
     """Takes credit back while a gap is open."""
 
-    def on_sd(self, field: int, data: bytes, fin: int) -> Run | None:
-        gap = super().on_sd(field, data, fin)
-        if gap is not None:
+    def reported(self) -> None:
+        super().reported()
+        if self._held:
             self.vr_mr -= 8
-        return gap
 
 
 @mutant("stp-drops-what-it-holds", breaks="STP-DT-022")
@@ -171,7 +184,7 @@ class DropsWhatItHolds(Receiver):
 
     _polls = 0
 
-    def on_poll(self, field: int, n_ps: int, timestamp: int) -> list[tuple[int, ...]]:
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
         self._polls += 1
         if self._polls % 4 == 0 and self._held and max(self._held) + 1 == self.vr_h:
             number = max(self._held)
@@ -179,14 +192,53 @@ class DropsWhatItHolds(Receiver):
             self.vr_h = number
             self._miss(number, number + 1)
             self.vr_h = number + 1
-        return super().on_poll(field, n_ps, timestamp)
+        return super().on_poll(field)
 
 
 mutant("stp-opens-in-silence", "STP-DT-024", "does not announce a reopened window")(
     returning(Receiver, Receiver.reopened, False)
 )
-mutant(
-    "stp-remembers-any-poll",
-    "STP-DT-024",
-    "names a forged POLL when it announces a reopened window",
-)(returning(Receiver, Receiver.remembers, True))
+
+
+@mutant("stp-announces-at-every-read", breaks="STP-DT-024")
+class AnnouncesAtEveryRead(Receiver):
+    """Announces credit whenever there is more of it."""
+
+    def reopened(self) -> bool:
+        return self.credit() > self.vr_mr
+
+
+@mutant("stp-answers-when-it-announces", breaks="STP-DT-024")
+class AnswersWhenItAnnounces(Actions):
+    """Announces credit in a STAT for POLL 1."""
+
+    def announce_credit(self, v: Variables) -> None:
+        v.incoming.reported()
+        self._send_stat(v, 1, 0, ())
+
+
+@mutant("stp-takes-after-the-fin", breaks="STP-DT-028")
+class TakesAfterTheFin(Receiver):
+    """Takes SDs numbered above a FIN that it holds."""
+
+    def takes(self, number: int) -> bool:
+        fin, self.fin_number = self.fin_number, None
+        taken = super().takes(number)
+        self.fin_number = fin
+        return taken
+
+
+@mutant("stp-takes-a-fin-below-data", breaks="STP-DT-028")
+class TakesAFinBelowData(Receiver):
+    """Takes a FIN below SDs that it holds."""
+
+    def contradicts(self, number: int) -> bool:
+        return False
+
+
+@mutant("stp-takes-any-size", breaks="STP-DT-028")
+class TakesAnySize(Receiver):
+    """Takes SDs with more user data than its MaxSD."""
+
+    def fits(self, data: bytes) -> bool:
+        return True

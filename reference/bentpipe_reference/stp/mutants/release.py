@@ -11,7 +11,6 @@ from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.packets import (
-    Begin,
     Bgak,
     Bgrej,
     End,
@@ -58,22 +57,6 @@ class DropsLastData(Receiver):
         super().deliver(b"" if fin else data, fin)
 
 
-@mutant("stp-yields-when-complete", breaks="STP-CC-018")
-class YieldsWhenComplete(Connection):
-    """Forgets a complete connection for the BEGIN of another."""
-
-    def receive(self, packet: Packet, octets: int, now: float) -> bool:
-        complete = self.state is State.READY and self.is_over
-        if (
-            complete
-            and isinstance(packet, Begin)
-            and self.machine.guards.is_newer_begin(self, packet)
-        ):
-            self.machine.actions.forget(self, packet, now)
-            return True
-        return super().receive(packet, octets, now)
-
-
 @mutant("stp-acknowledges-no-end", breaks="STP-CC-022")
 class AcknowledgesNoEnd(Actions):
     """Does not acknowledge ENDs."""
@@ -85,6 +68,14 @@ class AcknowledgesNoEnd(Actions):
 mutant("stp-releases-with-the-peer", "STP-CC-023", "releases when the peer's stream has ended")(
     overriding(Guards, Guards.is_complete, lambda self, v: self.peer_is_finished(v))
 )
+
+
+@mutant("stp-succeeds-always", breaks="STP-CC-006")
+class SucceedsAlways(Actions):
+    """Reports an abort as a success."""
+
+    def fail_unless_complete(self, v: Variables, text: str, reason: int, now: float) -> None:
+        self.succeed(v, now)
 
 
 @mutant("stp-stops-with-the-peer", breaks="STP-CC-023")
@@ -120,8 +111,8 @@ mutant("stp-leaves-every-release", "STP-CC-025", "waits for the peer's END, thou
 class EndsBelowTheFin(Actions):
     """Sends an END whose N(R) is that of the FIN."""
 
-    def end(self, v: Variables, flags: int, reason: Reason, peer_csn: int | None = None) -> End:
-        end = super().end(v, flags, reason, peer_csn)
+    def end(self, v: Variables, flags: int, reason: Reason) -> End:
+        end = super().end(v, flags, reason)
         return end if flags else replace(end, n_r=end.n_r - 1 & PACKET_MASK)
 
 
@@ -153,22 +144,21 @@ class EndsWithoutBackoff(Actions):
 class WaitsForItsFin(Guards):
     """Ignores a premature END."""
 
-    def is_valid_end(self, v: Variables, end: End) -> bool:
+    def is_valid(self, v: Variables, end: End) -> bool:
         if v.state is State.READY and not end.flags & (Flags.A | Flags.R):
-            complete = self.covers_fin(v, end.n_r) and self.peer_is_finished(v)
-            return complete and super().is_valid_end(v, end)
-        return super().is_valid_end(v, end)
+            return self.completes(v, end) and super().is_valid(v, end)
+        return super().is_valid(v, end)
 
 
 @mutant("stp-reports-after-the-end", breaks="STP-CC-028")
 class ReportsAfterTheEnd(Connection):
     """Answers POLLs after its END."""
 
-    def receive(self, packet: Packet, octets: int, now: float) -> bool:
+    def receive(self, packet: Packet, now: float) -> bool:
         if self.state is State.OUTGOING_RELEASE and isinstance(packet, Poll):
             self.machine.actions.answer_poll(self, packet, now)
             return False
-        return super().receive(packet, octets, now)
+        return super().receive(packet, now)
 
 
 mutant("stp-never-releases", "STP-CC-031", "waits for the caller's END for ever")(

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.guards import Guards
-from bentpipe_reference.stp.mutants import mutant, returning
+from bentpipe_reference.stp.idle import Arrival, Idle
+from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost
-from bentpipe_reference.stp.packets import End, Flags, Reason, Stat
+from bentpipe_reference.stp.packets import Begin, Bgrej, End, Flags, Reason, Stat
 from bentpipe_reference.stp.variables import Variables
 
 _HEADER_OCTETS = 12
 
 
-mutant("stp-sends-to-anyone", "STP-SEC-001", "sends a whole window to an address not yet proven")(
-    returning(Actions, Actions.affords, True)
-)
+@mutant("stp-answers-twice", breaks="STP-SEC-001")
+class AnswersTwice(Idle):
+    """Sends two cookies for one BEGIN."""
+
+    def give_cookie(self, arrival: Arrival, begin: Begin) -> None:
+        super().give_cookie(arrival, begin)
+        super().give_cookie(arrival, begin)
 
 
-@mutant("stp-keeps-pending", breaks="STP-SEC-002")
-class KeepsPending(Actions):
-    """Keeps a pending connection for two minutes."""
+@mutant("stp-fills-its-bgrej", breaks="STP-SEC-001")
+class FillsItsBgrej(Idle):
+    """Answers a BEGIN with more than three times its octets."""
 
-    confirmation_s = 120.0
-
-
-@mutant("stp-forgets-pending", breaks="STP-SEC-002")
-class ForgetsPending(Actions):
-    """Keeps a pending connection for three seconds."""
-
-    confirmation_s = 3.0
+    def bgrej(self, begin: Begin, reason: Reason, cookie: bytes | None = None) -> Bgrej:
+        return replace(super().bgrej(begin, reason, cookie), options=((9, bytes(34)),))
 
 
 @mutant("stp-chokes-on-fragments", breaks="STP-SEC-003")
@@ -46,17 +47,17 @@ class ChokesOnFragments(MeddlingHost):
 class BelievesEnds(Guards):
     """Ends a connection without its own CSN in the END."""
 
-    def is_valid_end(self, v: Variables, end: End) -> bool:
-        return not end.flags & Flags.R and end.csn == v.peer_csn
+    def is_valid(self, v: Variables, end: End) -> bool:
+        if end.flags & Flags.R or v.peer_csn is None:
+            return super().is_valid(v, end)
+        return end.csn == v.peer_csn
 
 
 @mutant("stp-aborts-on-invalid-stat", breaks="STP-SEC-005")
 class AbortsOnInvalidStat(Actions):
     """Aborts when a STAT acknowledges what was not sent."""
 
-    def take_stat(self, v: Variables, stat: Stat, now: float) -> None:
+    def discard_stat(self, v: Variables, stat: Stat, now: float) -> None:
         sender = v.outgoing.sender
         if (stat.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
-            self.send_end(v, self.end(v, Flags.A, Reason.PROTOCOL_ERROR), now)
-        else:
-            super().take_stat(v, stat, now)
+            self.send_end(v, self.end(v, Flags.A, Reason.ABORTED), now)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Stat, Ustat
-from bentpipe_reference.stp.polling import MOST_BACKED_OFF_S, Need, Polling
+from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.sender import Report, Sender, SentSd
-from bentpipe_reference.stp.sequence import PACKET_MASK
+from bentpipe_reference.stp.sequence import PACKET_MASK, unwrap_poll, wrap_poll
 
 
 def _await_all(sender: Sender, report: Report) -> None:
@@ -41,8 +41,14 @@ class NeedsAnotherPoll(Sender):
 class PollsOnlyWithData(Polling):
     """Polls only along with data."""
 
-    def _poll_at(self) -> float:
-        return float("inf") if self.need is Need.DATA else super()._poll_at()
+    def poll_at(self, *, stopped: bool) -> float:
+        return math.inf
+
+    def deadline(self) -> float:
+        return math.inf
+
+    def expire(self, now: float) -> bool:
+        return False
 
     no_response_s = math.inf
 
@@ -139,9 +145,18 @@ class TakesStatsOfNoPoll(Sender):
     """Works off STATs for POLLs that were never sent."""
 
     def on_stat(self, stat: Stat) -> Report | None:
-        ahead = (stat.n_ps - self.vt_ps) & PACKET_MASK
-        if 0 < ahead <= 1 << 23:
-            stat = replace(stat, n_ps=self.vt_ps & PACKET_MASK)
+        if stat.n_ps and self.vt_ps and unwrap_poll(stat.n_ps, self.vt_ps) > self.vt_ps:
+            stat = replace(stat, n_ps=wrap_poll(self.vt_ps))
+        return super().on_stat(stat)
+
+
+@mutant("stp-works-off-lists-of-announcements", breaks="STP-DT-023")
+class WorksOffListsOfAnnouncements(Sender):
+    """Works off the list of a STAT that answers no POLL."""
+
+    def on_stat(self, stat: Stat) -> Report | None:
+        if not stat.n_ps and stat.elements and self.vt_ps:
+            stat = replace(stat, n_ps=wrap_poll(self.vt_ps))
         return super().on_stat(stat)
 
 
@@ -177,22 +192,14 @@ class GoesBack(Sender):
         return report
 
 
-@mutant("stp-never-probes", breaks="STP-DT-025")
-class NeverProbes(Outgoing):
-    """Waits for credit without asking."""
-
-    def need(self) -> Need:
-        found = super().need()
-        return Need.NONE if found is Need.PROBE else found
-
-
-mutant("stp-probes-steadily", "STP-DT-025", "asks for credit at the poll interval for ever")(
-    overriding(Polling, Polling.probe_interval, lambda self: self.poll_interval())
+mutant("stp-never-probes", "STP-DT-025", "waits for credit without asking")(
+    returning(Outgoing, Outgoing.is_closed, False)
 )
 
 
-@mutant("stp-probes-once-a-minute", breaks="STP-DT-025")
-class ProbesOnceAMinute(Polling):
-    """Doubles the time between probes of a closed window up to a minute."""
+@mutant("stp-probes-steadily", breaks="STP-DT-025")
+class ProbesSteadily(Polling):
+    """Asks for credit at the silence time for ever."""
 
-    most_probing_s = MOST_BACKED_OFF_S
+    def reported(self, now: float, *, opens: bool) -> None:
+        super().reported(now, opens=True)
