@@ -18,10 +18,14 @@ class Polling:
     """Timer_POLL, Timer_SILENCE, Timer_NO-RESPONSE and Timer_KEEP-ALIVE. Times are seconds.
 
     Attributes:
-        silences: expiries of Timer_SILENCE since the last report (STP-PL-007).
+        silences: expiries of Timer_SILENCE since the last report.
+        no_response_s: Timer_NO-RESPONSE (STP-PL-008).
+        most_silence_s, back_off: up to what, and by what factor, Timer_SILENCE grows (STP-PL-007).
     """
 
     no_response_s: float = NO_RESPONSE_S
+    most_silence_s: float = MOST_SILENCE_S
+    back_off: float = 2.0
 
     def __init__(self, config: StpConfig, rtt: RoundTrip) -> None:
         self.silences = 0
@@ -86,10 +90,6 @@ class Polling:
             return self._initial
         return max(srtt + max(4 * self._rtt.rttvar, self.poll_interval()), LEAST_SILENCE_S)
 
-    def backed_off(self, silence: float) -> float:
-        """STP-PL-007: for how long Timer_SILENCE is started after ``silence`` has passed."""
-        return min(2 * silence, MOST_SILENCE_S)
-
     # Deadlines
 
     @property
@@ -124,7 +124,7 @@ class Polling:
         """Whether Timer_SILENCE or Timer_KEEP-ALIVE asks for a POLL now."""
         if now >= self._silent_at:
             self.silences += 1
-            self._silence = self.backed_off(self._silence)
+            self._silence = min(self.back_off * self._silence, self.most_silence_s)
             self._silent_at = now + self._silence
             return True
         if now >= self.keep_alive_at:

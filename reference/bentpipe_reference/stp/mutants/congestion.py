@@ -14,13 +14,14 @@ mutant("stp-large-initial-window", "STP-CG-001", "begins with sixteen SMSS")(
 mutant("stp-no-window", "STP-CG-002", "sends whatever the credit permits")(
     returning(Congestion, Congestion.room, True)
 )
-mutant("stp-flies-a-third-more", "STP-CG-002", "lets four thirds of its window fly")(
-    overriding(
-        Congestion,
-        Congestion.room,
-        lambda self, flight, size: Congestion.room(self, flight - int(self.cwnd) // 3, size),
-    )  # fmt: skip
-)
+
+
+@mutant("stp-flies-a-third-more", breaks="STP-CG-002")
+class FliesAThirdMore(Congestion):
+    """Lets four thirds of its window fly."""
+
+    def room(self, flight: int, size: int) -> bool:
+        return 3 * (flight + size) <= 4 * self.cwnd
 
 
 @mutant("stp-grows-threefold", breaks="STP-CG-003")

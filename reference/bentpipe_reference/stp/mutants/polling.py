@@ -51,15 +51,25 @@ class PollsForAnother(Outgoing):
         return n_ps, timestamp, csn ^ (n_ps % 4 == 0) << 16
 
 
-mutant("stp-never-backs-off", "STP-PL-007", "polls a silent peer at the same interval")(
-    overriding(Polling, Polling.backed_off, lambda self, silence: silence)
-)
-mutant("stp-backs-off-by-four", "STP-PL-007", "multiplies the silence time by four")(
-    overriding(Polling, Polling.backed_off, lambda self, silence: min(4 * silence, 15.0))
-)
-mutant("stp-backs-off-to-a-minute", "STP-PL-007", "doubles the silence time up to a minute")(
-    overriding(Polling, Polling.backed_off, lambda self, silence: min(2 * silence, 60.0))
-)
+@mutant("stp-never-backs-off", breaks="STP-PL-007")
+class NeverBacksOff(Polling):
+    """Polls a silent peer at the same interval."""
+
+    back_off = 1.0
+
+
+@mutant("stp-backs-off-by-four", breaks="STP-PL-007")
+class BacksOffByFour(Polling):
+    """Multiplies the silence time by four."""
+
+    back_off = 4.0
+
+
+@mutant("stp-backs-off-to-a-minute", breaks="STP-PL-007")
+class BacksOffToAMinute(Polling):
+    """Doubles the silence time up to a minute."""
+
+    most_silence_s = 60.0
 
 
 @mutant("stp-never-gives-up", breaks="STP-PL-008")
