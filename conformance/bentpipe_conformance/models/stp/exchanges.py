@@ -1,7 +1,7 @@
 """The binding of STP's data transfer: one stream, its sender and its receiver in one trace.
 
 The events are those of ``bentpipe_reference.stp.tracing``, both endpoints' together in the order of
-time. The stream is that of the endpoint whose BEGIN comes first, and begins again when a BGREJ makes
+time. The stream is that of the endpoint whose BEGIN comes first; it begins again when a BGREJ makes
 it call anew. What belongs to other streams, or to the connection alone, is left out.
 """
 
