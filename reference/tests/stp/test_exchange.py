@@ -1,4 +1,4 @@
-"""The worked exchange of STP/1 section 13, packet by packet."""
+"""The worked exchange of STP/1 appendix A, packet by packet."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Exchange:
     def poll(self) -> Poll:
         n_ps = self.sender.take_poll()
         self.log.append(f"POLL N(S)={self.sender.vt_s} N(PS)={n_ps}")
-        poll = self._carry(Poll(*PORTS_AND_TAG, 0, self.sender.vt_s, n_ps, 0))
+        poll = self._carry(Poll(*PORTS_AND_TAG, 0, self.sender.vt_s, n_ps, 0, 7))
         assert isinstance(poll, Poll)
         return poll
 
     def stat(self, poll: Poll) -> Stat:
-        (elements,) = self.receiver.on_poll(poll.n_s, poll.n_ps, poll.timestamp)
+        (elements,) = self.receiver.on_poll(poll.n_s)
         listed = ", ".join(map(str, elements)) or "empty"
         self.log.append(f"STAT N(R)={self.receiver.vr_r} N(PS)={poll.n_ps}, list {listed}")
         receiver = self.receiver

@@ -79,6 +79,7 @@ def test_ready_ustat_retransmits_what_was_sent_once(stp: Any) -> None:
         (lambda s: s.stat(11, 1), "N(R) above VT(S)"),
         (lambda s: s.stat(-1, 1), "N(R) below VT(A)"),
         (lambda s: s.stat(5, 2), "N(PS) above VT(PS)"),
+        (lambda s: s.stat(5, PACKET_MASK), "N(PS) of no POLL"),
         (lambda s: s.stat(5, 1, [5]), "a single element"),
         (lambda s: s.stat(5, 1, [4, 6]), "begins below N(R)"),
         (lambda s: s.stat(5, 1, [5, 7, 7]), "does not rise"),
@@ -152,8 +153,7 @@ def test_ready_no_sd_exceeds_what_the_peer_accepts(stp: Any) -> None:
     connection.write(bytes(2500))
     assert [len(packet.data) for packet in script.flush()] == [1000, 1000, 500]
     silent = stp()
-    silent.arrive(silent.begin(max_sd=None))
-    silent.arrive(silent.bgak(max_sd=None))
+    silent.ready(max_sd=None)
     silent.connection.write(bytes(600))
     assert [len(packet.data) for packet in silent.flush()] == [512, 88]
 
@@ -170,7 +170,7 @@ def test_ready_fin_after_everything_was_sent_goes_with_an_empty_sd(stp: Any) -> 
 
 def test_ready_numbers_wrap(stp: Any) -> None:
     script = stp(iss=PACKET_MASK - 1)
-    connection = script.ready(iss=900_000, n_r=PACKET_MASK - 1, n_mr=500)
+    connection = script.ready()
     connection.outgoing.sender.max_sd = 1
     connection.outgoing.congestion.cwnd = 100_000
     connection.write(bytes(5))
@@ -249,7 +249,8 @@ def test_sender_keeps_what_no_report_shows_as_arrived(
         )
         valid = base <= n_r <= sent and sound
         if is_stat:
-            valid = valid and len(elements) != 1 and newest <= n_ps <= polls
+            valid = valid and len(elements) != 1
+            valid = valid and (newest <= n_ps <= polls if n_ps else not elements)
             stat = Stat(1, 2, 3, 0, given_n_r, given_n_mr, n_ps, 0, fields)
             report = sender.on_stat(stat)
             runs = list(itertools.pairwise(elements))
@@ -278,9 +279,46 @@ def test_sender_keeps_what_no_report_shows_as_arrived(
 
 def test_ready_last_sd_is_not_polled_twice(stp: Any) -> None:
     script = stp()
-    script.arrive(script.begin())
-    script.now = 0.6
-    script.arrive(script.bgak())
+    script.ready()
     script.connection.write(b"all there is")
     assert [type(packet) for packet in script.flush()] == [Sdp]
-    assert not [packet for _, packet in script.run(until=1.2) if isinstance(packet, Poll)]
+    assert not [packet for _, packet in script.run(until=0.9) if isinstance(packet, Poll)]
+
+
+def test_ready_retransmission_that_is_the_last_thing_to_send_is_asked_about(stp: Any) -> None:
+    script = flying(stp, 4)
+    assert [type(packet) for packet in script.arrive(script.ustat(1, 1, 2))] == [Sd, Poll]
+
+
+def test_ready_announcement_gives_credit_and_acknowledges(stp: Any) -> None:
+    script = stp()
+    connection = script.ready()
+    sender = connection.outgoing.sender
+    sender.vt_ms, sender.max_sd = ISS + 3, 1
+    connection.write(bytes(5))
+    assert numbers(script.flush()) == [0, 1, 2]
+    assert numbers(script.arrive(script.stat(2, 0, n_mr=ISS + 5))) == [3, 4]
+    assert (sender.vt_a, sender.vt_pa) == (ISS + 2, 0)
+    script.arrive(script.stat(3, 1))
+    assert sender.vt_pa == 1, "an announcement makes no later STAT old"
+
+
+def test_ready_announcement_with_a_list_changes_nothing(stp: Any) -> None:
+    script = flying(stp, 4)
+    sender = script.connection.outgoing.sender
+    assert script.arrive(script.stat(2, 0, [2, 3, 4])) == []
+    assert sender.vt_a == ISS and sender.queued() == []
+
+
+def test_sender_begins_anew_with_other_numbers() -> None:
+    sender = Sender(StpConfig(), 100, Congestion(StpConfig()))
+    sender.max_sd = 3
+    sender.write(b"the whole stream")
+    sender.close()
+    assert [sender.take_new().data for _ in range(4)] == [b"the", b" wh", b"ole", b" st"]
+    sender.restart(7)
+    assert (sender.iss, sender.vt_s, sender.vt_a, sender.vt_ms) == (7, 7, 7, 11)
+    assert (sender.flight, sender.kept()) == (0, [])
+    sender.max_sd = 100
+    entry = sender.take_new()
+    assert (entry.number, entry.data, entry.fin) == (7, b"the whole stream", 1)
