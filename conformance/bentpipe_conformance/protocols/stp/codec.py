@@ -38,10 +38,12 @@ VERSION = 2
 PROTOCOLS = (253, 254)
 
 _HEADER = struct.Struct("!HHBBHHH")
-_LEAST = {
+LEAST = {
     BEGIN: 20, BGAK: 28, END: 24, ENDAK: 16, BGREJ: 20,
     SD: 12, SDP: 24, POLL: 24, STAT: 24, USTAT: 24,
 }  # fmt: skip
+"""The least octets of each type (section 3.1)."""
+
 _OPTIONED = (BEGIN, BGAK, BGREJ)
 _COOKIE_LENGTHS = range(10, 35)
 """Of a whole Cookie option (section 3.3)."""
@@ -180,7 +182,7 @@ def dissect(packet: bytes) -> Stp:
 
 def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
     """The fields of :class:`Stp` behind the common header, or a fault."""
-    size, least = len(octets), _LEAST.get(kind)
+    size, least = len(octets), LEAST.get(kind)
     if least is None:
         return {"fault": f"type {kind} is not used"}
     if size < least:
@@ -227,7 +229,7 @@ def _dissect_opening(kind: int, octets: bytes, words: tuple[int, ...]) -> dict[s
     if kind == BEGIN and first >> 28 != VERSION:
         fixed = {"n_mr": first & 0xFFFFFF, "csn": csn, "version": first >> 28}
         return {**fixed, "data": octets[20:]}
-    least = _LEAST[kind]
+    least = LEAST[kind]
     end = least + (first >> (16 if kind == BGREJ else 24) & 15) * 4
     if end > len(octets):
         return {"fault": f"optlen says {end} octets, the packet has {len(octets)}"}

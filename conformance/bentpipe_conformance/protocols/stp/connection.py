@@ -7,6 +7,7 @@ wire by composing a packet and changing it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.peer import Losses, NotReached, rule_to_lose
@@ -73,7 +74,8 @@ class Connection(Speaker):
             self.closed = f"the IUT refused it, reason {packet.reason}"
         elif packet.type == codec.END:
             if packet.flags & R:
-                self.closed = "the IUT knows no such connection"
+                if packet.peer_csn == self.csn and packet.csn in (0, self.peer_csn):
+                    self.closed = "the IUT knows no such connection"
             elif packet.csn == self.peer_csn and packet.peer_csn in (self.csn, 0):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
@@ -200,6 +202,22 @@ class Connection(Speaker):
         return self.expect(
             codec.STAT, lambda stat: stat.packet.n_ps == n_ps, within=within, what=what
         )
+
+    def await_credit(self) -> None:
+        """Ask until the IUT permits another SD; what arrives meanwhile is taken in.
+
+        Raises:
+            NotReached: it gives no more credit.
+        """
+        for _ in range(3):
+            if self.vt_s < self.vt_ms:
+                return
+            self.poll()
+            with suppress(NotReached):
+                permitted = lambda: self.vt_s < self.vt_ms  # noqa: E731
+                self.serve(permitted, credit=None, within=2 * self.rtt + 0.5)
+        if self.vt_s >= self.vt_ms:
+            raise NotReached(f"the IUT's credit ends at SD {self.vt_ms}, which is too little")
 
     def deliver(self, within: float | None = None) -> None:
         """Be an ordinary sender until everything that was sent has been acknowledged.

@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.codec import FIN, VERSION, A, Stp, build, option_field
 from bentpipe_conformance.protocols.stp.cookies import Jar
-from bentpipe_conformance.protocols.stp.numbers import on_wire, tag_of
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 
 MAX_STAT = 67
@@ -193,18 +193,20 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """Send an SD: the next new one, or ``number`` with the data it had.
 
         Args:
-            data: user data, or how many octets of the pattern :func:`pattern`.
+            data: user data, or how many octets of the pattern :func:`pattern`, at most the IUT's MaxSD.
             number: count of the SD; one sent before is repeated as it was.
             fin: set the FIN flag.
             poll: send an SDP with the next poll number.
             after: seconds to wait before it leaves.
             fields: raw fields, see :meth:`compose`.
         """
+        if number is None:
+            self.await_credit()
         count = self.vt_s if number is None else number
         if count in self.sent and number is not None:
             octets, fin = self.sent[count]
         else:
-            octets = pattern(self._offset, data) if isinstance(data, int) else data
+            octets = self._pattern(data) if isinstance(data, int) else data
             if count >= self.vt_s:
                 self._offset += len(octets)
                 self.sent[count] = octets, fin
@@ -215,12 +217,19 @@ class Speaker(BaseConnection[Stp, Arrival]):
             fields = {"n_ps": self.vt_ps, "timestamp": self.timestamp(), **fields}
         return self.send(codec.SDP if poll else codec.SD, after=after, **fields)
 
+    def await_credit(self) -> None:
+        """Wait until the IUT permits another SD; what exceeds its credit is sent raw."""
+
+    def _pattern(self, octets: int) -> bytes:
+        return pattern(self._offset, min(octets, self.peer_max_sd or LEAST_MAX_SD))
+
     def sds(self, count: int, octets: int = 100, *, skip: Iterable[int] = ()) -> None:
         """Send new SDs; those of ``skip``, by count, are not put on the link: they are lost."""
         left_out = set(skip)
         for _ in range(count):
+            self.await_credit()
             if self.vt_s in left_out:
-                data = pattern(self._offset, octets)
+                data = self._pattern(octets)
                 self.sent[self.vt_s] = data, False
                 self._offset += octets
                 self.vt_s += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -276,6 +277,13 @@ def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
     else:
         oldest = next(iter(_unused(flow, begin)), came)
         anew = came.stp.type == BGREJ and begin.time - came.time <= flow.due_s
+        asked = [at for at in before if at.stp.csn == came.stp.peer_csn]
+        if asked and asked[0].time < _last_failure(flow, begin) - flow.timing_error:
+            yield context.violated(
+                "a cookie was used that answers a BEGIN sent before a call had failed",
+                asked[0], came, begin,
+            )  # fmt: skip
+            return
         yield judged(
             context, anew or oldest.frame >= came.frame,
             "a cookie was returned unchanged, and for the first time",
@@ -286,7 +294,8 @@ def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
 def _unused(flow: Flow, begin: At) -> list[At]:
     """The packets that brought cookies which the IUT holds for its call, in order.
 
-    A BGREJ with a cookie says that those before it are worth nothing.
+    A BGREJ with a cookie says that those before it are worth nothing; so does a call that ends in
+    state 2, except for cookies that answer a BEGIN first sent since (STP-CC-039).
     """
     calls = [
         at for other in flow.neighbours if other.iut_calls for at in other.begins[:1]
@@ -295,9 +304,12 @@ def _unused(flow: Flow, begin: At) -> list[At]:
     used = {at.stp.cookie for at in calls}
     came = [at for at in flow.ledger.handed.values() if at.frame < begin.frame]
     last = max((at.frame for at in came if at.stp.type == BGREJ), default=0)
+    failed = _last_failure(flow, begin)
+    first = {at.stp.csn: at.time for at in reversed(calls)}
     return [
         at for at in came
         if at.frame >= last and at.stp.cookie not in used
+        and first.get(at.stp.peer_csn, 0.0) > failed
         and begin.time - at.time < GOOD_S - flow.due_s and begin.time - at.time > flow.due_s
     ]  # fmt: skip
 
@@ -329,6 +341,20 @@ def known_callers_begin_at_once(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
+def _last_failure(flow: Flow, begin: At) -> float:
+    """When a call to the address last ended in state 2, seconds; before all time when none did."""
+    failed = [
+        other.ended for other in flow.neighbours
+        if other.iut_calls and other.established is None and other.ended is not None
+        and other.ended <= begin.time and not _called_anew(other)
+    ]  # fmt: skip
+    return max(failed, default=-math.inf)
+
+
+def _called_anew(flow: Flow) -> bool:
+    return any(refusal.anew is not None for refusal in refusals(flow))
+
+
 def _max_sd_with(flow: Flow, begin: At) -> int:
     """The MaxSD that came with a cookie of the tester's, as it counts."""
     came = flow.ledger.handed.get(begin.stp.cookie or b"")
@@ -346,6 +372,8 @@ def callers_do_not_poll(flow: Flow, context: Context) -> Findings:
         yield context.violated("a POLL was sent before the BEGIN was answered", begin, early[0])
         return
     if flow.established is None or flow.sender is None:
+        if flow.over - begin.time >= TICK_S:
+            yield context.holds("no POLL was sent before the BEGIN was answered", begin)
         return
     bgak = next(at for at in flow.bgaks if at.time == flow.established and not at.outgoing)
     acknowledged = next(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
@@ -26,10 +25,13 @@ BEYOND_DOUBT = 2
 the window is not kept at all (STP-CG-002)."""
 
 DEPTH = 4
-"""SMSS by which the spacing may be exceeded (STP-CG-008), and packets by which a rate (STP-CG-009)."""
+"""SMSS by which spacing may be exceeded (STP-CG-008), and packets by which a rate (STP-CG-009)."""
 
-FASTEST_GAIN, SLOWEST_GAIN = 2.0, 1.25
+FASTEST_GAIN, GAIN = 2.0, 1.25
 """g in slow start and afterwards (STP-CG-008)."""
+
+SLOWEST_GAIN = 0.9
+"""A sender need not use the rate that it is permitted; it is not paced slower than this."""
 
 RATE_WINDOW_S = 0.1
 """Seconds over which a maximum rate is kept (STP-CG-009)."""
@@ -121,32 +123,30 @@ def _exceeds(
 
 
 @checker("STP-CG-003")
-def slow_start(flow: Flow, context: Context) -> Findings:
+def slow_start(_flow: Flow, context: Context) -> Findings:
     """Slow start grows by no more than the octets that have arrived (section 7.3)."""
     yield from _within(context, "slow start", "the initial window and what has arrived")
 
 
 @checker("STP-CG-004")
-def congestion_avoidance(flow: Flow, context: Context) -> Findings:
+def congestion_avoidance(_flow: Flow, context: Context) -> Findings:
     """Congestion avoidance grows by two SMSS for each window that arrives (section 7.3)."""
-    yield from _within(context, "avoidance", "half a flight and two SMSS for each window")
+    yield from _within(context, "avoidance", "half the window, and two SMSS for each that arrived")
 
 
 @checker("STP-CG-005")
-def loss_halves_the_window(flow: Flow, context: Context) -> Findings:
+def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
     """A loss halves the window (section 7.3)."""
-    yield from _within(context, "reduced", "half of the window or of what was in flight")
+    yield from _within(context, "reduced", "half of the window")
 
 
 @checker("STP-CG-007")
-def two_silences(flow: Flow, context: Context) -> Findings:
+def two_silences(_flow: Flow, context: Context) -> Findings:
     """After two silences in a row the window is one SMSS (section 7.3)."""
     yield from _within(context, "silence", "one SMSS and what has arrived since", least=1)
 
 
-def _within(
-    context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED
-) -> Findings:
+def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_JUDGED) -> Findings:
     items = [
         item for item in context.prepared.bounded(context.ics)
         if item.phase == phase and not item.exempt
@@ -171,23 +171,22 @@ def _is_of_phase(item: Bounded) -> bool:
 @checker("STP-CG-010")
 def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     """The window does not grow on a report before which little was in flight (section 7.3)."""
-    # A sender may count what is in flight with an SD more.
     items = [
         item for item in context.prepared.bounded(context.ics)
         if not item.exempt and item.grown >= item.window + 2 * smss(flow)
     ]  # fmt: skip
     over = next((item for item in items if _excess(item) and not _is_of_phase(item)), None)
-    tried = [item for item in items if 2 * item.sd.flight_with >= item.window]
+    full = [item for item in items if item.sd.flight_with > item.window - smss(flow)]
     if over is not None and not _is_beyond_doubt(over):
         yield _exceeds(
             context, over, ", after reports before which little was in flight",
             ": what arrived of used windows",
         )  # fmt: skip
-    elif len(tried) >= _LEAST_JUDGED:
+    elif full:
         yield context.holds(
-            f"{tried[-1].sd.flight_with} octets in flight; had unused windows grown, "
-            f"{tried[-1].grown:.0f} would be permitted",
-            tried[-1].sd,
+            f"{full[-1].sd.flight_with} octets in flight; had unused windows grown, "
+            f"{full[-1].grown:.0f} would be permitted",
+            full[-1].sd,
         )
 
 
@@ -290,7 +289,7 @@ def _fastest(span: Sequence[Bounded], trips: RoundTrips) -> float:
     """The most octets per second that the spacing permits in a span (STP-CG-008)."""
     bounds = trips.bounds(span[-1].sd.time)
     assert bounds is not None
-    gain = FASTEST_GAIN if any(item.slow for item in span) else SLOWEST_GAIN
+    gain = FASTEST_GAIN if any(item.slow for item in span) else GAIN
     return gain * max(item.window for item in span) / max(bounds[0], 1e-6)
 
 

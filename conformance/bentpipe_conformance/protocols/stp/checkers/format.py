@@ -8,14 +8,33 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
     discarded,
+    many_before,
     observed,
 )
 from bentpipe_conformance.protocols.stp.checkers.calling import CALL_ANEW, MOST_ANEW, refusals
 from bentpipe_conformance.protocols.stp.checkers.opening import due_answer, replies_to
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK, NAMES, POLL, SDP, R, Stp
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    NAMES,
+    POLL,
+    SDP,
+    VERSION,
+    R,
+    Stp,
+)
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    At,
+    ReportHeard,
+    ReportSent,
+    SdHeard,
+)
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
 LARGEST_PACKET = 1500 - 20
@@ -26,6 +45,9 @@ LARGEST_MAX_STAT = 67
 
 COOKIE, COOKIE_SIZES = 2, range(8, 33)
 """Kind of the Cookie option, and octets that its value may have (section 3.3)."""
+
+RESERVED_S = 2.0
+"""Seconds after which a packet that counts must have shown an effect."""
 
 PARTS_S = 0.02
 """Seconds within which the parts of one list leave."""
@@ -66,6 +88,12 @@ def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
     for at in flow.heard:
         if at.stp.fault and at.stp.checksum_ok:
             yield from discarded(flow, context, at, f"a malformed packet ({at.stp.fault})")
+    for at in flow.heard_of(BEGIN):
+        # The rest of one of another version is whatever that version says.
+        due = due_answer(flow, at)
+        if at.stp.version != VERSION and due is not None and not many_before(flow, at, (BEGIN,)):
+            replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
+            yield from answered(flow, context, at, replies, due.about)
 
 
 @checker("STP-PF-007")
@@ -100,6 +128,50 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
                 yield from answered(flow, context, at, replies, what)
         elif not at.stp.flags & R and flow.state_when(at) == State.OPEN and flow.names(at):
             yield from answered(flow, context, at, answers(flow, at, (ENDAK,)), what)
+    yield from _reserved_for_callers(flow, context)
+    for report in flow.reports_heard:
+        if _reserved(report.stp) and report.wanted and not report.fault:
+            yield from _retransmitted(flow, context, report)
+    for at in flow.heard_of(ENDAK):
+        if (
+            _reserved(at.stp)
+            and flow.state_when(at) == State.RELEASING
+            and flow.is_recipient(at.stp)
+        ):
+            later = [end for end in flow.sent if end.time > at.time + DUE_S and end.stp.type == END]
+            if later or flow.until - at.time > RESERVED_S:
+                yield judged(
+                    context, not later,
+                    "an ENDAK with reserved bits set was taken",
+                    "an ENDAK with reserved bits set was ignored", at, *later[:1],
+                )  # fmt: skip
+
+
+def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
+    """Whether a caller has minded a BGAK and a BGREJ with reserved bits set."""
+    for refusal in refusals(flow):
+        if _reserved(refusal.at.stp) and refusal.place <= MOST_ANEW:
+            replies = [refusal.anew] if refusal.anew is not None else []
+            what = "a BGREJ with reserved bits set"
+            yield from answered(flow, context, refusal.at, replies, what)
+    for at in flow.bgaks:
+        if _reserved(at.stp) and not at.outgoing and at.time == flow.established:
+            again = [begin for begin in flow.begins if begin.time > at.time + flow.due_s]
+            if again or flow.until - at.time > RESERVED_S:
+                yield judged(
+                    context, not again,
+                    "a BGAK with reserved bits set was taken",
+                    "a BGAK with reserved bits set was ignored", at, *again[:1],
+                )  # fmt: skip
+
+
+def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Findings:
+    """Whether a report has had the SDs sent again that it made await retransmission."""
+    soon = [sd for sd in report.responses if sd.time <= report.time + RESERVED_S]
+    if soon:
+        yield context.holds(f"{report.name} with reserved bits set was taken", report, soon[0])
+    elif flow.over > report.time + RESERVED_S:
+        yield context.violated(f"{report.name} with reserved bits set was ignored", report)
 
 
 def _reserved(stp: Stp) -> bool:
@@ -123,6 +195,7 @@ def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
 @checker("STP-PF-008")
 def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
     """An option of unknown kind is skipped, and what follows it is processed (section 3.3)."""
+    yield from _unknown_to_callers(flow, context)
     for at in flow.heard_of(BEGIN):
         max_sd, due = at.stp.max_sd, due_answer(flow, at)
         if due is None or due.kind == END or not _has_unknown_kinds(at.stp.options):
@@ -147,6 +220,15 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.holds("a BEGIN with an unknown option was processed", at, replies[0])
 
 
+def _unknown_to_callers(flow: Flow, context: Context) -> Findings:
+    """Whether a caller has minded the cookie behind an unknown option of a BGREJ."""
+    for refusal in refusals(flow):
+        if _has_unknown_kinds(refusal.at.stp.options) and refusal.place <= MOST_ANEW:
+            replies = [refusal.anew] if refusal.anew is not None else []
+            what = "a BGREJ with an unknown option"
+            yield from answered(flow, context, refusal.at, replies, what)
+
+
 def _has_unknown_kinds(octets: bytes) -> bool:
     """Whether a well-formed option field holds a kind that section 3.3 does not name."""
     at = 0
@@ -162,7 +244,7 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Findings:
     """The tag is the low 16 bits of the sender's CSN, and zero in a BGREJ (section 3.1)."""
     for at in flow.sent:
         stp = at.stp
-        if stp.fault or (stp.type == END and stp.flags & R):
+        if stp.fault or stp.type == ENDAK or (stp.type == END and stp.flags & R):
             continue
         if stp.type == BGREJ:
             wanted: int | None = 0
@@ -215,7 +297,9 @@ def _announced_before(flow: Flow, sd: At) -> int | None:
     brought = flow.ledger.handed.get((begin.stp.cookie if begin else None) or b"")
     if brought is not None:
         told = brought.stp.max_sd
-    opened = next((at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None)
+    opened = next(
+        (at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None
+    )
     if opened is not None and flow.iut_calls and opened.frame < sd.frame:
         told = opened.stp.max_sd if opened.stp.max_sd is not None else told
     if flow.opener is not None:
@@ -276,9 +360,7 @@ def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
                 expected=cookie.hex(), actual=(anew.stp.cookie or b"").hex(),
             )  # fmt: skip
         elif refusal.place <= MOST_ANEW and observed(flow, refusal.at):
-            yield context.violated(
-                f"a cookie of {len(cookie)} octets was not accepted", refusal.at
-            )
+            yield context.violated(f"a cookie of {len(cookie)} octets was not accepted", refusal.at)
 
 
 def _cookie_sizes(octets: bytes) -> list[int]:

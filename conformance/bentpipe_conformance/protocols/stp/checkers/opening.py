@@ -83,7 +83,8 @@ def due_answer(flow: Flow, at: At) -> Due | None:
     if there is not None and state in (State.OPEN, State.RELEASING) and csn == there.tester_csn:
         repeated = Due("STP-CC-015", codec.BGAK, None, "a repeated BEGIN")
         return repeated if state == State.OPEN else None
-    if begin.dport == UNUSED_PORT:
+    calls = there is not None and there.iut_calls and state != State.IDLE
+    if begin.dport == UNUSED_PORT or calls:
         about = "a BEGIN to a port where nobody listens"
         return Due("STP-CC-019", codec.BGREJ, NOBODY_LISTENS, about)
     if begin.dport not in SERVICES:

@@ -15,7 +15,14 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    Event,
+    PollSent,
+    ReportHeard,
+    SdHeard,
+    SdSent,
+)
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S, RoundTrips
 
@@ -37,124 +44,140 @@ KEEP_ALIVE_S = 600
 
 @dataclass(slots=True)
 class _Silence:
-    """A time without a valid report while something was unacknowledged, or data awaited credit.
+    """A time without a valid report while something was unacknowledged.
 
     Attributes:
-        start: when Timer_SILENCE was started, seconds; None when the packets do not tell.
-        polls: POLLs that nothing but this timer can have sent.
+        started: between when and when Timer_SILENCE was started, seconds; None when it may have
+            expired before the silence shows.
+        polls: POLLs that nothing but this timer can have sent, the first one apart when ``started``
+            is None.
         end: when a report arrived, or something else may have stopped or hidden the timer.
     """
 
-    start: float | None
+    started: tuple[float, float] | None
     polls: list[PollSent] = field(default_factory=list)
     end: float = math.inf
 
 
-def _silences(flow: Flow) -> Iterator[_Silence]:
-    """The silences of a connection.
+class _Silences:
+    """Finds the silences of a connection.
 
     After a POLL behind which no SD has been sent, only Timer_SILENCE can cause another one.
     """
-    if flow.established is None:
-        return
-    running: float | None = None  # when the timer was started, as long as it runs for sure
-    asked = True  # whether a POLL has followed every SD
-    current: _Silence | None = None
-    for event in flow.events:
-        if event.time > flow.over:
-            break
-        if event.time < flow.established:
-            continue
-        if isinstance(event, SdSent):
-            # It draws a POLL of its own, behind which the silence goes on.
-            if current is not None:
-                current.end = event.time
-                yield current
-                current = None
-            asked = False
-        elif isinstance(event, PollSent):
-            if event.vt_a >= event.vt_s:
-                running = current = None
-                asked = True
+
+    def __init__(self, flow: Flow, trips: RoundTrips) -> None:
+        self.found: list[_Silence] = []
+        self._flow, self._trips = flow, trips
+        self._heard = math.inf if flow.established is None else flow.established
+        self._running: tuple[float, float] | None = None
+        self._first_sd: float | None = None  # since the last report
+        self._asked = True  # whether a POLL has followed every SD
+        self._current: _Silence | None = None
+        for event in flow.events:
+            if not self._heard <= event.time <= flow.over:
                 continue
-            if current is not None:
-                current.polls.append(event)
-            else:
-                current = _begun(running, event)
-            running = event.time if running is None else running
-            asked = True
-        elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            if current is not None:
-                current.end = event.time
-                yield current
-                current = None
-            running = event.time if running is not None and not event.acknowledges_all else None
-            if running is not None and asked:
-                current = _Silence(running)
-    if current is not None:
-        current.end = flow.over
-        yield current
+            if isinstance(event, SdSent):
+                self._sends(event)
+            elif isinstance(event, PollSent):
+                self._polls(event)
+            elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
+                self._hears(event)
+        self._ends(flow.over)
 
+    def _ends(self, time: float) -> None:
+        if self._current is not None:
+            self._current.end = time
+            self.found.append(self._current)
+        self._current = None
 
-def _begun(running: float | None, poll: PollSent) -> _Silence:
-    """The silence in which a POLL leaves that follows SDs."""
-    # Where the timer has been running for long, the POLL may be one of its own.
-    began = running is None
-    return _Silence(poll.time if began else None, [] if began else [poll])
+    def _sends(self, sd: SdSent) -> None:
+        # It draws a POLL of its own, behind which the silence goes on.
+        self._ends(sd.time)
+        self._asked = False
+        if self._first_sd is None:
+            self._first_sd = sd.time
+
+    def _polls(self, poll: PollSent) -> None:
+        self._asked = True
+        if poll.vt_a >= poll.vt_s:
+            self._running = self._current = None
+            return
+        if self._running is None:
+            # The report before has started it too if SDs left before it had to be stopped.
+            at_once = self._first_sd is not None and self._first_sd - self._heard <= DUE_S
+            self._running = (self._heard if at_once else poll.time), poll.time
+        if self._current is not None:
+            self._current.polls.append(poll)
+            return
+        early = self._running[0]
+        expired = poll.time - early >= self._trips.silence(early)[0] * (1 - MARGIN) - SLACK_S
+        self._current = _Silence(None, [poll]) if expired else _Silence(self._running)
+
+    def _hears(self, report: ReportHeard) -> None:
+        self._ends(report.time)
+        runs = self._running is not None and not report.acknowledges_all
+        self._running = (report.time, report.time) if runs else None
+        self._heard, self._first_sd = report.time, None
+        if self._running is not None and self._asked:
+            self._current = _Silence(self._running)
 
 
 @checker("STP-PL-007")
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     """In silence a sender polls again, each time after twice the time before (section 7.2)."""
     trips = context.prepared.round_trips(context.ics)
-    for silence in _silences(flow):
+    for silence in _Silences(flow, trips).found:
         times = [poll.time for poll in silence.polls]
-        if silence.start is not None:
+        before: tuple[float, float] | None = None
+        if silence.started is not None:
             yield from _first(flow, context, silence, trips)
-            times = [silence.start, *times]
-        for place in range(len(times) - 1):
-            gap = times[place + 1] - times[place]
-            following = times[place + 2] if place + 2 < len(times) else silence.end
-            last = place + 2 >= len(times)
-            if silence.start is None and place == 0:
-                continue  # its first POLL may have had another cause
-            yield from _doubled(flow, context, silence, gap, following - times[place + 1], last)
+            early, late = silence.started
+            before = (times[0] - late, times[0] - early) if times else None
+        for place, (start, end) in enumerate(pairwise([*times, silence.end])):
+            if before is not None:
+                yield from _doubled(flow, context, silence, before, place, end - start)
+            if place or silence.started is not None:  # else another timer may have sent the first
+                before = end - start, end - start
 
 
 def _first(flow: Flow, context: Context, silence: _Silence, trips: RoundTrips) -> Findings:
-    assert silence.start is not None
-    least, most = trips.silence(silence.start)
+    assert silence.started is not None
+    early, late = silence.started
+    least, most = trips.silence(early)[0], trips.silence(late)[1]
     first = silence.polls[0] if silence.polls else None
-    waited = (silence.end if first is None else first.time) - silence.start
+    until = silence.end if first is None else first.time
     error = SLACK_S + flow.timing_error
     where = silence.polls[:1] or [poll for poll in flow.polls_sent if poll.time <= silence.end][-1:]
-    if waited > most * (1 + MARGIN) + error:
+    if until - late > most * (1 + MARGIN) + error:
         yield context.violated(
-            f"no POLL left in {waited:.2f} s of silence", *where,
+            f"no POLL left in {until - late:.2f} s of silence", *where,
             expected=f"one within {most:.2f} s",
-            actual="none" if first is None else f"one after {waited:.2f} s",
+            actual="none" if first is None else f"one after {until - late:.2f} s",
         )  # fmt: skip
-    elif first is not None and waited < least * (1 - MARGIN) - error:
+    elif first is not None and until - early < least * (1 - MARGIN) - error:
         yield context.violated(
-            f"a POLL left after {waited:.2f} s of silence", first,
-            expected=f"after {least:.2f} s at least", actual=f"after {waited:.2f} s",
+            f"a POLL left after {until - early:.2f} s of silence", first,
+            expected=f"after {least:.2f} s at least", actual=f"after {until - early:.2f} s",
         )  # fmt: skip
 
 
 def _doubled(
-    flow: Flow, context: Context, silence: _Silence, gap: float, following: float, last: bool
-) -> Findings:
-    """One time between POLLs and the next; the ``last`` one ends with the silence."""
-    wanted = min(2 * gap, MOST_SILENCE_S)
-    error = MARGIN * wanted + SLACK_S + 2 * flow.timing_error
-    what = f"after {gap:.2f} s in silence {following:.2f} s passed"
-    if following > wanted + error or (following < wanted - error and not last):
+    flow: Flow, context: Context, silence: _Silence, before: tuple[float, float], place: int,
+    waited: float,
+) -> Findings:  # fmt: skip
+    """A time that began with a POLL, the one before lasted between two times."""
+    least, most = (min(2 * time, MOST_SILENCE_S) for time in before)
+    error = MARGIN * most + SLACK_S + 2 * flow.timing_error
+    last = place + 1 == len(silence.polls)
+    where = silence.polls[max(0, place - 1) : place + 2]
+    what = f"after {before[1]:.2f} s in silence {waited:.2f} s passed"
+    if waited > most + error or (waited < least - error and not last):
         yield context.violated(
-            what + (" without a POLL" if last else " until the next POLL"), *silence.polls[-3:],
-            expected=f"about {wanted:.2f} s, twice as long", actual=f"{following:.2f} s",
+            what + (" without a POLL" if last else " until the next POLL"), *where,
+            expected=f"about {most:.2f} s, twice as long", actual=f"{waited:.2f} s",
         )  # fmt: skip
     elif not last:
-        yield context.holds(f"{what} until the next POLL", *silence.polls[-3:])
+        yield context.holds(f"{what} until the next POLL", *where)
 
 
 @checker("STP-DT-004")
@@ -164,10 +187,9 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
     for start, quiet, following in _waits(flow):
         until = flow.over if following is None else following.time
         waited = until - start.time
-        # The times between POLLs double, so that none is longer than the silence before it and
-        # one silence time together.
-        longest = max(trips.silence(until)[1], trips.interval(until)[1])
-        longest = min(2 * longest + quiet, MOST_SILENCE_S)
+        # Times between POLLs double: none is longer than all since the last report and one more.
+        once = trips.silence(until)[1]
+        longest = max(once, min(2 * once + quiet, MOST_SILENCE_S))
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
@@ -182,35 +204,31 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
             )  # fmt: skip
 
 
-def _waits(flow: Flow) -> Iterator[tuple[SdSent | PollSent, float, PollSent | None]]:
+def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
     """From when a timer for POLLs runs at the latest, seconds without a report, the next POLL.
 
     Only times in which something is unacknowledged throughout.
     """
-    start: SdSent | PollSent | None = None
+    start: Event | None = None
     if flow.established is None:
         return
     heard = flow.established
     quiet = 0.0
     for event in flow.events:
-        if event.time > flow.over:
-            break
+        # Before the connection is open no timer runs (section 5.1).
+        if not flow.established <= event.time <= flow.over:
+            continue
         if isinstance(event, SdSent):
-            if start is None and event.time >= flow.established:
+            if start is None:
                 start, quiet = event, event.time - heard
         elif isinstance(event, PollSent):
             if start is not None:
                 yield start, quiet, event
-            # Before the connection is open no timer runs (section 5.1).
-            open_ = event.time >= flow.established
-            start = event if open_ and event.vt_a < event.vt_s else None
-            quiet = max(0.0, event.time - heard)
+            start = event if event.vt_a < event.vt_s else None
+            quiet = event.time - heard
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            heard = event.time
-            if event.acknowledges_all:
-                start = None
-            elif start is not None:
-                quiet = max(quiet, heard - start.time)
+            heard, quiet = event.time, 0.0
+            start = None if start is None or event.acknowledges_all else event
     if start is not None:
         yield start, quiet, None
 
@@ -233,9 +251,9 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
         # The timer may have been started by the POLL before, and be started again by each answer.
         for place, (start, end) in enumerate(pairwise([*times, until])):
             last = place + 1 == len(times)
-            factor = 2.0**place
-            longest = (1 + MARGIN) * min(factor * most, MOST_SILENCE_S) + answer + error
-            shortest = (1 - MARGIN) * min(factor * least, MOST_SILENCE_S) - error
+            factor, bound = 2.0**place, MOST_SILENCE_S if place else math.inf
+            longest = (1 + MARGIN) * min(factor * most, bound) + answer + error
+            shortest = (1 - MARGIN) * min(factor * least, bound) - error
             waited = end - start
             if waited > longest:
                 yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
@@ -309,7 +327,7 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
             return
         if end - late.time > NO_RESPONSE_S + error:
             yield context.violated(
-                f"for {end - late.time:.1f} s no report followed a POLL, and the peer was not given "
+                f"no report followed a POLL for {end - late.time:.1f} s; the peer was not given "
                 "up",
                 late,
                 expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s", actual="none",
@@ -330,9 +348,7 @@ def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
     Two POLLs: the first one that left after the report, and the first one that left when the report
     had been read for sure.
     """
-    reports = [
-        item.time for item in flow.reports_heard if not item.fault and item.stp.type != BGAK
-    ]
+    reports = [item.time for item in flow.reports_heard if not item.fault and item.stp.type != BGAK]
     end = flow.over
     for start, until in pairwise([0.0, *(time for time in reports if time < end), end]):
         polls = [poll for poll in flow.polls_sent if start < poll.time < until]
@@ -363,9 +379,7 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
                 expected=f"none before {wait:g} s have passed", actual=f"{until - since:.1f} s",
             )  # fmt: skip
         elif poll is not None:
-            yield context.holds(
-                f"an idle connection was asked after {until - since:.1f} s", poll
-            )
+            yield context.holds(f"an idle connection was asked after {until - since:.1f} s", poll)
 
 
 def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import smss
@@ -61,7 +61,9 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
         if sd.time < flow.established or sd.frame <= asked:
             continue
         following = polls.behind(sd)
-        longest = max(trips.interval(at)[1] for at in (sd.time, sd.time + trips.interval(sd.time)[1]))
+        longest = max(
+            trips.interval(at)[1] for at in (sd.time, sd.time + trips.interval(sd.time)[1])
+        )
         until = flow.over if following is None else following.time
         late = until - sd.time - longest - flow.timing_error > LATE_S
         asked = following.frame if following is not None else flow.passed[-1].frame
@@ -107,7 +109,8 @@ def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
         poll, following = early[0]
         least = trips.interval(following.time)[0] / 2
         yield context.violated(
-            f"{len(early)} times a POLL left {following.time - poll.time:.3f} s or so after another",
+            f"{len(early)} times a POLL left soon after another, first after "
+            f"{following.time - poll.time:.3f} s",
             poll, following,
             expected=f"at least {least:.3f} s, half a poll interval",
             actual=f"{following.time - poll.time:.3f} s",
@@ -141,7 +144,9 @@ def sender_polls_before_it_has_to_stop(flow: Flow, context: Context) -> Findings
             passed = sd.time - before.time
             if passed < trips.interval(sd.time)[1] + LATE_S + flow.timing_error:
                 continue
-        yield from _polls(flow, context, polls, sd, f"SD {sd.number}, after which the sender stopped,")
+        yield from _polls(
+            flow, context, polls, sd, f"SD {sd.number}, after which the sender stopped,"
+        )
 
 
 def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
@@ -153,7 +158,7 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
     assert established is not None
     arrivals = [at.time for at in flow.heard]
     end = min(flow.over, flow.passed[-1].time)
-    for sd, following in zip(flow.sds_sent, [*flow.sds_sent[1:], None], strict=True):
+    for sd, following in zip_longest(flow.sds_sent, flow.sds_sent[1:]):
         if sd.time < established or sd.stp.flags & FIN or flow.service != CHARGEN or flow.iut_calls:
             continue
         if _arrives_around(arrivals, sd, flow.timing_error):
@@ -202,17 +207,15 @@ def _last(flow: Flow) -> Iterator[SdSent]:
     """
     sizes: dict[int, int] = {}
     heard = echoed = following = 0
-    quiet_since = ended = 0.0
-    recent: float = -1.0
+    ended, recent = False, -1.0
     for event in flow.events:
         if isinstance(event, SdHeard):
             sizes.setdefault(event.number, len(event.stp.data))
             while following in sizes:  # octets count once they are in sequence
                 heard += sizes[following]
                 following += 1
-            quiet_since = event.time
         elif isinstance(event, SdSent):
-            ended = ended or float(bool(event.stp.flags & FIN))
+            ended = ended or bool(event.stp.flags & FIN)
             echoed += len(event.stp.data) if event.new else 0
             echoes = flow.service == ECHO and not flow.iut_calls
             # Before an answer is due a report may not have been read.
@@ -220,9 +223,9 @@ def _last(flow: Flow) -> Iterator[SdSent]:
             left = set(event.queue) - {event.number}
             if event.stp.type == BEGIN or left or unread or event.time < (flow.established or 0.0):
                 continue
-            if ended or (echoes and echoed >= heard > 0 and event.time > quiet_since):
+            if ended or (echoes and echoed >= heard > 0):
                 yield event
-        elif event.time > recent and not event.outgoing:
+        elif isinstance(event, ReportHeard) and not event.fault:
             recent = event.time
 
 

@@ -8,7 +8,9 @@ from typing import TypeGuard
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
-from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, END, ENDAK
+from bentpipe_conformance.protocols.stp.checkers.calling import MAX_CC, latest
+from bentpipe_conformance.protocols.stp.checkers.opening import due_answer
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -19,6 +21,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.reader import is_valid_end
+from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 MOST_TIMES = 3
 """Times the octets received that may be sent to an unproven address (STP-SEC-001)."""
@@ -94,10 +97,13 @@ _ENDING = (END, ENDAK, BGREJ)
 @checker("STP-SEC-005")
 def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Findings:
     """A packet with a wrong tag, CSN or number does not end a connection (section 10)."""
+    yield from _calls_survive(flow, context)
     for at, what in _forged(flow):
         if _has_other_cause(flow, at):
             continue
         ends = answers(flow, at, _ENDING)
+        if at.stp.type == BEGIN:  # which may be refused, or told of no connection
+            ends = [end for end in ends if end.stp.peer_csn == flow.tester_csn]
         # An END may be the abort of a user; an ENDAK or BGREJ answers a packet.
         if ends and not flow.served and any(end.stp.type == END for end in ends):
             continue
@@ -107,6 +113,24 @@ def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Find
             sd.time > at.time + DUE_S for sd in flow.sds_sent
         ):
             yield context.holds(f"the connection continued after {what}", at)
+
+
+def _calls_survive(flow: Flow, context: Context) -> Findings:
+    """Whether a call outlives packets that do not fit it."""
+    begins = [at for at in flow.begins if at.outgoing]
+    for at in flow.heard_of(BGAK, BGREJ, END):
+        if flow.state_when(at) != State.CALLING:
+            continue
+        fits = flow.is_recipient(at.stp) and (at.stp.type != BGAK or flow.is_possible(at.stp))
+        if fits or (at.stp.type == END and is_valid_end(flow, at.stp, known=False)):
+            continue
+        what = f"{at.name} that does not fit"
+        again = [begin for begin in begins if begin.time > at.time]
+        due = begins[-1].time + latest(first_wait(context.ics) * 2.0 ** (len(begins) - 1))
+        if again or (flow.established or -1.0) >= at.time:
+            yield context.holds(f"the call went on after {what}", at)
+        elif flow.ended is None and len(begins) < MAX_CC and flow.until > due + flow.timing_error:
+            yield context.violated(f"a call was given up after {what}", at)
 
 
 def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
@@ -128,6 +152,10 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
             yield event, "a BGAK in data transfer"
         elif event.stp.type == END and not is_valid_end(flow, event.stp, known=True):
             yield event, "an END with wrong CSNs"
+        elif event.stp.type == BEGIN and event.stp.csn != flow.tester_csn:
+            due = due_answer(flow, event)
+            if due is not None and due.rule != "STP-CC-012":
+                yield event, f"{due.about}, of another connection"
 
 
 def _has_other_cause(flow: Flow, at: At) -> bool:

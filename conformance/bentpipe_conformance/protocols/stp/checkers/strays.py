@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.replay.events import At
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.reader import is_valid_end
 
 NO_CONNECTION = 2
@@ -24,6 +24,9 @@ NO_CONNECTION = 2
 
 _TOLD_SO = (codec.BGAK, codec.SDP, codec.POLL)
 """What is answered with an END where there is no connection."""
+
+SHOWN_S = 0.5
+"""Seconds after a valid END in which a connection that goes on would show it."""
 
 _LIMITED = (*_TOLD_SO, codec.END)
 """What may be answered ten times per second only (STP-CC-020)."""
@@ -101,12 +104,30 @@ def _is_idle(flow: Flow, at: At) -> bool:
 
 @checker("STP-CC-021")
 def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
-    """An END counts only if it is valid (section 5.5)."""
+    """An END counts if it is valid, and only then (section 5.5)."""
     for at in flow.heard_of(codec.END):
-        if flow.state_when(at) in (State.IDLE, None) or _was_valid(flow, at):
+        if flow.state_when(at) in (State.IDLE, None):
+            continue
+        if _was_valid(flow, at):
+            yield from _counted(flow, context, at)
             continue
         flags = " with R flag" if at.stp.flags & R else ""
         yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
+
+
+def _counted(flow: Flow, context: Context, end: At) -> Findings:
+    """Whether a valid END has ended the connection."""
+    after = [
+        at for at in flow.sent
+        if at.time > end.time + flow.due_s and not at.stp.fault
+        and at.stp.type in (*TAGGED, codec.BEGIN, codec.END) and not at.stp.flags & R
+    ]  # fmt: skip
+    # Packets whose CSN does not show may be of the next connection on the ports.
+    alone = flow.displaced_by is None
+    if after and alone:
+        yield context.violated("a connection went on after a valid END", end, after[0])
+    elif flow.until - end.time > SHOWN_S:
+        yield context.holds("a valid END ended the connection", end)
 
 
 def _was_valid(flow: Flow, at: At) -> bool:

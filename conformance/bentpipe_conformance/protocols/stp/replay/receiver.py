@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from bentpipe_reference.common.ranges import Range
-
 from bentpipe_conformance.protocols.stp.codec import FIN, SDP, STAT
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
 from bentpipe_conformance.protocols.stp.reception import Reception
@@ -48,7 +46,7 @@ class Receiver:
         max_sd: MaxSD of the IUT, None while it has announced none.
         reception: its variables.
         sds, polls, reports: the flow's SDs and POLLs heard and reports sent, added to here.
-        certain: False while an SD or POLL beyond the credit that has left the IUT may count, because
+        certain: False while an SD or POLL beyond the credit that has left the IUT may count, since
             a report that gives more may be on its way out.
     """
 

@@ -70,7 +70,9 @@ class Sender:
             self._flight += sd.octets
         self._queue.pop(number, None)
         sd.awaited = None
-        if stp.type != BEGIN or not sd.transmissions:  # STP-DT-014: a BEGIN's repetitions do not count
+        if (
+            stp.type != BEGIN or not sd.transmissions
+        ):  # STP-DT-014: a BEGIN's repetitions do not count
             sd.transmissions += 1
         sd.stamp = self.vt_ps
         self.vt_s = max(self.vt_s, number + 1)

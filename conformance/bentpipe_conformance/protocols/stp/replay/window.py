@@ -2,8 +2,9 @@
 
 The window is hidden. It begins with what the statement declares, grows by what is reported as
 arrived, and is reduced at reports that the packets show. What they do not show is resolved in the
-IUT's favour: a loss that may belong to an earlier reduction makes none, but may have made one all the
-same and then spares a later one. An SD that does not fit into this window fits into no permitted one.
+IUT's favour: a loss that may belong to an earlier reduction makes none, but may have made one all
+the same and then spares a later one. An SD that does not fit into this window fits into no
+permitted one.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ GROWTH = 2
 SLACK_S = 0.05
 """Seconds by which a silence may be noticed late."""
 
+REDUCED_WINDOWS = 3
+"""Windows of arrivals after a reduction in which it, and not growth, decides on the window."""
+
 Phase = Literal["initial", "slow start", "reduced", "avoidance", "silence"]
-"""What decided on the window last: its beginning, growth by arrivals, a reduction with less than a
-window of arrivals since, growth from ssthresh on, or two silences."""
+"""What decided on the window last: its beginning, growth by arrivals, a reduction with few arrivals
+since, growth from ssthresh on, or two silences."""
 
 
 def smss(flow: Flow) -> int:
@@ -100,9 +104,9 @@ class _Window:
         self.since += octets
         self.window = max(self.window, grown)
 
-    def reduce(self, flight: int, to: float | None = None) -> None:
+    def reduce(self, to: float | None = None) -> None:
         """STP-CG-005, and STP-CG-007 with the window ``to`` which it reduces."""
-        self.threshold = max(min(flight, self.window) / 2, 2 * self.smss)
+        self.threshold = max(self.window / 2, 2 * self.smss)
         self.window = self.threshold if to is None else to
         self.ahead, self.since = False, 0.0
 
@@ -150,7 +154,7 @@ class _Replay:
     # -- SDs
 
     def sends(self, sd: SdSent) -> Bounded:
-        self.be_silent(sd.time, sd.flight)
+        self.be_silent(sd.time)
         doubt, late = self.doubt, sd.frame
         if doubt is not None and late >= doubt.until:
             doubt = self.doubt = None
@@ -171,30 +175,28 @@ class _Replay:
 
     # -- reports
 
-    def hears(self, report: ReportHeard, octets: int, flight: int, unread: int) -> None:
+    def hears(self, report: ReportHeard, octets: int, unread: int) -> None:
         """A valid report arrives.
 
         Args:
             report: the report.
             octets: reported as arrived for the first time.
-            flight: in flight before it.
             unread: octets of SDs that leave after it, perhaps before it is read.
         """
-        self.be_silent(report.time, flight)
+        self.be_silent(report.time)
         self._ends_silence(report)
         before = self.window.window, self.grown.window
         for item in self.both:
-            item.grow(octets, flight + unread)
+            item.grow(octets, report.flight + unread)
         if octets and self.phase == "initial":
             self.phase = "slow start"
-        if self.phase == "reduced" and self.window.since >= self.window.threshold:
-            self.phase = "avoidance"
-        if self.phase == "silence" and self.window.window >= self.window.threshold:
+        settled = self.window.since >= REDUCED_WINDOWS * self.window.threshold
+        if self.phase in ("reduced", "silence") and settled:
             self.phase = "avoidance"
         if report.wanted:
-            self._loses(report, flight, before)
+            self._loses(report, before)
 
-    def _loses(self, report: ReportHeard, flight: int, before: tuple[float, float]) -> None:
+    def _loses(self, report: ReportHeard, before: tuple[float, float]) -> None:
         """STP-CG-005: a report makes SDs await retransmission."""
         lost = max(self.last_sent.get(number, 0) for number in report.wanted)
         if lost < self.reduced_at:
@@ -204,9 +206,8 @@ class _Replay:
         self.spared_until = read
         if not self.certain:
             return
-        late = sum(sd.octets for sd in _between(self.flow, report.frame, read))
         for item in self.both:
-            item.reduce(flight + late)
+            item.reduce()
         self.doubt = _Doubt(report, read, before)
         self.phase, self.slow, self.reduced_at = "reduced", False, report.frame
 
@@ -225,7 +226,7 @@ class _Replay:
         self.silent_since = report.time if running else None
         self.heard, self.collapsed = report.time, False
 
-    def be_silent(self, now: float, flight: int) -> None:
+    def be_silent(self, now: float) -> None:
         """STP-CG-007, once the second silence is over for sure: it lasts twice as long."""
         since = self.silent_since
         if since is None or self.collapsed:
@@ -233,7 +234,7 @@ class _Replay:
         if now - since > 3 * self.trips.silence(since)[1] + 2 * SLACK_S + self.flow.timing_error:
             self.collapsed = True
             for item in self.both:
-                item.reduce(flight, float(item.smss))
+                item.reduce(float(item.smss))
             self.phase, self.slow, self.reduction, self.exempt = "silence", True, None, False
 
 
@@ -243,19 +244,11 @@ def read_from(flow: Flow, report: ReportHeard) -> float:
     That is what the report made the IUT send again, or what left when every answer was due.
     """
     due = report.time + flow.due_s
-    for sd in _between(flow, report.frame, math.inf):
-        if sd.awaited is report or sd.time > due:
-            return sd.frame
-    return math.inf
-
-
-def _between(flow: Flow, first: float, end: float) -> Iterator[SdSent]:
-    """The SDs that left between two frames, the second excluded."""
     sds = flow.sds_sent
-    for place in range(bisect_right(sds, first, key=lambda sd: sd.frame), len(sds)):
-        if sds[place].frame >= end:
-            return
-        yield sds[place]
+    for place in range(bisect_right(sds, report.frame, key=lambda sd: sd.frame), len(sds)):
+        if sds[place].awaited is report or sds[place].time > due:
+            return sds[place].frame
+    return math.inf
 
 
 class _Sent:
@@ -310,4 +303,4 @@ def bounded(flow: Flow, trips: RoundTrips, initial: int) -> Iterator[Bounded]:
         elif isinstance(event, ReportHeard) and not event.fault:
             octets = sum(max(len(sender.data[number]), 1) for number in event.arrived)
             unread = sent.within(event.time, event.time + flow.due_s)
-            replay.hears(event, octets, event.flight, unread)
+            replay.hears(event, octets, unread)
