@@ -337,14 +337,12 @@ def _off_path(mode: Mode, seed: int, numbers: random.Random) -> Plan:
     delay = numbers.choice([0.02, 0.3])
     call = CallPlan(0.0, "a", "b", 100, 5000, _hostile_user(numbers), _hostile_user(numbers))
     configs = {name: {**_config(numbers), "iss": None, "csn": None} for name in "ab"}
-    return Plan(
-        mode, seed, 0.0, configs,
-        links={name: LinkPlan(delay) for name in ("a>b", "b>a")},
-        calls=(call,),
-        attack=AttackPlan(
-            numbers.choice([0.0, 0.5, 1.3]), 20.0, numbers.choice([5.0, 50.0, 300.0])
-        ),
+    attack = AttackPlan(
+        numbers.choice([0.0, 0.5, 1.3]), 20.0, numbers.choice([5.0, 50.0, 300.0])
     )  # fmt: skip
+    clock = numbers.choice([0.0, 4290.0])  # at the later one, a cookie can have expired
+    links = {name: LinkPlan(delay) for name in ("a>b", "b>a")}
+    return Plan(mode, seed, clock, configs, links, calls=(call,), attack=attack)
 
 
 def _on_path(mode: Mode, seed: int, numbers: random.Random) -> Plan:

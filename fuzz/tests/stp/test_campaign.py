@@ -26,14 +26,14 @@ from bentpipe_fuzz.stp.disturbance import (
     corrupted,
     from_json,
 )
-from bentpipe_fuzz.stp.flood import flood
+from bentpipe_fuzz.stp.flood import MOST_GROWTH, flood
 from bentpipe_fuzz.stp.plan import MODES, Mode, draw
 from bentpipe_fuzz.stp.runs import run
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.packets import Sd, Stat, Ustat
-from bentpipe_reference.stp.pending import PendingCalls
+from bentpipe_reference.stp.packets import Begin, Bgrej, Sd, Stat, Ustat
+from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.sender import Report, Sender
 from click.testing import CliRunner
 from hypothesis import given
@@ -62,21 +62,29 @@ CAUGHT: list[tuple[str, Mode, int, str]] = [
     ("stp-delivers-twice", "off-path", 1, "STP-DT-012"),
     ("stp-delivers-as-it-comes", "unlucky", 1, "STP-DT-012"),
     ("stp-repeats-half", "unlucky", 1, "STP-DT-012"),
-    ("stp-forgets-what-it-repeated", "unlucky", 14, "STP-CC-009"),
+    ("stp-forgets-what-it-repeated", "unlucky", 3, "STP-CC-009"),
     ("stp-takes-the-rest-for-received", "unlucky", 14, "STP-CC-009"),
+    ("stp-drops-what-it-holds", "unlucky", 14, "STP-CC-009"),
     ("stp-forgets-the-wrap", "unlucky", 1, "STP-CC-009"),
     ("stp-polls-only-with-data", "unlucky", 4, "STP-CC-009"),
     ("stp-gives-up-soon", "unlucky", 5, "STP-CC-009"),
-    ("stp-never-gives-up", "vanish", 3, "STP-CC-009"),
-    ("stp-never-probes", "unlucky", 50, "STP-CC-009"),
-    ("stp-hands-over-early", "unlucky", 10, "STP-CC-009"),
-    ("stp-keeps-pending", "unlucky", 10, "STP-SEC-002"),
+    ("stp-gives-up-a-closed-window", "unlucky", 17, "STP-CC-009"),
+    ("stp-never-gives-up", "vanish", 2, "STP-CC-009"),
+    ("stp-never-keeps-alive", "vanish", 2, "STP-CC-009"),
+    ("stp-never-probes", "off-path", 2, "STP-SEC-005"),
+    ("stp-calls-anew-with-its-number", "unlucky", 7, "STP-CC-009"),
+    ("stp-alters-cookies", "off-path", 1, "STP-CC-009"),
     ("stp-takes-beyond-the-credit", "off-path", 1, "STP-CC-009"),
     ("stp-believes-ends", "off-path", 1, "STP-CC-009"),
     ("stp-aborts-on-invalid-stat", "off-path", 1, "STP-CC-009"),
     ("stp-ignores-tags", "off-path", 1, "STP-DT-012"),
-    ("stp-yields-to-callers", "off-path", 1, "STP-SEC-005"),
-    ("stp-remembers-any-poll", "off-path", 7, "STP-SEC-005"),
+    ("stp-yields-to-any-call", "off-path", 1, "STP-CC-009"),
+    ("stp-delivers-without-a-cookie", "off-path", 1, "STP-SEC-003"),
+    ("stp-signs-nothing", "off-path", 1, "STP-CC-009"),
+    ("stp-signs-no-address", "off-path", 1, "STP-CC-009"),
+    ("stp-signs-briefly", "off-path", 2, "STP-CC-009"),
+    ("stp-takes-earlier-cookies", "off-path", 1, "STP-CC-009"),
+    ("stp-takes-old-cookies", "off-path", 2, "STP-CC-009"),
 ]
 """What the campaign finds, how soon, and as a breach of what: data, ends and security."""
 
@@ -116,15 +124,38 @@ def test_work_that_grows_with_a_number_in_a_packet_is_seen() -> None:
     assert found.violation is not None and found.violation.requirement == "STP-SEC-004"
 
 
-def test_flood_of_forged_begins_is_bounded_and_the_honest_peer_served() -> None:
-    result = flood(5000, 1)
-    assert result.begins == 5000 and result.heaviest < 1000 and result.delivered > 1000
+@pytest.mark.parametrize("begins", [30_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_flood_of_forged_begins_leaves_nothing_and_the_honest_peer_served(begins: int) -> None:
+    result = flood(begins, 1)
+    assert result.begins == begins and result.grown < MOST_GROWTH
+    assert 1 < result.largest <= 3 and result.delivered > 1000
 
 
-def test_flood_of_an_endpoint_without_bound_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PendingCalls, "in_the_way", lambda self, identity: None)
-    with pytest.raises(Violation, match=r"STP-SEC-003: \d+ pending connections"):
+def test_flood_of_an_endpoint_that_remembers_callers_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    true, kept = Idle.give_cookie, []
+
+    def remember(self: Idle, arrival: Arrival, begin: Begin) -> None:
+        kept.append((arrival, begin))
+        true(self, arrival, begin)
+
+    monkeypatch.setattr(Idle, "give_cookie", remember)
+    with pytest.raises(Violation, match=r"STP-CC-036: \d+ entries and \d+ octets more are kept"):
         flood(2000, 1)
+
+
+def test_flood_of_an_endpoint_that_answers_at_length_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    true = Idle.bgrej
+
+    def long(self: Idle, *values: Any) -> Bgrej:
+        return replace(true(self, *values), options=((9, bytes(30)),))
+
+    monkeypatch.setattr(Idle, "bgrej", long)
+    with pytest.raises(Violation, match="STP-SEC-001"):
+        flood(1000, 1)
 
 
 # Repeating and shrinking
