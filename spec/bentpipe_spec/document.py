@@ -91,26 +91,22 @@ def specification(name: str) -> str:
             lines += _index(line.removeprefix(_INDEX).strip())
         else:
             lines.append(line)
-    # A rule ends with an empty line, and the prose may go on with another.
-    single = (line for at, line in enumerate(lines) if line or at == 0 or lines[at - 1])
-    return "\n".join(single) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _rule(identifier: str) -> Iterator[str]:
     requirement = load_requirements().get(identifier)
     if requirement is None:
         raise SpecificationError(f"the text names {identifier}, which is not a requirement")
-    yield from _wrapped(
-        f"**{identifier}** *{requirement.title}.* {requirement.text}{_if(requirement)}"
-    )
-    yield ""
+    told = f"**{identifier}** *{requirement.title}.* {requirement.text}{_if(requirement)}"
+    yield from _wrapped(told, "* ", "  ")
 
 
 def _if(requirement: Requirement) -> str:
     return f" (If the ICS says *{requirement.condition}*.)" if requirement.condition else ""
 
 
-def _wrapped(text: str, first: str = "   ", others: str = "   ") -> list[str]:
+def _wrapped(text: str, first: str, others: str) -> list[str]:
     return textwrap.wrap(
         text, _WIDTH, initial_indent=first, subsequent_indent=others,
         break_long_words=False, break_on_hyphens=False,
