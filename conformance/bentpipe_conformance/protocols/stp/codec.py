@@ -30,8 +30,8 @@ NAMES = {
     SD: "SD", SDP: "SDP", POLL: "POLL", STAT: "STAT", USTAT: "USTAT",
 }  # fmt: skip
 
-FIN, A, R = 1, 4, 8
-FLAGS = {BEGIN: FIN, END: A | R, SD: FIN, SDP: FIN}
+FIN, V, A, R = 1, 2, 4, 8
+FLAGS = {BEGIN: FIN | V, END: A | R, SD: FIN, SDP: FIN}
 """The flags that section 3.1 names for a type; for a type that is not here, none."""
 
 VERSION = 2
@@ -133,7 +133,7 @@ class Stp:
     @property
     def flag_names(self) -> str:
         """The flags that are set, joined by ``+``, for example ``A+R``."""
-        names = {FIN: "FIN", 2: "2", A: "A", R: "R"}
+        names = {FIN: "FIN", V: "V", A: "A", R: "R"}
         return "+".join(name for flag, name in names.items() if self.flags & flag)
 
     @property

@@ -65,7 +65,7 @@ class STP(Packet):
     fields_desc = [
         ShortField("sport", 0),
         ShortField("dport", 0),
-        FlagsField("flags", 0, 4, ["FIN", "reserved", "A", "R"]),
+        FlagsField("flags", 0, 4, ["FIN", "V", "A", "R"]),
         BitEnumField("type", _SD, 4, TYPES),
         ThreeBytesField("seq", 0),
         XShortField("chksum", None),

@@ -11,7 +11,7 @@ from typing import Any
 from bentpipe_conformance.engine.peer import BaseConnection, BasePeer, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import Arrival
-from bentpipe_conformance.protocols.stp.codec import FIN, VERSION, A, Stp, build, option_field
+from bentpipe_conformance.protocols.stp.codec import FIN, VERSION, A, Stp, V, build, option_field
 from bentpipe_conformance.protocols.stp.cookies import Jar
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
@@ -34,6 +34,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         vt_ps: poll number of the tester's last POLL.
         sent: data and FIN of each of the tester's SDs.
         cookie: what the tester's BEGIN carries, None for no Cookie option.
+        voiding: whether it has the V flag.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         jar: Jar,
         *,
         cookie: bytes | None = None,
+        voiding: bool = False,
         iss: int | None = None,
         credit: int = 256,
         max_sd: int | None = 1400,
@@ -61,6 +63,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
             csn: the tester's CSN.
             jar: the cookies of the case.
             cookie: Cookie option of the BEGIN, None to leave it out.
+            voiding: V flag of the BEGIN.
             iss: the tester's ISS; a random one when omitted.
             credit: SDs that the BEGIN permits.
             max_sd: MaxSD option, None to leave it out.
@@ -70,6 +73,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         self.csn = csn
         self.jar = jar
         self.cookie = cookie
+        self.voiding = voiding
         self.iss = peer.random.getrandbits(24) if iss is None else iss
         self.max_sd = max_sd
         self.options = options
@@ -169,7 +173,8 @@ class Speaker(BaseConnection[Stp, Arrival]):
             self.sent[0] = data, fin
             self.vt_s = 1
             self._offset = len(data)
-        self.send(codec.BEGIN, **{"data": data, "flags": FIN if fin else 0, **fields})
+        flags = (FIN if fin else 0) | (V if self.voiding else 0)
+        self.send(codec.BEGIN, **{"data": data, "flags": flags, **fields})
 
     def bgak(self, **fields: Any) -> None:
         """Accept the IUT's call: send a BGAK with both CSNs and a new cookie of the tester's."""

@@ -132,19 +132,19 @@ class StpStory(BaseStory):
         opening = {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd}
         # A call carries what the other side has given; its BGAK brings the next one.
         owns, others = (COOKIES, TESTER_COOKIES) if outgoing else (TESTER_COOKIES, COOKIES)
-        right: dict[str, Any] = {
+        usual: dict[int, dict[str, Any]] = {
             codec.BEGIN: {**opening, "version": VERSION, "cookie": others[0]},
             codec.BGAK: {**opening, **both, "n_mr": on_wire(self.credit, other),
                    "n_r": on_wire(number, other), "cookie": owns[1]},
             codec.BGREJ: {"tag": 0, "peer_csn": peer, "reason": 3},
             codec.END: {**acknowledging, **both, "reason": 0},
             codec.ENDAK: {"peer_csn": peer},
-            codec.SD: numbered,
+            codec.SD: {**numbered},
             codec.SDP: {**numbered, **polling},
             codec.POLL: {**numbered, **polling},
             codec.STAT: {**acknowledging, **reported},
             codec.USTAT: acknowledging,
-        }[kind]  # fmt: skip
+        }  # fmt: skip
         if kind in (codec.STAT, codec.USTAT):
             fields = {"n_mr": self.credit, "elements": (), **fields}
             fields["n_mr"] = on_wire(fields["n_mr"], other)
@@ -155,7 +155,7 @@ class StpStory(BaseStory):
             fields = {"tag": tag_of(fields["csn"]), **fields}
         carried = {"tag": tag_of(csn), "udp_sport": UDP_PORT, "udp_dport": UDP_PORT}
         ports = ends(outgoing, IUT_PORT, TESTER_PORT)
-        return Stp(*ports, kind, **{**carried, **right, **fields})
+        return Stp(*ports, kind, **{**carried, **usual[kind], **fields})
 
     def of_service(self, port: int) -> StpStory:
         """The same packets, but of another service of the implementation."""

@@ -204,7 +204,7 @@ def test_only_the_first_octets_of_a_begin_of_another_version_are_read(version: i
 
 def test_reserved_flags_are_those_not_named_for_the_type() -> None:
     for kind, named in {
-        wire.BEGIN: 1, wire.BGAK: 0, wire.END: 12, wire.SD: 1, wire.SDP: 1, wire.POLL: 0,
+        wire.BEGIN: 3, wire.BGAK: 0, wire.END: 12, wire.SD: 1, wire.SDP: 1, wire.POLL: 0,
         wire.STAT: 0, wire.USTAT: 0, wire.ENDAK: 0, wire.BGREJ: 0,
     }.items():  # fmt: skip
         packet = dataclasses.replace(POLL, type=kind, flags=15)

@@ -24,6 +24,9 @@ PAUSE_S = 0.3
 CREDIT = 8
 """SDs that a script permits at a time."""
 
+BATCH = 40
+"""SDs that may be sent at once without being lost in the queue of the link."""
+
 WARM_UP = 20
 """SDs after which the sender's window permits that many."""
 
@@ -160,10 +163,10 @@ def widen(connection: Connection, sds: int) -> None:
     Raises:
         NotReached: the credit does not become that large.
     """
-    for _ in range(12):
+    for _ in range(20):
         if connection.vt_ms - connection.vt_s >= sds:
             return
-        connection.sds(max(connection.vt_ms - connection.vt_s, 0), octets=8)
+        connection.sds(min(max(connection.vt_ms - connection.vt_s, 0), BATCH), octets=8)
         connection.ask()
     raise NotReached(f"the credit does not rise to {sds} SDs")
 

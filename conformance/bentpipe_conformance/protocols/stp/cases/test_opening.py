@@ -140,20 +140,25 @@ def test_idle_cookie_that_has_been_used(peer: Peer) -> None:
     there.abort()
 
 
-@case("STP-CC-035", "STP-CC-036")
+@case("STP-CC-035", "STP-CC-036", "STP-CC-012")
 def test_idle_cookies_out_of_order(peer: Peer) -> None:
-    """Once a cookie has opened a connection, those made before it open none."""
-    first, second, third = (peer.fresh_cookie() for _ in range(3))
-    connection = peer.connect("discard", cookie=second)
+    """A BEGIN with V flag makes the cookies from before void, one without it does not."""
+    zeroth, first, second, third = (peer.fresh_cookie() for _ in range(4))
+    parallel = peer.connect("discard", cookie=third)
+    beside = peer.connect("discard", data=b"in time", cookie=zeroth)
+    beside.deliver()
+    parallel.release()
+    connection = peer.connect("discard", cookie=second, voiding=True)
     connection.ask()
     peer.begin("discard", data=b"too late", cookie=first)
     peer.wait(PAUSE_S)
     connection.release()
     peer.begin("discard", data=b"too late", cookie=first)
     peer.wait(PAUSE_S)
-    later = peer.connect("discard", cookie=third)
+    later = peer.connect("discard", voiding=True)
     later.ask()
     later.abort()
+    beside.release()
 
 
 @case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012")

@@ -67,6 +67,13 @@ def _used_cookie(peer: Peer, _: Connection) -> None:
     over(peer).begin()
 
 
+def _too_much(peer: Peer, _: Connection) -> None:
+    """A BEGIN with more data than the IUT accepts, and a good cookie."""
+    known = peer.connect("discard")
+    peer.begin("discard", data=bytes((known.peer_max_sd or 512) + 1), cookie=peer.cookie())
+    known.abort()
+
+
 def _call_anew(peer: Peer, connection: Connection) -> None:
     """The caller is given a cookie; its call anew is aborted."""
     connection.reject(CALL_ANEW)
@@ -100,6 +107,7 @@ _ALIKE: Mapping[tuple[str, str], Stimulus] = {
     ("BEGIN", "version other than 2"): _foreign_begin(version=1),
     ("BEGIN", "would open in state 1"): _later_call,
     ("BEGIN", "peer's CSN"): lambda _, connection: connection.begin(),
+    ("BEGIN", "peer's CSN, and the peer called"): lambda _, connection: connection.begin(),
     ("BEGIN", ""): _foreign_begin(data=b"of nobody"),
     ("BGAK", ""): _bgak(),
     ("BGREJ", ""): _with_peer(codec.BGREJ, 0),
@@ -112,6 +120,7 @@ _ALIKE: Mapping[tuple[str, str], Stimulus] = {
 
 STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
     **{(state, *row): stimulus for state in _STATES for row, stimulus in _ALIKE.items()},
+    (IDLE, "BEGIN", "more data than MaxSD"): _too_much,
     (IDLE, "BEGIN", "nobody listens"): lambda peer, _: peer.begin(UNUSED_PORT),
     (IDLE, "BEGIN", "cookie used"): _used_cookie,
     (IDLE, "BEGIN", "cookie missing or not good"): _foreign_begin(data=b"of a stranger"),
@@ -125,7 +134,12 @@ STIMULI: Mapping[tuple[str, str, str], Stimulus] = {
     (CALLING, "END", ""): _end(flags=A),
     (READY, "END", "A flag"): _end(flags=A),
     (READY, "END", "N(R) above own FIN, peer's FIN delivered"): _completing_end,
-    (READY, "POLL", "CSN not the peer's"): (
+    (READY, "SDP", "N(PS) 0, or CSN not the peer's"): (
+        lambda _, connection: connection.send(
+            codec.SDP, csn=_other(connection.csn, 1 << 31), n_ps=1, data=b"forged"
+        )
+    ),
+    (READY, "POLL", "N(PS) 0, or CSN not the peer's"): (
         lambda _, connection: connection.poll(csn=_other(connection.csn, 1 << 16))
     ),
     (READY, "STAT", "invalid (STP-DT-023) or old (STP-DT-007)"): (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, FIN
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, FIN, V
 from bentpipe_conformance.protocols.stp.numbers import DISCARD, EARLY_CREDIT, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S, alike
 from bentpipe_conformance.protocols.stp.replay.events import At
@@ -242,6 +242,8 @@ def _wrong_anew(refusal: Refusal, anew: At) -> str:
         return "with the same CSN"
     if new.seq == old.seq:
         return "with the same ISS"
+    if (new.sport, new.dport) != (old.sport, old.dport):
+        return "from another port"
     if new.cookie != refusal.at.stp.cookie:
         return "without the cookie it was given"
     shared = min(len(old.data), len(new.data))
@@ -252,15 +254,15 @@ def _wrong_anew(refusal: Refusal, anew: At) -> str:
 
 @checker("STP-CC-039")
 def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
-    """A cookie is returned unchanged, for one call, and the oldest first (section 5.1)."""
+    """A cookie is returned unchanged, for one call, and none from before a failure (5.1).
+
+    When the endpoint has started, and so had to set the V flag, the packets do not show.
+    """
     begin = _call(flow)
     if begin is None or begin.stp.cookie is None:
         return
     cookie, handed = begin.stp.cookie, flow.ledger.handed
-    before = [
-        other.begins[0] for other in flow.neighbours
-        if other.iut_calls and other.start < flow.start and other.begins
-    ]  # fmt: skip
+    before = _earlier_calls(flow)
     twice = next((at for at in before if at.stp.cookie == cookie), None)
     came = handed.get(cookie)
     if twice is not None:
@@ -275,20 +277,50 @@ def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
                 expected=known.hex(), actual=cookie.hex(),
             )  # fmt: skip
     else:
-        oldest = next(iter(_unused(flow, begin)), came)
-        anew = came.stp.type == BGREJ and begin.time - came.time <= flow.due_s
-        asked = [at for at in before if at.stp.csn == came.stp.peer_csn]
-        if asked and asked[0].time < _last_failure(flow, begin) - flow.timing_error:
-            yield context.violated(
-                "a cookie was used that answers a BEGIN sent before a call had failed",
-                asked[0], came, begin,
-            )  # fmt: skip
-            return
+        problem = _from_before_a_failure(flow, begin, came)
         yield judged(
-            context, anew or oldest.frame >= came.frame,
+            context, not problem,
             "a cookie was returned unchanged, and for the first time",
-            "a cookie was used though an older one had not been", oldest, came, begin,
+            f"after a call had failed, {problem}", came, begin,
         )  # fmt: skip
+
+
+def _earlier_calls(flow: Flow) -> list[At]:
+    """The first BEGINs of the IUT's earlier calls to the address."""
+    return [
+        other.begins[0] for other in flow.neighbours
+        if other.iut_calls and other.start < flow.start and other.begins
+    ]  # fmt: skip
+
+
+def _from_before_a_failure(flow: Flow, begin: At, came: At) -> str:
+    """What is wrong with a BEGIN of a call made after one that ended in state 2."""
+    made = _made(flow)
+    failed = _last_failure(flow, made.time)
+    if failed == -math.inf:
+        return ""
+    opened = any(
+        other.iut_calls and other.established is not None and other.established <= begin.time
+        and other.begins[0].stp.flags & V and _made(other).time > failed
+        for other in flow.neighbours
+    )  # fmt: skip
+    if opened:
+        return ""
+    asked = [at for at in _earlier_calls(flow) if at.stp.csn == came.stp.peer_csn]
+    if asked and asked[0].time < failed - flow.due_s:
+        return "a cookie was used that answers a BEGIN sent before"
+    return "" if begin.stp.flags & V else "a BEGIN had no V flag"
+
+
+def _made(flow: Flow) -> At:
+    """The first BEGIN of a call, from which it may have been called anew."""
+    first = flow.begins[0]
+    for other in reversed(flow.neighbours):
+        gift = _gift(other)
+        anew = gift is not None and 0 <= first.time - gift.time <= flow.due_s
+        if anew and other.start < flow.start and other.ends == flow.ends:
+            first = other.begins[0]
+    return first
 
 
 def _unused(flow: Flow, begin: At) -> list[At]:
@@ -297,14 +329,11 @@ def _unused(flow: Flow, begin: At) -> list[At]:
     A BGREJ with a cookie says that those before it are worth nothing; so does a call that ends in
     state 2, except for cookies that answer a BEGIN first sent since (STP-CC-039).
     """
-    calls = [
-        at for other in flow.neighbours if other.iut_calls for at in other.begins[:1]
-        if at.frame < begin.frame
-    ]  # fmt: skip
+    calls = _earlier_calls(flow)
     used = {at.stp.cookie for at in calls}
     came = [at for at in flow.ledger.handed.values() if at.frame < begin.frame]
     last = max((at.frame for at in came if at.stp.type == BGREJ), default=0)
-    failed = _last_failure(flow, begin)
+    failed = _last_failure(flow, begin.time)
     first = {at.stp.csn: at.time for at in reversed(calls)}
     return [
         at for at in came
@@ -312,6 +341,20 @@ def _unused(flow: Flow, begin: At) -> list[At]:
         and first.get(at.stp.peer_csn, 0.0) > failed
         and begin.time - at.time < GOOD_S - flow.due_s and begin.time - at.time > flow.due_s
     ]  # fmt: skip
+
+
+def _last_failure(flow: Flow, until: float) -> float:
+    """When a call to the address last ended in state 2 before a time; before all time if none."""
+    failed = [
+        other.ended for other in flow.neighbours
+        if other.iut_calls and other.established is None and other.ended is not None
+        and other.ended < until - flow.due_s and not _called_anew(other)
+    ]  # fmt: skip
+    return max(failed, default=-math.inf)
+
+
+def _called_anew(flow: Flow) -> bool:
+    return any(refusal.anew is not None for refusal in refusals(flow))
 
 
 @checker("STP-CC-040")
@@ -339,20 +382,6 @@ def known_callers_begin_at_once(flow: Flow, context: Context) -> Findings:
             f"a caller put only {octets} octets into its BEGIN", begin,
             expected=f"about {most} octets, as in its SDs", actual=f"{octets} octets",
         )  # fmt: skip
-
-
-def _last_failure(flow: Flow, begin: At) -> float:
-    """When a call to the address last ended in state 2, seconds; before all time when none did."""
-    failed = [
-        other.ended for other in flow.neighbours
-        if other.iut_calls and other.established is None and other.ended is not None
-        and other.ended <= begin.time and not _called_anew(other)
-    ]  # fmt: skip
-    return max(failed, default=-math.inf)
-
-
-def _called_anew(flow: Flow) -> bool:
-    return any(refusal.anew is not None for refusal in refusals(flow))
 
 
 def _max_sd_with(flow: Flow, begin: At) -> int:

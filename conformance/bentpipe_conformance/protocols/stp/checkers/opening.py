@@ -76,11 +76,12 @@ def due_answer(flow: Flow, at: At) -> Due | None:
         about = f"a BEGIN of version {begin.version}"
         return Due("STP-CC-019", codec.BGREJ, OTHER_VERSION, about)
     state, there = state_on_ports(flow, at), holder(flow, at)
-    if state is None:
-        return None
+    if state is None or len(begin.data) > (flow.ledger.least_max_sd or LEAST_MAX_SD):
+        return None  # of more data than MaxSD it is discarded
     if state == State.CALLING:
         return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")
-    if there is not None and state in (State.OPEN, State.RELEASING) and csn == there.tester_csn:
+    own = there is not None and not there.iut_calls and csn == there.tester_csn
+    if own and state in (State.OPEN, State.RELEASING):
         repeated = Due("STP-CC-015", codec.BGAK, None, "a repeated BEGIN")
         return repeated if state == State.OPEN else None
     calls = there is not None and there.iut_calls and state != State.IDLE
@@ -191,8 +192,14 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At) -> str:
         if at.frame < reply.frame and not at.stp.fault
         and at.stp.type in (codec.BGAK, codec.STAT, codec.USTAT)
     ]  # fmt: skip
-    below = _above_iss(flow, stp.n_r or 0) < max(before, default=0)
-    return "with an N(R) below one sent before" if below else ""
+    if _above_iss(flow, stp.n_r or 0) < max(before, default=0):
+        return "with an N(R) below one sent before"
+    told = [
+        at.stp.n_mr for at in flow.sent
+        if at.frame < reply.frame and not at.stp.fault
+        and at.stp.type in (codec.BGAK, codec.STAT, codec.USTAT)
+    ]  # fmt: skip
+    return "" if told[-1:] == [stp.n_mr] else "with other credit than that last announced"
 
 
 def _above_iss(flow: Flow, number: int) -> int:

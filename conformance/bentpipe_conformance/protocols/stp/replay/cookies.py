@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bentpipe_conformance.protocols.stp.codec import V
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 
 GOOD_S, USED_S = 600.0, 900.0
@@ -51,6 +52,7 @@ class Ledger:
         given: the packet that first brought each cookie to the tester.
         elsewhere: cookies given to other addresses.
         opened: the BEGINs that opened connections, in order.
+        least_max_sd: the least MaxSD the IUT has announced; None before.
         handed: for each cookie of the tester, the packet that first brought it to the IUT.
         handed_elsewhere: cookies of the tester's other addresses.
         timing_error: seconds by which recorded times may be wrong.
@@ -59,6 +61,7 @@ class Ledger:
     given: dict[bytes, At] = field(default_factory=dict)
     elsewhere: frozenset[bytes] = frozenset()
     opened: list[At] = field(default_factory=list)
+    least_max_sd: int | None = None
     handed: dict[bytes, At] = field(default_factory=dict)
     handed_elsewhere: frozenset[bytes] = frozenset()
     timing_error: float = 0.0
@@ -78,8 +81,8 @@ class Ledger:
             if age < USED_S - slack:
                 return Standing(Worth.USED, "with a used cookie")
             return Standing(Worth.STALE if age > USED_S + slack else Worth.UNKNOWN, _aged(age))
-        if any(self._made_later(at.stp.cookie, given) for at in before):
-            return Standing(Worth.STALE, "with a cookie older than one that was accepted")
+        if any(self._made_later(at.stp.cookie, given) for at in before if at.stp.flags & V):
+            return Standing(Worth.STALE, "with a cookie that a later one has made void")
         if age > GOOD_S + slack:
             return Standing(Worth.STALE, _aged(age))
         return Standing(Worth.GOOD if age < GOOD_S - slack else Worth.UNKNOWN, _aged(age))

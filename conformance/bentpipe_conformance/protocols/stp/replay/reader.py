@@ -12,7 +12,7 @@ from itertools import chain
 
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import Stp
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.replay import Trace, incarnations
 from bentpipe_conformance.protocols.stp.replay.cookies import Ledger
 from bentpipe_conformance.protocols.stp.replay.events import At, Other
@@ -65,6 +65,8 @@ def _ledger(flows: Sequence[Flow], timing_error: float) -> Ledger:
         if stp.cookie is not None and stp.wellformed and stp.type in (codec.BGAK, codec.BGREJ):
             if at.outgoing:
                 ledger.given.setdefault(stp.cookie, at)
+                known = ledger.least_max_sd or stp.max_sd
+                ledger.least_max_sd = min(known or LEAST_MAX_SD, stp.max_sd or LEAST_MAX_SD)
             elif flow.state_when(at) == State.CALLING and flow.is_recipient(stp):
                 ledger.handed.setdefault(stp.cookie, at)
         if at is flow.opener:
@@ -250,11 +252,12 @@ class _Reader:
             self._other(at, f"its tag is {stp.tag}, not {tag_of(flow.tester_csn)}")
             return
         foreign = flow.tester_csn is not None and stp.csn != flow.tester_csn
+        if stp.type in (codec.SDP, codec.POLL) and (foreign or not stp.n_ps):
+            self._other(at, f"its CSN is {stp.csn} and its N(PS) {stp.n_ps}")
+            return
         if stp.type in (codec.SD, codec.SDP):
             flow.events.append(receiver.sd(at, receiver.number(stp.seq)))
-        if stp.type == codec.POLL and foreign:
-            self._other(at, f"its CSN is {stp.csn}, not {flow.tester_csn}")
-        elif stp.type in (codec.SDP, codec.POLL) and not foreign:
+        if stp.type in (codec.SDP, codec.POLL):
             flow.events.append(receiver.poll(at))
         elif stp.type in (codec.STAT, codec.USTAT):
             if sender is not None:
@@ -288,7 +291,7 @@ def _displacing(flow: Flow) -> At | None:
 
 
 def is_valid_end(flow: Flow, stp: Stp, *, known: bool) -> bool:
-    """Whether an END is valid for the IUT's connection, the peer's CSN being known (section 5.5)."""
+    """Whether an END is valid for the IUT, the peer's CSN being ``known`` (section 5.5)."""
     own = flow.is_recipient(stp)
     if stp.flags & codec.R:
         return own and (stp.csn == 0 or (known and stp.csn == flow.tester_csn))
