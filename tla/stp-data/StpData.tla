@@ -31,7 +31,6 @@ VARIABLES
     buffer,             \* age of the last transmission of each SD the sender still keeps
     queue,              \* SDs awaiting retransmission
     repeated,           \* SDs in the buffer that were sent more than once
-    polled,             \* nothing was sent since the last POLL: Timer_POLL does not run
     silence,            \* Timer_SILENCE runs
     unanswered,         \* Timer_NO-RESPONSE runs: no valid report has followed a POLL
     vr_r, vr_h,         \* next SD in sequence; next highest SD expected
@@ -46,7 +45,7 @@ VARIABLES
     misread,            \* ghost: a sequence number was decoded wrongly and used
     strange             \* ghost: a packet that is none of the stream's was used
 
-timers       == <<polled, silence, unanswered>>
+timers       == <<silence, unanswered>>
 senderVars   == <<written, vt_s, vt_a, vt_ms, vt_pa, buffer, queue, repeated, timers>>
 receiverVars == <<vr_r, vr_h, vr_mr, held, closed, delivered, taken>>
 budgets      == <<forwardLosses, returnLosses, duplicates, keepAlives>>
@@ -59,7 +58,7 @@ Start(permitted) ==
     /\ written = IF UserWaits THEN 0 ELSE Packets
     /\ vt_s = 0 /\ vt_a = 0 /\ vt_ms = permitted /\ vt_pa = OldestAge
     /\ buffer = <<>> /\ queue = {} /\ repeated = {}
-    /\ polled = TRUE /\ silence = FALSE /\ unanswered = FALSE
+    /\ silence = FALSE /\ unanswered = FALSE
     /\ vr_r = 0 /\ vr_h = 0 /\ vr_mr = Window /\ held = {} /\ closed = FALSE
     /\ delivered = <<>> /\ taken = 0
     /\ forward = <<>> /\ return = <<>>
@@ -115,7 +114,7 @@ Write ==
     /\ written < Packets
     /\ written' = written + 1
     /\ silence' = (silence \/ ProbedFor(written'))
-    /\ UNCHANGED <<vt_s, vt_a, vt_ms, vt_pa, buffer, queue, repeated, polled, unanswered>>
+    /\ UNCHANGED <<vt_s, vt_a, vt_ms, vt_pa, buffer, queue, repeated, unanswered>>
     /\ UNCHANGED <<receiverVars, forward, return, budgets, ghosts>>
 
 SendNew ==
@@ -124,7 +123,6 @@ SendNew ==
     /\ forward' = Append(forward, SD(vt_s))
     /\ buffer' = With(buffer, vt_s, 0)
     /\ vt_s' = vt_s + 1
-    /\ polled' = FALSE
     /\ UNCHANGED <<written, vt_a, vt_ms, vt_pa, queue, repeated, silence, unanswered>>
     /\ UNCHANGED <<receiverVars, return, budgets, ghosts>>
 
@@ -135,13 +133,13 @@ Retransmit ==
           /\ buffer' = With(buffer, n, 0)
           /\ queue' = queue \ {n}
           /\ repeated' = repeated \cup {n}
-    /\ polled' = FALSE
     /\ UNCHANGED <<written, vt_s, vt_a, vt_ms, vt_pa, silence, unanswered>>
     /\ UNCHANGED <<receiverVars, return, budgets, ghosts>>
 
 (* STP-PL-001 and STP-PL-007. When they expire is left open: a POLL may leave at any moment while     *)
-(* one of them runs, and at no other.                                                                 *)
-TimerPollRuns == ~polled
+(* one of them runs, and at no other. Timer_POLL runs for what was sent since the last POLL and is    *)
+(* not acknowledged.                                                                                  *)
+TimerPollRuns == \E n \in DOMAIN buffer : buffer[n] = 0
 TimerSilenceRuns == silence
 
 (* A POLL starts it, whatever it asks about; only a report stops it (STP-PL-007, STP-PL-010). *)
@@ -161,7 +159,7 @@ Poll ==
     /\ return' = Aged(return)
     /\ buffer' = [n \in DOMAIN buffer |-> Older(buffer[n])]
     /\ vt_pa' = Older(vt_pa)
-    /\ polled' = TRUE /\ silence' = SilenceStarts /\ unanswered' = TRUE
+    /\ silence' = SilenceStarts /\ unanswered' = TRUE
     /\ queue' = queue \cup RequeuedByTimer
     /\ UNCHANGED <<written, vt_s, vt_a, vt_ms, repeated, receiverVars, ghosts>>
 
@@ -169,7 +167,7 @@ SendPoll == (TimerPollRuns \/ TimerSilenceRuns) /\ Poll /\ UNCHANGED budgets
 
 (* STP-PL-010 *)
 KeepAlive ==
-    /\ keepAlives > 0 /\ vt_a = vt_s /\ written = vt_s /\ polled /\ ~silence
+    /\ keepAlives > 0 /\ vt_a = vt_s /\ written = vt_s /\ ~silence
     /\ Poll
     /\ keepAlives' = keepAlives - 1
     /\ UNCHANGED <<forwardLosses, returnLosses, duplicates>>
@@ -188,7 +186,8 @@ Arrived(nr, low, high, gaps) == (0..(nr - 1)) \cup ((low..(high - 1)) \ gaps)
 
 AlreadyThere(n) == n < vr_r \/ n \in held \/ \E i \in DOMAIN forward : forward[i] = SD(n)
 
-(* STP-PL-007: a report stops Timer_SILENCE when all is acknowledged and no data waits for credit.    *)
+(* STP-PL-007: a report stops Timer_SILENCE when all is acknowledged and no data waits for credit;    *)
+(* STP-DT-025: it starts it when data does.                                                           *)
 SilenceOver(nr, permitted) == nr = vt_s /\ ~WaitsForCredit(written, nr, permitted)
 
 (* Common to all reports: acknowledge up to nr, release what arrived, queue what is missing.          *)
@@ -198,7 +197,8 @@ Update(nr, permitted, arrived, missing) ==
     /\ buffer' = Only(buffer, {n \in DOMAIN buffer : n >= nr /\ n \notin arrived})
     /\ queue' = (queue \cup missing) \cap DOMAIN buffer'
     /\ repeated' = repeated \cap DOMAIN buffer'
-    /\ silence' = (silence /\ ~SilenceOver(vt_a', vt_ms'))
+    /\ silence' = /\ silence \/ WaitsForCredit(written, vt_a', vt_ms')
+                  /\ ~SilenceOver(vt_a', vt_ms')
     /\ unanswered' = FALSE
     /\ spurious' = (spurious \/ \E n \in missing : AlreadyThere(n))
 
@@ -206,7 +206,7 @@ Discard == UNCHANGED <<vt_a, vt_ms, vt_pa, buffer, queue, repeated, silence, una
 
 ReceiveReport(i) ==
     /\ return' = Without(return, i)
-    /\ UNCHANGED <<written, vt_s, polled, receiverVars, forward, budgets, strange>>
+    /\ UNCHANGED <<written, vt_s, receiverVars, forward, budgets, strange>>
 
 UseStat(stat) ==
     LET nr   == Seen(stat.n, vt_a)
@@ -311,8 +311,9 @@ ReceiveSd(i) ==
     /\ forward' = Without(forward, i)
     /\ UNCHANGED <<senderVars, budgets, spurious, strange>>
 
-(* STP-DT-002: a POLL raises VR(H). STP-DT-008: but not beyond the credit, nor backwards. *)
-RaisedBy(n) == IF n <= vr_mr THEN Max(vr_h, n) ELSE vr_h
+(* STP-DT-002: a POLL raises VR(H). STP-DT-008: but not beyond the credit or the FIN, nor backwards.  *)
+PastFin(n) == FinReceived /\ n > Fin + 1
+RaisedBy(n) == IF n <= vr_mr /\ ~PastFin(n) THEN Max(vr_h, n) ELSE vr_h
 
 Raised(high) == high
 
@@ -358,7 +359,7 @@ Read ==
     /\ UNCHANGED <<budgets, ghosts>>
 
 (* STP-DT-024: a window that has been shown closed and opens again, by 16 SDs or half the buffer.      *)
-MayAnnounce == closed /\ Room(taken) - vr_h >= Min(16, (Window + 1) \div 2)
+MayAnnounce == closed /\ ~FinReceived /\ Room(taken) - vr_h >= Min(16, (Window + 1) \div 2)
 
 Announce ==
     /\ MayAnnounce /\ HasRoom(return, ReturnCapacity, 1)
@@ -368,10 +369,11 @@ Announce ==
     /\ UNCHANGED <<senderVars, vr_r, vr_h, held, delivered, taken, forward, budgets, ghosts>>
 
 (* Packets that are none of the stream's, and that the receiver can tell from it: an SD that cannot   *)
-(* be (STP-DT-028), a POLL with another CSN (STP-DT-008).                                             *)
+(* be (STP-DT-028), a POLL with another CSN or of an SD that cannot be (STP-DT-008).                  *)
 OfStranger(n, fin) ==
     \/ FinReceived /\ n > Fin
     \/ fin /\ n \notin held /\ \E m \in held : m > n
+PollOfStranger(n) == FinReceived /\ n > Fin + 1
 OwnPolls(n) == FALSE
 
 StrangeSd ==
@@ -383,7 +385,8 @@ StrangeSd ==
 
 StrangePoll ==
     /\ Strangers
-    /\ \E n \in (vr_h + 1)..vr_mr : OwnPolls(n) /\ vr_h' = Raised(RaisedBy(n))
+    /\ \E n \in (vr_h + 1)..vr_mr :
+        (OwnPolls(n) \/ PollOfStranger(n)) /\ vr_h' = Raised(RaisedBy(n))
     /\ UNCHANGED <<senderVars, vr_r, vr_mr, held, closed, delivered, taken, forward, return>>
     /\ UNCHANGED <<budgets, ghosts>>
 
@@ -454,7 +457,7 @@ TypeOK ==
     /\ DOMAIN buffer \subseteq 0..(Packets - 1)
     /\ \A n \in DOMAIN buffer : buffer[n] \in 0..OldestAge
     /\ queue \subseteq DOMAIN buffer /\ repeated \subseteq DOMAIN buffer
-    /\ \A flag \in {polled, silence, unanswered, closed, spurious, misread, strange} : flag \in BOOLEAN
+    /\ \A flag \in {silence, unanswered, closed, spurious, misread, strange} : flag \in BOOLEAN
     /\ taken \in 0..vr_r
     /\ Len(forward) <= Capacity /\ Len(return) <= ReturnCapacity
 

@@ -52,7 +52,7 @@ Called ==
 (* STP-CC-037: the stream begins anew; nothing of the call before has been taken (STP-CC-035).          *)
 CalledAnew ==
     /\ Is("anew") /\ vr_h = 0
-    /\ vt_s' = Event.vt_s /\ polled' = (Event.vt_s = 0)
+    /\ vt_s' = Event.vt_s
     /\ buffer' = IF Event.vt_s = 0 THEN <<>> ELSE With(<<>>, 0, 0)
     /\ forward' = IF Event.vt_s = 0 THEN <<>> ELSE <<SD(0)>>
     /\ UNCHANGED <<written, vt_a, vt_ms, vt_pa, queue, repeated, silence, unanswered>>
@@ -63,7 +63,7 @@ Opened ==
     /\ Is("bgak")
     /\ Event.n_r \in vt_a..vr_r /\ Event.n_mr \in vt_ms..(vr_r + Window)
     /\ Update(Event.n_r, Event.n_mr, {}, {})
-    /\ UNCHANGED <<written, vt_s, vt_pa, polled, receiverVars, forward, return, budgets, misread, strange>>
+    /\ UNCHANGED <<written, vt_s, vt_pa, receiverVars, forward, return, budgets, misread, strange>>
 
 Sent == Is("send") /\ Event.n = vt_s /\ SendNew
 

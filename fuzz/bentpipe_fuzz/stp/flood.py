@@ -11,6 +11,7 @@ from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.packets import Begin
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.transfer import PORT
 
 from bentpipe_fuzz.campaign.violation import Violation
@@ -77,14 +78,14 @@ class _Honest:
             self.read += len(data)
 
 
-def flood(begins: int, seed: int) -> FloodResult:
+def flood(begins: int, seed: int, parts: Parts = TRUE_PARTS) -> FloodResult:
     """Send forged BEGINs from different addresses while an honest peer transfers data.
 
     Raises:
         Violation: something of a BEGIN is kept, an answer is too long, or the honest peer suffers.
     """
     numbers = random.Random(f"flood {seed}")
-    server = StpEndpoint(StpConfig(), seed)
+    server = StpEndpoint(StpConfig(), seed, parts=parts)
     server.listen(PORT)
     honest = _Honest(server, seed + 1)
     now, sent, largest, before = 0.0, 0, 0.0, 0

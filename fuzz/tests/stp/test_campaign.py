@@ -11,7 +11,7 @@ import random
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from bentpipe_fuzz.campaign.shrinking import shrunk
@@ -32,7 +32,8 @@ from bentpipe_fuzz.stp.runs import run
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.packets import Begin, Bgrej, Sd, Stat, Ustat
+from bentpipe_reference.stp.packets import Begin, Bgrej, Reason, Sd, Stat, Ustat
+from bentpipe_reference.stp.parts import Parts
 from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.sender import Report, Sender
 from click.testing import CliRunner
@@ -131,31 +132,35 @@ def test_flood_of_forged_begins_leaves_nothing_and_the_honest_peer_served(begins
     assert 1 < result.largest <= 3 and result.delivered > 1000
 
 
-def test_flood_of_an_endpoint_that_remembers_callers_is_seen(
-    monkeypatch: pytest.MonkeyPatch,
+class Remembers(Idle):
+    """Keeps what it has answered with a cookie."""
+
+    kept: ClassVar[list[tuple[Arrival, Begin]]] = []
+
+    def give_cookie(self, arrival: Arrival, begin: Begin) -> None:
+        self.kept.append((arrival, begin))
+        super().give_cookie(arrival, begin)
+
+
+class AnswersAtLength(Idle):
+    """Its BGREJ has an option of 30 octets."""
+
+    def bgrej(self, begin: Begin, reason: Reason, cookie: bytes | None = None) -> Bgrej:
+        return replace(super().bgrej(begin, reason, cookie), options=((9, bytes(28)),))
+
+
+@pytest.mark.parametrize(
+    ("idle", "says"),
+    [
+        (Remembers, r"STP-CC-036: \d+ entries and \d+ octets more are kept after 2000"),
+        (AnswersAtLength, r"STP-SEC-001: 3\.\d octets"),
+    ],
+)
+def test_flood_shows_an_endpoint_that_is_not_stateless_or_amplifies(
+    idle: type[Idle], says: str
 ) -> None:
-    true, kept = Idle.give_cookie, []
-
-    def remember(self: Idle, arrival: Arrival, begin: Begin) -> None:
-        kept.append((arrival, begin))
-        true(self, arrival, begin)
-
-    monkeypatch.setattr(Idle, "give_cookie", remember)
-    with pytest.raises(Violation, match=r"STP-CC-036: \d+ entries and \d+ octets more are kept"):
-        flood(2000, 1)
-
-
-def test_flood_of_an_endpoint_that_answers_at_length_is_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    true = Idle.bgrej
-
-    def long(self: Idle, *values: Any) -> Bgrej:
-        return replace(true(self, *values), options=((9, bytes(30)),))
-
-    monkeypatch.setattr(Idle, "bgrej", long)
-    with pytest.raises(Violation, match="STP-SEC-001"):
-        flood(1000, 1)
+    with pytest.raises(Violation, match=says):
+        flood(2000, 1, Parts(idle=idle))
 
 
 # Repeating and shrinking

@@ -72,6 +72,9 @@ OneAhead(read) == read + 1
 (* Credit is announced whenever there is some.                                                        *)
 AnnouncesAnything == Room(taken) > vr_mr
 
+(* A POLL raises VR(H) past the FIN.                                                                  *)
+NothingIsPast(n) == FALSE
+
 (* STP-DT-028, one half of it forgotten. *)
 OnlyAboveFin(n, fin) == FinReceived /\ n > Fin
 OnlyFinBelow(n, fin) == fin /\ \E m \in held : m > n
