@@ -110,7 +110,7 @@ async def _thousand() -> None:
         writer.close()
         await writer.wait_closed()
 
-    config = StpConfig(max_pending=CONNECTIONS)
+    config = StpConfig()
     async with await start_server(echo, "127.0.0.1", 0, 7, config=config) as server:
         await asyncio.gather(*(call(server.address[1], n) for n in range(CONNECTIONS)))
 

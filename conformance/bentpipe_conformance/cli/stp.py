@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from bentpipe_reference.stp.config import LEAST_MAX_SD, PATH_CLASSES, StpConfig
+from bentpipe_reference.stp.config import LEAST_MAX_SD, PATH_CLASSES, SD_OVERHEAD, StpConfig
 from bentpipe_reference.stp.io import programs
 from bentpipe_reference.stp.io.errors import StpIoError
 from bentpipe_reference.stp.io.programs import Program, Result
@@ -91,10 +91,13 @@ def _config(
     host: str, protocol: str | None, max_sd: int | None, rate: float | None, path_reorders: bool,
     **settings: Any,
 ) -> StpConfig:  # fmt: skip
-    headers = (40 if ":" in host else 20) + (0 if protocol else 8) + 20
+    # The reference counts 20 octets for the IP header; an MTU less by 20 makes it 40.
+    longer = 20 if ":" in host else 0
+    headers = 20 + longer + (0 if protocol else 8) + SD_OVERHEAD
     most = max_sd or 1500 - headers
+    mtu = max(1500, most + headers) - longer
     return StpConfig(
-        protocol=int(protocol or 17), max_sd=most, mtu=max(1500, most + headers), max_rate=rate,
+        protocol=int(protocol or 17), max_sd=most, mtu=mtu, max_rate=rate,
         fifo=not path_reorders, **settings,
     )  # fmt: skip
 

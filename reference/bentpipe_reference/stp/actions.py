@@ -110,6 +110,7 @@ class Actions:
         """STP-CC-034, STP-CC-040: with the first data of our stream, if there is a cookie."""
         if v.ticket is None:
             v.ticket = self._jar.take(v.identity.peer, now)
+        v.begun = self._jar.begin()
         begin = Begin(
             *v.header, 0, v.iss & PACKET_MASK, v.share.sds, v.csn, max_sd=v.config.own_max_sd
         )
@@ -164,7 +165,8 @@ class Actions:
         v.calls_anew += 1
         v.csn, v.iss = self._numbers(v.identity.peer)
         v.outgoing.restart(v.csn, v.iss)
-        v.ticket = Ticket(bgrej.cookie, bgrej.max_sd, now)
+        usable = self._jar.may_use(v.identity.peer, v.begun)
+        v.ticket = Ticket(bgrej.cookie, bgrej.max_sd, now) if usable else None
         v.transmissions = 0
         self.send_first_begin(v, now)
 
@@ -175,6 +177,8 @@ class Actions:
         if not v.is_over:
             v.failure, v.reason = text, reason
             v.events |= Events.FAILED
+            if v.receiver is None and v.begin is not None:
+                self._jar.end(v.identity.peer)
             note(v, "outcome", now, {"result": "failure", "reason": int(reason)})
         self.drop_data(v)
 
@@ -283,7 +287,7 @@ class Actions:
         v.outgoing.learn_credit(bgak.n_mr, bgak.n_r)
         v.outgoing.open(now)
         if bgak.cookie is not None:
-            self._jar.put(v.identity.peer, Ticket(bgak.cookie, bgak.max_sd, now))
+            self._jar.put(v.identity.peer, Ticket(bgak.cookie, bgak.max_sd, now, v.begun))
 
     def _measure(self, v: Variables, now: float) -> None:
         """STP-PL-009: an answer is a measurement if the BEGIN was sent once."""
@@ -391,8 +395,8 @@ class Actions:
         for elements in v.incoming.on_poll(n_s):
             self._send_stat(v, n_ps, timestamp, elements)
         if v.trace is not None:
-            elements = v.incoming.whole_list()
-            note(v, "poll_arrives", now, {"n_s": n_s, "n_ps": n_ps, "elements": elements})
+            whole = v.incoming.whole_list()
+            note(v, "poll_arrives", now, {"n_s": n_s, "n_ps": n_ps, "elements": whole})
 
     def announce_credit(self, v: Variables) -> None:
         """STP-DT-024: a STAT that answers no POLL."""

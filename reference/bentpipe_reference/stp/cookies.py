@@ -110,11 +110,13 @@ class Ticket(NamedTuple):
         cookie: what to return.
         max_sd: the MaxSD that came with it, None if none did (STP-PF-009).
         time: when it was received, seconds.
+        asked: which BEGIN of the endpoint it answers, see :meth:`CookieJar.begin`.
     """
 
     cookie: bytes
     max_sd: int | None
     time: float
+    asked: int = 0
 
 
 class CookieJar:
@@ -128,12 +130,34 @@ class CookieJar:
         self._capacity = capacity
         self._held: dict[Hashable, deque[Ticket]] = {}
         self._count = 0
+        self._begun = 0
+        self._ended: dict[Hashable, int] = {}  # the last BEGIN before a call to there failed
+        self._ended_elsewhere = -1  # the same for the addresses no longer in it
 
     def __len__(self) -> int:
         return self._count
 
+    def begin(self) -> int:
+        """Number a BEGIN that is sent for the first time."""
+        self._begun += 1
+        return self._begun
+
+    def end(self, peer: Hashable) -> None:
+        """STP-CC-039: a call to ``peer`` has ended in state 2, and its BEGIN may still arrive."""
+        self._count -= len(self._held.pop(peer, ()))
+        self._ended.pop(peer, None)
+        self._ended[peer] = self._begun
+        if len(self._ended) > self._capacity:
+            self._ended_elsewhere = self._ended.pop(next(iter(self._ended)))
+
+    def may_use(self, peer: Hashable, asked: int) -> bool:
+        """STP-CC-039: whether the cookie in the answer to that BEGIN may be used."""
+        return asked > self._ended.get(peer, self._ended_elsewhere)
+
     def put(self, peer: Hashable, ticket: Ticket) -> None:
-        """Keep a cookie from ``peer``, unless too many of its cookies are unused."""
+        """Keep a cookie from ``peer``, unless it is of no use or too many are unused."""
+        if not self.may_use(peer, ticket.asked):
+            return
         held = self._held.pop(peer, None) or deque()
         self._held[peer] = held
         while held and ticket.time - held[0].time > COOKIE_LIFE_S:

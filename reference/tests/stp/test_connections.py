@@ -122,6 +122,28 @@ def test_cookie_is_used_for_ten_minutes(stp: Any, pause: float, used: bool) -> N
     assert (script.call(b"data", known=False)[0].cookie is not None) == used
 
 
+def test_call_that_fails_spoils_the_cookies_of_answers_to_earlier_begins(stp: Any) -> None:
+    script = stp()
+    for port in (20, 21):
+        script.endpoint.connect(PEER, 4000, port)
+    early, failing = script.flush()
+    script.know()
+    script.arrive(script.bgrej(dport=21, peer_csn=failing.csn))
+    bgrej = script.bgrej(dport=20, peer_csn=early.csn, reason=6, cookie=b"much too old")
+    (anew,) = script.arrive(bgrej)
+    assert anew.csn != early.csn and anew.cookie is None
+    bgak = script.bgak(dport=20, peer_csn=anew.csn, cookie=b"new enough")
+    script.arrive(bgak)
+    assert [begin.cookie for begin in script.call(known=False)] == [b"new enough"]
+
+
+def test_cookie_of_an_open_connection_survives_its_abort(stp: Any) -> None:
+    script = stp()
+    script.called().abort(0.0)
+    script.arrive(script.endak())
+    assert script.call(known=False)[0].cookie is not None
+
+
 def test_cookie_of_another_address_is_not_used(stp: Any) -> None:
     script = stp()
     script.know()

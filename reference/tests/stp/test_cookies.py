@@ -78,6 +78,17 @@ def test_cookie_received_is_kept_for_ten_minutes() -> None:
     assert jar.take(PEER, 600.1) is None and len(jar) == 0
 
 
+def test_failed_calls_are_remembered_within_the_bound_and_beyond_it_for_all() -> None:
+    jar = CookieJar(2)
+    early = jar.begin()
+    for peer in (PEER, OTHER, ("10.0.0.2", 1)):
+        jar.end(peer)
+    late = jar.begin()
+    for peer in (PEER, OTHER, ("10.0.0.3", 1)):
+        assert jar.may_use(peer, late) and not jar.may_use(peer, early)
+    assert len(jar._ended) == 2
+
+
 def test_share_never_exceeds_what_is_free() -> None:
     config = StpConfig(credit=2048)
     memory = Memory(10 * 4 * config.own_max_sd)

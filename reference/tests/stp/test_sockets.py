@@ -286,11 +286,11 @@ def test_packet_directly_over_ip_has_its_peer_and_a_checksum_over_addresses(
 ) -> None:
     carrier = RawCarrier.listening(Place(host), 254)
     try:
-        packet = encode(Poll(1, 2, 3, 0, 4, 5, 6), carrier.pseudo_header(peer))
+        packet = encode(Poll(1, 2, 3, 0, 4, 5, 6, 7), carrier.pseudo_header(peer))
         # To itself: a raw socket gets what it sends to its own address.
         assert carrier.send([(peer, packet)]) == 1
         assert carrier.receive() == [(packet, peer)]
-        assert decode(packet, carrier.pseudo_header(peer)) == Poll(1, 2, 3, 0, 4, 5, 6)
+        assert decode(packet, carrier.pseudo_header(peer)) == Poll(1, 2, 3, 0, 4, 5, 6, 7)
         with pytest.raises(MalformedPacket):
             decode(packet)
     finally:

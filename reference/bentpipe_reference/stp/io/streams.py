@@ -29,7 +29,8 @@ from bentpipe_reference.stp.io.transport import Driver
 LIMIT = 1 << 18
 """Octets a reader buffers before the peer is held back, unless given."""
 
-_V6_HEADERS = 40 + 8 + 20
+_V6_LONGER = 20
+"""Octets by which an IPv6 header is longer than one of IPv4."""
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 
@@ -144,5 +145,5 @@ def _suited(config: StpConfig | None, host: str) -> StpConfig:
     """Unless ``max_sd`` is set, leave room for the longer header of IPv6."""
     config = config or StpConfig()
     if config.max_sd is None and ":" in host:
-        return replace(config, max_sd=config.mtu - _V6_HEADERS)
+        return replace(config, mtu=config.mtu - _V6_LONGER)
     return config

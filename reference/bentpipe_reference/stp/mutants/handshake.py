@@ -95,6 +95,9 @@ class AltersCookies(Actions):
         super().call_anew(v, replace(bgrej, cookie=padded), now)
 
 
+mutant("stp-trusts-early-cookies", "STP-CC-039", "keeps its cookies when a call fails")(
+    returning(CookieJar, CookieJar.end, None)
+)
 mutant("stp-keeps-no-cookies", "STP-CC-040", "asks for a cookie with every call")(
     returning(CookieJar, CookieJar.put, None)
 )
