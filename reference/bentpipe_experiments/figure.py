@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -37,6 +38,7 @@ def _figure(experiment: Experiment, cells: Cells) -> Figure:
     places = figure.subplots(len(quantities), sharex=True, squeeze=False)[:, 0]
     for axes, (note, label) in zip(places, quantities, strict=True):
         _curves(axes, experiment, {key: cell.of(note) for key, cell in cells.items()})
+        _printed(axes, experiment, note)
         axes.set_ylabel(label)
     top, bottom = places[0], places[-1]
     bottom.set_xlabel(experiment.x_label)
@@ -46,8 +48,29 @@ def _figure(experiment: Experiment, cells: Cells) -> Figure:
         1.0, 1.015, f"{runs} runs per point, 95 % confidence", transform=top.transAxes,
         ha="right", va="bottom", fontsize=8, color=_QUIET,
     )  # fmt: skip
-    top.legend(frameon=False, loc="lower left" if len(quantities) == 1 else "best")
+    for axes in places if experiment.published else places[:1]:
+        axes.legend(frameon=False, loc="lower left" if len(quantities) == 1 else "best")
     return figure
+
+
+def _printed(axes: Axes, experiment: Experiment, note: str | None) -> None:
+    """What the source prints of a quantity: hollow markers, or a line if it is for all points."""
+    order = [series.id for series in experiment.series]
+    for item in experiment.published:
+        if item.note != note:
+            continue
+        known = item.series in order
+        colour, marker = STYLES[order.index(item.series)] if known else (_QUIET, "D")
+        if item.point is None:
+            axes.axhline(
+                item.value, color=colour, linewidth=1, linestyle=(0, (4, 3)), label=item.label
+            )
+        else:
+            axes.errorbar(
+                [item.point], [item.value], yerr=[item.half_width] if item.half_width else None,
+                label=item.label, color=colour, marker=marker, markerfacecolor="none",
+                markersize=9, linestyle="none", capsize=3,
+            )  # fmt: skip
 
 
 def _curves(axes: Axes, experiment: Experiment, cells: Cells) -> None:
@@ -75,30 +98,58 @@ def _curves(axes: Axes, experiment: Experiment, cells: Cells) -> None:
 def _ladders(experiment: Experiment, ladders: Sequence[Ladder]) -> Figure:
     longest = max(rung.arrived or rung.sent for ladder in ladders for rung in ladder.rungs)
     rungs = max(len(ladder.rungs) for ladder in ladders)
-    figure = Figure(figsize=(5.2 * len(ladders), 1.5 + 0.34 * rungs), layout="constrained")
+    figure = Figure(figsize=(5.6 * len(ladders), 1.5 + 0.34 * rungs), layout="constrained")
     figure.suptitle(experiment.title, x=0.01, ha="left", fontweight="bold")
-    places = figure.subplots(1, len(ladders), squeeze=False)[0]
+    places = figure.subplots(1, len(ladders), squeeze=False, sharey=True)[0]
     for axes, ladder in zip(places, ladders, strict=True):
         _draw_ladder(axes, ladder, longest)
+    places[0].set_ylabel("time since the first packet (ms)")
     return figure
 
 
 def _draw_ladder(axes: Axes, ladder: Ladder, longest: float) -> None:
-    """Time runs downwards; each packet is an arrow from side to side."""
+    """Time runs downwards; each packet is an arrow from side to side, its name where it begins."""
     end = 1000 * longest * 1.03
     axes.vlines((0, 1), 0, end, color="black", linewidth=1)
-    taken: dict[bool, float] = {}
-    for rung in ladder.rungs:
-        _draw_rung(axes, rung, taken, end / 36)
+    step = end / 32
+    for forward in (True, False):
+        rungs = [rung for rung in ladder.rungs if rung.forward is forward]
+        for rung, place in zip(
+            rungs, _places([1000 * rung.sent for rung in rungs], step), strict=True
+        ):
+            _draw_rung(axes, rung, place, step)
     axes.set_title(ladder.title, loc="left", fontsize=9)
     axes.text(0, -end / 60, ladder.left, ha="center", va="bottom", fontsize=9)
     axes.text(1, -end / 60, ladder.right, ha="center", va="bottom", fontsize=9)
-    axes.set_xlim(-0.85, 1.85)
+    axes.set_xlim(-0.9, 1.9)
     axes.set_ylim(end, -end / 16)
-    axes.axis("off")
+    axes.set_xticks([])
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.25)
 
 
-def _draw_rung(axes: Axes, rung: Rung, taken: dict[bool, float], step: float) -> None:
+def _places(times: Sequence[float], step: float) -> list[float]:
+    """Where labels go so that each is as near to its time as its neighbours let it, ``step`` apart.
+
+    Labels that would touch form a group around the mean of their times.
+    """
+    groups: list[list[float]] = []
+    for time in times:
+        groups.append([time])
+        while len(groups) > 1 and _first(groups[-1], step) < _last(groups[-2], step) + step:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [_first(group, step) + at * step for group in groups for at in range(len(group))]
+
+
+def _first(group: Sequence[float], step: float) -> float:
+    return fmean(group) - (len(group) - 1) * step / 2
+
+
+def _last(group: Sequence[float], step: float) -> float:
+    return fmean(group) + (len(group) - 1) * step / 2
+
+
+def _draw_rung(axes: Axes, rung: Rung, place: float, step: float) -> None:
     sent = 1000 * rung.sent
     start, end = (0.0, 1.0) if rung.forward else (1.0, 0.0)
     colour = _FORWARD if rung.forward else _BACK
@@ -112,8 +163,6 @@ def _draw_rung(axes: Axes, rung: Rung, taken: dict[bool, float], step: float) ->
         arrowprops={"arrowstyle": "-" if rung.arrived is None else "->", "color": colour,
                     "linewidth": 1.1, "shrinkA": 0, "shrinkB": 0},
     )  # fmt: skip
-    # Packets that leave together must not be written over each other.
-    place = max(sent, taken.get(rung.forward, -step) + step)
-    taken[rung.forward] = place
-    side, aligned = (-0.04, "right") if rung.forward else (1.04, "left")
-    axes.text(side, place, rung.what, ha=aligned, va="center", fontsize=8, color=colour)
+    outside, aligned = (-0.1, "right") if rung.forward else (1.1, "left")
+    axes.plot([start, outside * 0.85 + start * 0.15], [sent, place], color=colour, linewidth=0.5)
+    axes.text(outside, place, rung.what, ha=aligned, va="center", fontsize=8, color=colour)

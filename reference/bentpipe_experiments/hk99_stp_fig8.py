@@ -1,7 +1,7 @@
-"""HK99-STP figure 8: the worked exchange of STP/1 section 13, by two endpoints over a link.
+"""HK99-STP figure 8: the worked exchange of STP/1 appendix A, by two endpoints over a link.
 
 The endpoints are the reference's. Replaced is only what the figure sets by drawing it: when the
-user writes, that a POLL follows every fifth SD, and that the window is never small.
+user writes, and that a POLL follows every fifth SD.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import decode
 from bentpipe_reference.stp.config import StpConfig
-from bentpipe_reference.stp.congestion import Congestion
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events
 from bentpipe_reference.stp.outgoing import Outgoing
@@ -56,24 +55,29 @@ _SETTINGS = {
         "drawn"
     ),
     "polling": (
-        "after every fifth SD (the threshold on new packets of section VII.A), after the last one "
-        "(STP-PL-004), and 0.3 s after the POLL before: a third of the round trip would poll "
+        "after every fifth SD (the threshold on new packets of section VII.A) and after the last "
+        "one, and by a timer of 0.3 s, which never expires: a third of the round trip would poll "
         "between all SDs"
     ),
-    "window": "never small, so that no burst's last SD polls (STP-PL-003), as drawn",
     "loss": "the first transmissions of SD 7, as many as the row says",
 }
 
 
-class _NeverSmall(Congestion):
-    @property
-    def low(self) -> bool:
-        return False
-
-
 class _EveryFifth(Outgoing):
-    def asks_after_new(self) -> bool:
-        return self.sender.vt_pd >= POLL_EVERY or self.sender.fin_number is not None
+    """Polls by count, not because there is no data for the moment."""
+
+    _polled = 0
+
+    def take_poll(self, now: float) -> tuple[int, int, int]:
+        self._polled = self.sender.vt_s
+        return super().take_poll(now)
+
+    def asks_with(self, now: float) -> bool:  # noqa: ARG002
+        sender = self.sender
+        return sender.vt_s - self._polled >= POLL_EVERY or sender.fin_number is not None
+
+    def has_more(self) -> bool:
+        return True
 
 
 class _SlowTimer(Polling):
@@ -110,7 +114,7 @@ def _arrive(item: tuple[Station, bytes]) -> None:
 
 
 def _name(packet: Packet, *, forward: bool) -> str:
-    """Kind and numbers, as section 13 writes them; empty for what it does not show."""
+    """Kind and numbers, as appendix A writes them; empty for what it does not show."""
     if forward and isinstance(packet, Sd):
         return f"SD {packet.n_s}"
     if forward and isinstance(packet, Poll):
@@ -148,7 +152,7 @@ def exchange(losses: int, seed: int = 1) -> tuple[Rung, ...]:
             ended.append(now)
 
     config = StpConfig(protocol=PROTOCOL, piggyback=False, iss=0, max_sd=512)
-    parts = Parts(congestion=_NeverSmall, outgoing=_EveryFifth, polling=_SlowTimer)
+    parts = Parts(outgoing=_EveryFifth, polling=_SlowTimer)
     path = StpPath(_LINK, config, receive, send, parts=parts, seed=seed)
     rungs: list[Rung] = []
     path.far.link = _Link(path, rungs, losses, forward=True)
@@ -176,10 +180,10 @@ def transmissions(rungs: Iterable[Rung]) -> int:
     return sum(rung.what == _LOST_SD for rung in rungs)
 
 
-def section_13() -> list[str]:
+def appendix_a() -> list[str]:
     """The packets of the specification's worked exchange, in its order."""
     text = specification("stp")
-    lines = iter(text[text.index("A worked exchange") :].splitlines())
+    lines = iter(text[text.index("The example of HK99-STP figure 8") :].splitlines())
     found: list[str] = []
     for line in lines:
         match = re.fullmatch(r" {3}(.*?) *(?:->|<-)(.*)", line)
@@ -211,7 +215,7 @@ def judge(cells: Cells, seed: int) -> list[Judgment]:
     """The published exchange, its second report, and what follows when the repair is lost."""
     once, twice = exchange(1, seed), exchange(2, seed)
     return [
-        compared([rung.what for rung in once], section_13()),
+        compared([rung.what for rung in once], appendix_a()),
         suppressed(once),
         repaired_again(twice),
         _economical(cells),
@@ -220,7 +224,10 @@ def judge(cells: Cells, seed: int) -> list[Judgment]:
 
 def compared(found: list[str], told: list[str]) -> Judgment:
     """Whether the packets ``found`` are those ``told``, one by one."""
-    claim = "two endpoints exchange the packets of STP/1 section 13, after figure 8, in that order"
+    claim = (
+        "two endpoints exchange the packets of figure 8 in the order that STP/1 appendix A gives "
+        "in words"
+    )
     pairs = list(zip_longest(found, told, fillvalue="nothing"))
     other = [f"{number}: {a} instead of {b}" for number, (a, b) in enumerate(pairs, 1) if a != b]
     same = f"all {len(told)} packets are the same"
@@ -281,7 +288,7 @@ EXPERIMENTS = (
     Experiment(
         id="hk99-stp-fig8",
         title="An example of STP's operation",
-        source="HK99-STP (IEEE JSAC 17(2), 1999) figure 8, section VII.A; STP/1 section 13",
+        source="HK99-STP (IEEE JSAC 17(2), 1999) figure 8, section VII.A; STP/1 appendix A",
         series=(Series("stp", "STP"),),
         x_label="times SD 7 is lost",
         y_label="transmissions of SD 7",

@@ -99,6 +99,29 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
+class Published:
+    """A number that the source prints; figures and tables show it beside ours.
+
+    Attributes:
+        label: whose it is, as in the legend.
+        value: the number, in the unit of the quantity.
+        where: the section or table that prints it.
+        point: the x that it belongs to; None for all of them.
+        series: the series that measures the same; empty if none does.
+        note: the panel that it belongs to, None for the value of the experiment.
+        half_width: half of the interval that the source prints with it.
+    """
+
+    label: str
+    value: float
+    where: str
+    point: float | None = None
+    series: str = ""
+    note: str | None = None
+    half_width: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """One published experiment.
 
@@ -115,6 +138,7 @@ class Experiment:
         measure: one run of a series at a point with a seed; a pure function.
         judge: the published claims against all results and the seed.
         panels: what else the runs measure.
+        published: what the source prints of it.
         ladder: the packets of an exchange, where the figure is not one of curves.
     """
 
@@ -130,6 +154,7 @@ class Experiment:
     measure: Callable[[str, float, int], Measurement]
     judge: Callable[[Cells, int], Sequence[Judgment]]
     panels: tuple[Panel, ...] = ()
+    published: tuple[Published, ...] = ()
     ladder: Callable[[], Sequence[Ladder]] | None = None
 
     @property

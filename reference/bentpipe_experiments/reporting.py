@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bentpipe_experiments.figure import draw
-from bentpipe_experiments.model import Cell, Cells, Experiment, Judgment
+from bentpipe_experiments.model import Cell, Cells, Experiment, Judgment, Published
 from bentpipe_experiments.store import code_digest
+from bentpipe_experiments.verdicts import altogether
 
 
 def outcome(
@@ -48,6 +51,7 @@ def outcome(
             }
             for (series, point), cell in sorted(cells.items())
         ],
+        "published": [_published(item, cells) for item in experiment.published],
         "judgments": [
             {"id": item.id, "claim": item.claim, "holds": item.holds, "sentence": item.sentence}
             for item in judgments
@@ -61,12 +65,21 @@ def _summary(cell: Cell) -> dict[str, Any]:
     return {"mean": cell.mean, "ci95": cell.interval, "values": list(cell.values)}
 
 
+def _published(item: Published, cells: Cells) -> dict[str, Any]:
+    """A printed number beside ours, with the relative difference where we have one."""
+    point = math.nan if item.point is None else item.point
+    cell = cells.get((item.series, point))
+    ours = None if cell is None else cell.of(item.note).mean
+    return {
+        **asdict(item),
+        "ours": ours,
+        "difference": None if ours is None else ours / item.value - 1,
+    }
+
+
 def holds(judgments: Sequence[Judgment]) -> bool | None:
     """False when a claim does not hold, else None when one stayed open, else True."""
-    found = [item.holds for item in judgments]
-    if False in found:
-        return False
-    return None if None in found else True
+    return altogether(item.holds for item in judgments)
 
 
 def write(directory: Path, experiment: Experiment, cells: Cells, result: dict[str, Any]) -> None:

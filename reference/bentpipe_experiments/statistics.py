@@ -30,6 +30,30 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> tuple[float, float]
     return value, student_t(min(len(above), len(below)) - 1) * value * relative
 
 
+def paired_ratio(above: Sequence[float], below: Sequence[float]) -> tuple[float, float]:
+    """Mean of the runs' own ratios and half its 95 % confidence interval, infinity for one run.
+
+    Runs of one number meet the same cross traffic, so their ratio varies less than either.
+    """
+    return _mean_of_pairs([a / b for a, b in zip(above, below, strict=True)])
+
+
+def paired_difference(more: Sequence[float], less: Sequence[float]) -> tuple[float, float]:
+    """Mean of the runs' own differences and half its 95 % confidence interval, as above."""
+    return _mean_of_pairs([a - b for a, b in zip(more, less, strict=True)])
+
+
+def _mean_of_pairs(values: Sequence[float]) -> tuple[float, float]:
+    return fmean(values), half_width(values) if len(values) > 1 else math.inf
+
+
+def within(value: float, margin: float, low: float, high: float) -> bool | None:
+    """Whether a confidence interval lies in a band; None when it lies partly in it."""
+    if low <= value - margin and value + margin <= high:
+        return True
+    return None if value + margin >= low and value - margin <= high else False
+
+
 def at_least(value: float, margin: float, bound: float) -> bool | None:
     """Whether an estimate reaches a bound; None when it misses it by less than its uncertainty."""
     if value >= bound:

@@ -1,25 +1,30 @@
 """Web-like cross traffic: many short TCP connections in parallel with the one that is measured.
 
 HK99 section 5.3 adds HTTP generators driven by Mah's traces, about a tenth of the channel's
-forward rate. The traces are not public; what is published of them (a median reply of some 2 kB,
-a Pareto tail with a shape just above one) is drawn here. Replies of more than 100 segments are
-left out: the paper drops them for its Table 2 as bulk transfers, and with them the cross traffic
-would congest the link on its own.
+forward rate. The traces are not at hand; the sizes drawn here are those that explain the minima,
+medians and means that HK99's Table 2 gives of latencies (``test_web_traffic.py``). Replies of more
+than 100 segments are left out: the paper drops them for its Table 2 as bulk transfers, and with
+them the cross traffic would congest the link on its own.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 from bentpipe_reference.tcp.parts import Setup
 from bentpipe_reference.tcp.path import Path
 
-_SHAPE = 1.1
 _MSS = 1460
-_SMALLEST, _LARGEST = 1000, 100 * _MSS
+_MEDIAN, _SIGMA = 2200, 1.3
+"""Of the logarithm's normal distribution."""
+
+_SMALLEST, _LARGEST = 60, 100 * _MSS
+_NORMAL = NormalDist(math.log(_MEDIAN), _SIGMA)
+_LARGEST_SHARE = _NORMAL.cdf(math.log(_LARGEST))
 _HEADERS = 40
 _SYN = 48
 _SAMPLES = 20_000
@@ -58,9 +63,9 @@ class WebTraffic:
 
 
 def reply_octets(uniform: float) -> int:
-    """Size of a reply: a bounded Pareto distribution, by inversion of ``uniform`` in [0, 1)."""
-    tail = (_SMALLEST / _LARGEST) ** _SHAPE
-    return int(_SMALLEST * (1 - uniform * (1 - tail)) ** (-1 / _SHAPE))
+    """Size of a reply: a bounded lognormal distribution, by inversion of ``uniform`` in (0, 1)."""
+    share = max(uniform, 1e-12) * _LARGEST_SHARE
+    return max(_SMALLEST, int(math.exp(_NORMAL.inv_cdf(share))))
 
 
 def packet_octets(reply: int) -> int:

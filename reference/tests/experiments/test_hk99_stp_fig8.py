@@ -10,7 +10,7 @@ from bentpipe_experiments.hk99_stp_fig8 import (
     judge,
     measure,
     repaired_again,
-    section_13,
+    appendix_a,
     suppressed,
     transmissions,
 )
@@ -33,7 +33,7 @@ TOLD = [
 
 
 def test_specification_is_read_packet_by_packet() -> None:
-    assert section_13() == TOLD
+    assert appendix_a() == TOLD
 
 
 def test_sd_7_lost_once_gives_the_exchange_of_the_specification() -> None:
