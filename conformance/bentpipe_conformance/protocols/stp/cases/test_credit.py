@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on
-from bentpipe_conformance.protocols.stp.codec import POLL, SD
+from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP
 from bentpipe_conformance.protocols.stp.connection import Connection
 
 BURST, BETWEEN_S = 40, 0.03
@@ -85,9 +85,36 @@ def test_ready_last_sd_of_the_credit(connection: Connection) -> None:
     connection.deliver()
 
 
+@connected("STP-DT-020")
+def test_ready_sd_beyond_the_announced_credit(connection: Connection) -> None:
+    """There is room again, but the tester has not been told: the SD is not taken."""
+    connection.sds(2)
+    connection.ask()
+    for ahead in (0, 1):
+        connection.sds(3)
+        connection.wait(PAUSE_S)
+        number = connection.ours(connection.vt_ms + ahead)
+        connection.send(SD, seq=number, data=b"too early")
+        connection.wait(PAUSE_S)
+        connection.ask()
+    connection.deliver()
+
+
+@connected("STP-DT-008", to="echo")
+def test_ready_polls_far_beyond_the_fin(connection: Connection) -> None:
+    """Nothing can follow the FIN: a POLL that says so raises nothing."""
+    connection.sds(3, octets=50, skip=[1])
+    connection.sd(b"the end", fin=True)
+    connection.ask(seq=connection.ours(connection.vt_s + 3))
+    connection.ask(seq=connection.ours(connection.vt_s + 1))
+    connection.ask()
+    connection.deliver()
+    connection.release()
+
+
 @connected("STP-DT-008")
 def test_ready_polls_with_another_csn(connection: Connection) -> None:
-    """A POLL of nobody, and that of an SDP, are not answered, and raise nothing."""
+    """POLLs and SDPs of nobody, or without a number, are not answered, and change nothing."""
     connection.sds(3, skip=[1])
     connection.ask()
     for csn in (0, connection.csn ^ 1 << 16, connection.csn ^ 1 << 31):
@@ -97,6 +124,10 @@ def test_ready_polls_with_another_csn(connection: Connection) -> None:
         connection.wait(PAUSE_S)
         connection.ask()
     connection.sd(poll=True, csn=connection.csn ^ 1 << 20)
+    connection.wait(PAUSE_S)
+    connection.ask()
+    connection.send(POLL, n_ps=0)
+    connection.send(SDP, n_ps=0, data=b"of a POLL that nobody sends")
     connection.wait(PAUSE_S)
     connection.ask()
     connection.deliver()

@@ -89,9 +89,11 @@ def state_on_ports(flow: Flow, at: At) -> State | None:
     """The IUT's state between a flow's ports when a packet arrives; None when unknown."""
     there = holder(flow, at)
     if there is None:
-        # It may have a connection from before the trace.
-        sent = (item for other in flow.same_ports for item in other.sent if item.frame < at.frame)
-        unknown = any(item.stp.type not in _SENT_WITHOUT for item in sent)
+        # It may have a connection from before the trace, unless that begins with a call.
+        nameless = [other for other in flow.same_ports if other.iut_csn is None]
+        first = min((item.passed[0] for item in nameless), key=lambda item: item.frame, default=at)
+        sent = (item.stp.type for other in nameless for item in other.sent)
+        unknown = first.stp.type != codec.BEGIN and any(kind not in _SENT_WITHOUT for kind in sent)
         return None if unknown else State.IDLE
     return flow.state_when(at) if there is flow else there.state_at(at.time)
 

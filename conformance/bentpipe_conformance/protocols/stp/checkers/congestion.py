@@ -27,11 +27,8 @@ the window is not kept at all (STP-CG-002)."""
 DEPTH = 4
 """SMSS by which spacing may be exceeded (STP-CG-008), and packets by which a rate (STP-CG-009)."""
 
-FASTEST_GAIN, GAIN = 2.0, 1.25
+FASTEST_GAIN, SLOWEST_GAIN = 2.0, 0.9
 """g in slow start and afterwards (STP-CG-008)."""
-
-SLOWEST_GAIN = 0.9
-"""A sender need not use the rate that it is permitted; it is not paced slower than this."""
 
 RATE_WINDOW_S = 0.1
 """Seconds over which a maximum rate is kept (STP-CG-009)."""
@@ -289,7 +286,7 @@ def _fastest(span: Sequence[Bounded], trips: RoundTrips) -> float:
     """The most octets per second that the spacing permits in a span (STP-CG-008)."""
     bounds = trips.bounds(span[-1].sd.time)
     assert bounds is not None
-    gain = FASTEST_GAIN if any(item.slow for item in span) else GAIN
+    gain = FASTEST_GAIN if any(item.slow for item in span) else SLOWEST_GAIN
     return gain * max(item.window for item in span) / max(bounds[0], 1e-6)
 
 

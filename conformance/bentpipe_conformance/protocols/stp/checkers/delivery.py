@@ -149,11 +149,17 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
         if (
             closed is not None and poll is not None and poll.frame > closed.frame
             and rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time)
+            and not _has_fin(flow, poll.time)
         ):  # fmt: skip
             yield context.violated(
                 f"a credit of {rise} SDs was not announced until a POLL arrived", closed, report
             )
         closed = report if _shows_no_credit(report) else None
+
+
+def _has_fin(flow: Flow, time: float) -> bool:
+    """Whether the tester's FIN had come: no more credit is needed then."""
+    return any(sd.stp.flags & FIN and sd.time < time for sd in flow.sds_heard)
 
 
 def _shows_no_credit(report: ReportSent) -> bool:
@@ -165,10 +171,23 @@ def _announcements(flow: Flow, context: Context) -> Findings:
     before: ReportSent | None = None
     for report in flow.reports_sent:
         if report.is_stat and not report.stp.n_ps:
-            asked = any(poll.n_ps == 0 and poll.frame < report.frame for poll in flow.polls_heard)
-            if not asked:
-                yield _announcement(context, before, report)
+            yield _announcement(context, before, report)
+        elif before is not None and _is_unasked(flow, before, report):
+            yield context.violated(
+                f"a STAT with N(PS) {report.stp.n_ps}, which had been answered, reopened a window",
+                before, report, expected="N(PS) 0", actual=f"N(PS) {report.stp.n_ps}",
+            )  # fmt: skip
         before = report
+
+
+def _is_unasked(flow: Flow, before: ReportSent, report: ReportSent) -> bool:
+    """Whether a STAT answers nothing that has just come, and gives credit that there was not."""
+    if not report.is_stat or not _shows_no_credit(before) or report.n_mr <= before.n_mr:
+        return False
+    same = [poll for poll in flow.polls_heard if poll.n_ps == report.stp.n_ps]
+    return not any(
+        abs(report.time - poll.time) <= flow.due_s and poll.frame < report.frame for poll in same
+    ) and all(poll.answers and poll.answers[0] is not report for poll in same)
 
 
 def _announcement(context: Context, before: ReportSent | None, report: ReportSent) -> Finding:

@@ -133,9 +133,11 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
             yield from _first(flow, context, silence, trips)
             early, late = silence.started
             before = (times[0] - late, times[0] - early) if times else None
+        longest = [max(MOST_SILENCE_S, bound) for bound in trips.silence(silence.end)]
         for place, (start, end) in enumerate(pairwise([*times, silence.end])):
             if before is not None:
-                yield from _doubled(flow, context, silence, before, place, end - start)
+                least, most = (min(2 * b, at) for b, at in zip(before, longest, strict=True))
+                yield from _doubled(flow, context, silence, (least, most), place, end - start)
             if place or silence.started is not None:  # else another timer may have sent the first
                 before = end - start, end - start
 
@@ -162,19 +164,19 @@ def _first(flow: Flow, context: Context, silence: _Silence, trips: RoundTrips) -
 
 
 def _doubled(
-    flow: Flow, context: Context, silence: _Silence, before: tuple[float, float], place: int,
+    flow: Flow, context: Context, silence: _Silence, wanted: tuple[float, float], place: int,
     waited: float,
 ) -> Findings:  # fmt: skip
-    """A time that began with a POLL, the one before lasted between two times."""
-    least, most = (min(2 * time, MOST_SILENCE_S) for time in before)
+    """A time that began with a POLL, and should last as long as two times say."""
+    least, most = wanted
     error = MARGIN * most + SLACK_S + 2 * flow.timing_error
     last = place + 1 == len(silence.polls)
     where = silence.polls[max(0, place - 1) : place + 2]
-    what = f"after {before[1]:.2f} s in silence {waited:.2f} s passed"
+    what = f"{waited:.2f} s of silence passed"
     if waited > most + error or (waited < least - error and not last):
         yield context.violated(
             what + (" without a POLL" if last else " until the next POLL"), *where,
-            expected=f"about {most:.2f} s, twice as long", actual=f"{waited:.2f} s",
+            expected=f"about {most:.2f} s, twice as long as before", actual=f"{waited:.2f} s",
         )  # fmt: skip
     elif not last:
         yield context.holds(f"{what} until the next POLL", *where)
@@ -189,7 +191,7 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         waited = until - start.time
         # Times between POLLs double: none is longer than all since the last report and one more.
         once = trips.silence(until)[1]
-        longest = max(once, min(2 * once + quiet, MOST_SILENCE_S))
+        longest = min(2 * once + quiet, max(once, MOST_SILENCE_S))
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
@@ -251,9 +253,9 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
         # The timer may have been started by the POLL before, and be started again by each answer.
         for place, (start, end) in enumerate(pairwise([*times, until])):
             last = place + 1 == len(times)
-            factor, bound = 2.0**place, MOST_SILENCE_S if place else math.inf
-            longest = (1 + MARGIN) * min(factor * most, bound) + answer + error
-            shortest = (1 - MARGIN) * min(factor * least, bound) - error
+            longest = min(2.0**place * most, max(most, MOST_SILENCE_S))
+            longest = (1 + MARGIN) * longest + answer + error
+            shortest = (1 - MARGIN) * min(2.0**place * least, MOST_SILENCE_S) - error
             waited = end - start
             if waited > longest:
                 yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
@@ -400,10 +402,10 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
                 yield start, event.time, []
             start = None
         elif isinstance(event, PollSent) and start is not None:
-            # One that was on its way, or that follows the last SD.
+            # One that was on its way, or that follows the last SD; it is repeated in silence.
             if event.time - start > SLACK_S + flow.timing_error:
                 yield start, event.time, [event]
-                start = None
+            start = None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             idle = event.acknowledges_all and event.credit > event.vt_s
             if idle and start is None:

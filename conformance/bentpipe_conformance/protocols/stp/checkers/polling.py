@@ -61,20 +61,21 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
         if sd.time < flow.established or sd.frame <= asked:
             continue
         following = polls.behind(sd)
-        longest = max(
-            trips.interval(at)[1] for at in (sd.time, sd.time + trips.interval(sd.time)[1])
-        )
         until = flow.over if following is None else following.time
+        # A change of the poll interval holds at once.
+        longest = trips.interval(sd.time + trips.interval(sd.time)[1])[1]
         late = until - sd.time - longest - flow.timing_error > LATE_S
+        if late and _arrived_by(flow, sd, sd.time + longest + LATE_S):
+            continue
         asked = following.frame if following is not None else flow.passed[-1].frame
-        if late and not _acknowledged_between(flow, sd.time, sd.time + longest + LATE_S):
+        if late:
             yield context.violated(
                 f"no POLL followed SD {sd.number} for {until - sd.time:.3f} s",
                 sd, *([] if following is None else [following]),
-                expected=f"one within {longest:.3f} s, a poll interval",
+                expected=f"one within {longest:.3f} s",
                 actual="none" if following is None else f"one after {until - sd.time:.3f} s",
             )  # fmt: skip
-        elif not late and following is not None and following.time - sd.time > FOLLOWS_S:
+        elif following is not None and following.time - sd.time > FOLLOWS_S:
             yield context.holds(
                 f"a POLL followed SD {sd.number} after {until - sd.time:.3f} s, the poll interval "
                 f"is at most {longest:.3f} s",
@@ -82,10 +83,10 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-def _acknowledged_between(flow: Flow, start: float, end: float) -> bool:
-    """Whether everything was acknowledged at some moment: an idle sender does not poll."""
+def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:
+    """Whether a report says by then that an SD has arrived, so that nobody need ask for it."""
     return any(
-        start <= report.time <= end and not report.fault and report.acknowledges_all
+        sd.time <= report.time <= time and not report.fault and report.holds(sd.number)
         for report in flow.reports_heard
     )
 
@@ -140,13 +141,11 @@ def sender_polls_before_it_has_to_stop(flow: Flow, context: Context) -> Findings
     polls = _Polls(flow)
     for sd in _stops(flow, trips, rate_gap(flow, context)):
         before = polls.before(sd)
+        wait = 0.0
         if before is not None:
-            passed = sd.time - before.time
-            if passed < trips.interval(sd.time)[1] + LATE_S + flow.timing_error:
-                continue
-        yield from _polls(
-            flow, context, polls, sd, f"SD {sd.number}, after which the sender stopped,"
-        )
+            wait = max(0.0, before.time + trips.interval(sd.time)[1] + LATE_S - sd.time)
+        what = f"SD {sd.number}, after which the sender stopped,"
+        yield from _polls(flow, context, polls, sd, what, wait)
 
 
 def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
@@ -229,11 +228,14 @@ def _last(flow: Flow) -> Iterator[SdSent]:
             recent = event.time
 
 
-def _polls(flow: Flow, context: Context, polls: _Polls, sd: SdSent, what: str) -> Findings:
+def _polls(
+    flow: Flow, context: Context, polls: _Polls, sd: SdSent, what: str, wait: float = 0.0
+) -> Findings:
+    """Whether an SD is an SDP, or a POLL follows soon, once ``wait`` seconds have passed."""
     if sd.stp.type == SDP:
         yield context.holds(f"{what} is an SDP", sd)
         return
-    within = FOLLOWS_S + flow.timing_error
+    within = wait + FOLLOWS_S + flow.timing_error
     if any(sd.time < at.time <= sd.time + within for at in flow.heard):
         return  # it may bring data, credit, or the end
     following = polls.behind(sd)
@@ -246,7 +248,7 @@ def _polls(flow: Flow, context: Context, polls: _Polls, sd: SdSent, what: str) -
         yield context.violated(
             f"{what} is neither an SDP nor followed by a POLL", sd,
             *([] if following is None else [following]),
-            expected=f"a POLL within {FOLLOWS_S:g} s",
+            expected=f"a POLL within {wait + FOLLOWS_S:.3g} s",
             actual="no POLL" if following is None
             else f"a POLL after {following.time - sd.time:.3f} s",
         )  # fmt: skip

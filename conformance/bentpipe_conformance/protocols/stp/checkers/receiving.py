@@ -113,37 +113,44 @@ def polls_are_checked(flow: Flow, context: Context) -> Findings:
     """A POLL above VR(MR) does not raise VR(H), one with another CSN does nothing (section 6.3)."""
     for said in () if context.prepared.unsure else context.prepared.statements:
         poll = said.poll
-        if poll is None or not said.certain or poll.n_s <= poll.vr_mr:
+        if poll is None or not said.certain or poll.n_s <= poll.limit:
             continue
         most = max(known.vr_h for known in said.possible)
         yield judged(
             context, said.bound <= most,
-            f"a POLL with N(S) {poll.n_s}, above VR(MR) {poll.vr_mr}, changed nothing",
+            f"a POLL with N(S) {poll.n_s}, above {poll.limit}, changed nothing",
             f"a POLL with N(S) {poll.n_s} raised VR(H)", poll, said,
             expected=f"a list up to {most}", actual=f"one up to {said.bound}",
         )  # fmt: skip
-    yield from _foreign_polls(flow, context)
+    yield from _discarded_polls(flow, context)
 
 
-def _foreign_polls(flow: Flow, context: Context) -> Findings:
-    """POLLs, and SDPs, whose CSN is not the tester's."""
-    if flow.tester_csn is None or flow.established is None:
+def _discarded_polls(flow: Flow, context: Context) -> Findings:
+    """POLLs and SDPs with N(PS) 0 or with a CSN that is not the tester's."""
+    if flow.tester_csn is None or flow.established is None or flow.receiver is None:
         return
     own = {(poll.n_ps, poll.timestamp) for poll in flow.polls_heard}
     for at in flow.heard_of(POLL, SDP):
         asked = at.stp.n_ps or 0, at.stp.timestamp or 0
-        if at.stp.csn == flow.tester_csn or at.stp.tag != tag_of(flow.tester_csn) or asked in own:
+        if (at.stp.csn == flow.tester_csn and at.stp.n_ps) or asked in own:
             continue
         open_ = flow.established <= at.time and at.time + flow.due_s < flow.over
-        answers = [
+        if not open_ or at.stp.tag != tag_of(flow.tester_csn):
+            continue
+        what = f"{at.name} with N(PS) 0" if not at.stp.n_ps else f"{at.name} with another CSN"
+        answer = next((
             report for report in flow.reports_sent
             if report.is_stat and report.frame > at.frame
             and (report.stp.n_ps, report.stp.timestamp) == asked
-        ]  # fmt: skip
-        if answers:
-            yield context.violated("a POLL with another CSN was answered", at, answers[0])
-        elif open_:
-            yield context.holds("a POLL with another CSN was discarded", at)
+        ), None)  # fmt: skip
+        said = context.prepared.answer_after(at)
+        number = near(at.stp.seq, flow.receiver.iss, said.n_r if said is not None else 0)
+        if answer is not None:
+            yield context.violated(f"{what} was answered", at, answer)
+        elif at.stp.type == SDP and said is not None and not said.true and said.holds(number):
+            yield context.violated(f"the SD of {what} was taken", at, said)
+        else:
+            yield context.holds(f"{what} was discarded", at)
 
 
 @checker("STP-DT-017")
@@ -235,7 +242,9 @@ def misfits_are_discarded(flow: Flow, context: Context) -> Findings:
             yield context.violated(f"{what}, evoked a USTAT", sd, said)
         elif said.true:
             yield context.holds(f"{what}, was discarded", sd, said)
-        elif said.holds(sd.number) or said.bound > sd.number:
+        elif said.holds(sd.number) or (
+            said.bound > sd.number and not any(poll.n_s > sd.number for poll in flow.polls_heard)
+        ):  # fmt: skip
             yield context.violated(f"{what}, was taken", sd, said)
 
 

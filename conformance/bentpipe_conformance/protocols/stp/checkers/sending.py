@@ -246,7 +246,7 @@ def invalid_reports_are_discarded(flow: Flow, context: Context) -> Findings:
 
 def is_old(report: ReportHeard) -> bool:
     """Whether a report is discarded only because a newer STAT has been seen (STP-DT-007)."""
-    return report.n_ps is not None and report.n_ps < report.vt_pa and "N(PS)" in report.fault
+    return report.fault.startswith("N(PS)") and "VT(PA)" in report.fault
 
 
 def old_stats_are_discarded(flow: Flow, context: Context) -> Findings:

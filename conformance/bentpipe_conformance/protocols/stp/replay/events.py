@@ -259,7 +259,7 @@ class PollHeard(At):
     Attributes:
         n_ps, timestamp: as on the wire.
         n_s: N(S) as a count; for an SDP the SD's count plus one.
-        vr_mr: the highest credit that had left the IUT.
+        limit: the highest N(S) that may raise VR(H) (STP-DT-008).
         after: what the receiver has once the POLL has taken effect (section 6.3).
         certain: whether ``after`` is known for sure.
         answers: STATs with its N(PS) and timestamp that left after it.
@@ -268,7 +268,7 @@ class PollHeard(At):
     n_ps: int
     timestamp: int
     n_s: int
-    vr_mr: int
+    limit: int
     after: Knowledge
     certain: bool
     answers: list[ReportSent] = field(default_factory=list)

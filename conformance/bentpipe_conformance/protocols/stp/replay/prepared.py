@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
-from bentpipe_conformance.protocols.stp.replay.events import SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
@@ -57,9 +57,9 @@ class Prepared:
         stated = () if self.unsure else self.statements
         return [said for said in stated if said.certain and said.complete]
 
-    def answer_after(self, sd: SdHeard) -> Statement | None:
-        """The first list that answers a POLL received with an SD or after it."""
-        asked = (said for said in self.statements if said.poll and said.poll.frame >= sd.frame)
+    def answer_after(self, at: At) -> Statement | None:
+        """The first list that answers a POLL received with a packet or after it."""
+        asked = (said for said in self.statements if said.poll and said.poll.frame >= at.frame)
         return next(asked, None)
 
     @cached_property

@@ -116,13 +116,15 @@ class Receiver:
         """A POLL arrives, or that of an SDP whose SD has been recorded."""
         stp = at.stp
         n_s = self.number(stp.seq) + (1 if stp.type == SDP else 0)
-        if n_s > self.announced:
+        fin = self.reception.fin
+        limit = self.announced if fin is None else min(self.announced, fin + 1)
+        if n_s > self.announced and limit == self.announced:
             self._doubt(_Doubt(at.time, n_s))
         self.reception.vr_mr = self.announced
         self.reception.polled(n_s)
         after = self._look(at.time)
         event = PollHeard(
-            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, self.announced, after, self.certain
+            at.packet, stp.n_ps or 0, stp.timestamp or 0, n_s, limit, after, self.certain
         )
         self.polls.append(event)
         return event
@@ -133,7 +135,8 @@ class Receiver:
         n_r = self.number(stp.seq)
         n_mr = near(stp.n_mr or 0, self.iss, self.announced)
         elements = tuple(near(element, self.iss, n_r) for element in stp.elements)
-        self._resolve(at.time, n_r, n_mr, elements)
+        own = elements[-1] if stp.type != STAT and elements else None
+        self._resolve(at.time, n_r, n_mr, elements, own)
         before = self.announced
         self.credit(stp.n_mr or 0)
         poll = cause = None
@@ -157,19 +160,22 @@ class Receiver:
         self._doubts.append(doubt)
         self.certain = False
 
-    def _resolve(self, time: float, n_r: int, n_mr: int, elements: tuple[int, ...]) -> None:
+    def _resolve(
+        self, time: float, n_r: int, n_mr: int, elements: tuple[int, ...], cause: int | None
+    ) -> None:
         """See from a report whether what was in doubt counted.
 
-        It did not if no credit for it left within the time in which packets are read; otherwise
-        only a later report can tell.
+        It did not if no credit for it left within the time in which packets are read, other than in
+        the USTAT which the SD, ``cause``, has evoked; otherwise only a later report can tell.
         """
         open_: list[_Doubt] = []
         for doubt in self._doubts:
             recent = time - doubt.came <= DUE_S
-            doubt.credited = doubt.credited or (recent and doubt.edge <= n_mr)
+            gives = recent and doubt.edge <= n_mr and cause != doubt.edge - 1
+            doubt.credited = doubt.credited or gives
             if doubt.credited and doubt.shown(n_r, elements):
                 self._count(doubt)
-            elif recent and doubt.credited:
+            elif recent:
                 open_.append(doubt)
             elif doubt.sd is not None:
                 doubt.sd.discarded = not doubt.credited

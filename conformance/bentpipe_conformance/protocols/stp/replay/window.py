@@ -185,26 +185,26 @@ class _Replay:
         """
         self.be_silent(report.time)
         self._ends_silence(report)
+        lost = max((self.last_sent.get(number, 0) for number in report.wanted), default=-1)
+        reduces = bool(report.wanted) and lost >= self.spared_until
         before = self.window.window, self.grown.window
-        for item in self.both:
-            item.grow(octets, report.flight + unread)
+        if report.stp.type != BGAK and not reduces:
+            for item in self.both:
+                item.grow(octets, report.flight + unread)
         if octets and self.phase == "initial":
             self.phase = "slow start"
         settled = self.window.since >= REDUCED_WINDOWS * self.window.threshold
         if self.phase in ("reduced", "silence") and settled:
             self.phase = "avoidance"
-        if report.wanted:
-            self._loses(report, before)
+        if report.wanted and lost >= self.reduced_at:
+            self._loses(report, reduces, before)
 
-    def _loses(self, report: ReportHeard, before: tuple[float, float]) -> None:
-        """STP-CG-005: a report makes SDs await retransmission."""
-        lost = max(self.last_sent.get(number, 0) for number in report.wanted)
-        if lost < self.reduced_at:
-            return
+    def _loses(self, report: ReportHeard, reduces: bool, before: tuple[float, float]) -> None:
+        """STP-CG-005: a report makes SDs await retransmission, and may be reason to reduce."""
         read = read_from(self.flow, report)
-        self.exempt, self.reduction, self.certain = True, report, lost >= self.spared_until
+        self.exempt, self.reduction, self.certain = True, report, reduces
         self.spared_until = read
-        if not self.certain:
+        if not reduces:
             return
         for item in self.both:
             item.reduce()
