@@ -119,7 +119,7 @@ def flood(begins: int, seed: int, parts: Parts = TRUE_PARTS) -> FloodResult:
 
 
 def _answer(server: StpEndpoint, honest: _Honest, now: float) -> int:
-    """Octets of the one packet that answers a forged BEGIN; what is the honest peer's goes there."""
+    """Octets of the one packet that answers a forged BEGIN; the honest peer gets its own."""
     sizes = []
     for peer, octets in server.transmit(now):
         if peer[0] == "client":

@@ -130,7 +130,7 @@ OPENING = "BEGIN", "BGAK", "BGREJ"
 
 def is_foreign(fields: dict[str, Any]) -> bool:
     """A BEGIN of another version, of which only 20 octets are read (STP-PF-003)."""
-    return fields["type"] == "BEGIN" and fields["version"] != VERSION
+    return bool(fields["type"] == "BEGIN" and fields["version"] != VERSION)
 
 
 def option_field(fields: dict[str, Any]) -> bytes:

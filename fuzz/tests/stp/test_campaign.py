@@ -32,9 +32,9 @@ from bentpipe_fuzz.stp.runs import run
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.packets import Begin, Bgrej, Reason, Sd, Stat, Ustat
 from bentpipe_reference.stp.parts import Parts
-from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.sender import Report, Sender
 from click.testing import CliRunner
 from hypothesis import given
@@ -166,16 +166,16 @@ def test_flood_shows_an_endpoint_that_is_not_stateless_or_amplifies(
 
 
 def test_failing_run_is_written_small_and_repeats(tmp_path: Path) -> None:
-    configure = load_mutants()["stp-polls-only-with-data"].configure
-    tally = campaigns.Tally(5)
+    configure = load_mutants()["stp-forgets-what-it-repeated"].configure
+    tally = campaigns.Tally(3)
     campaigns.campaign(
         tally, modes=["unlucky"], runs=1, folder=tmp_path, configure=configure, shrink_s=60.0
     )
     (name,) = tally.failures
     told = json.loads((tmp_path / name).read_text())
-    whole = run(draw("unlucky", 5), None, configure).disturbances
-    assert len(told["disturbances"]) == 2 < len(whole)
-    assert told["repeat"].endswith("--only unlucky --seed 5 --runs 1")
+    whole = run(draw("unlucky", 3), None, configure).disturbances
+    assert len(told["disturbances"]) == 4 < len(whole)
+    assert told["repeat"].endswith("--only unlucky --seed 3 --runs 1")
     assert told["packets"] and told["violation"].startswith("STP-CC-009")
     again = campaigns.replay(tmp_path / name, configure)
     assert str(again.violation) == told["violation"]
