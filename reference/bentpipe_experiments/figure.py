@@ -121,7 +121,7 @@ def _draw_ladder(axes: Axes, ladder: Ladder, longest: float) -> None:
     axes.set_title(ladder.title, loc="left", fontsize=9)
     axes.text(0, -end / 60, ladder.left, ha="center", va="bottom", fontsize=9)
     axes.text(1, -end / 60, ladder.right, ha="center", va="bottom", fontsize=9)
-    axes.set_xlim(-0.9, 1.9)
+    axes.set_xlim(-1.0, 2.0)
     axes.set_ylim(end, -end / 16)
     axes.set_xticks([])
     axes.spines[["top", "right", "bottom"]].set_visible(False)

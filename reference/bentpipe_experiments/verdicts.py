@@ -55,11 +55,8 @@ def band(
 ) -> Judgment:  # fmt: skip
     """Whether the ratios, each with half its interval, at all points lie from ``low`` to ``high``.
 
-    Args:
-        identifier, claim: of the judgment.
-        ratios: by point; empty where points are missing.
-        low, high: the band.
-        scale, unit: for the sentence, such as 100 and ``%``.
+    ``ratios`` is by point, and empty where points are missing. The sentence gives them in ``unit``,
+    multiplied by ``scale``.
     """
     if not ratios:
         return Judgment(identifier, claim, None, NOT_MEASURED)
@@ -77,11 +74,7 @@ def less(
 ) -> Judgment:  # fmt: skip
     """Whether the first cell of each pair is below the second, by runs of the same seed.
 
-    Args:
-        identifier, claim: of the judgment.
-        pairs: by point; empty where points are missing.
-        unit: of the quantity.
-        names: of the two, for the sentence.
+    ``pairs`` is by point, and empty where points are missing; ``names`` are those of the two.
     """
     if not pairs:
         return Judgment(identifier, claim, None, NOT_MEASURED)

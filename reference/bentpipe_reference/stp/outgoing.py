@@ -45,6 +45,7 @@ class Outgoing:
         self.polls = self.asks_at_once = False
         self._config = config
         self._paced = False  # an SD waits for the pacing
+        self._stopped = False  # window or credit forbids the next SD
 
     @property
     def header(self) -> tuple[int, int, int]:
@@ -97,8 +98,9 @@ class Outgoing:
         if not self.polls:
             return
         self._settle(now)
+        self._stopped = not self.goes_on()
         last = repeated and not self.has_more()
-        if self.asks_at_once or last or self._poll_at() <= now:
+        if self.asks_at_once or last or self.polling.poll_at(stopped=self._stopped) <= now:
             self._send_poll(now, put)
 
     def _settle(self, now: float) -> None:
@@ -116,10 +118,6 @@ class Outgoing:
     def has_more(self) -> bool:
         """STP-PL-004: whether data or retransmissions are left to send."""
         return self.sender.has_new or self.sender.awaiting() is not None
-
-    def _poll_at(self) -> float:
-        """When Timer_POLL expires, or a sender that has to stop asks; infinity for never."""
-        return self.polling.poll_at(stopped=not self.goes_on())
 
     def _may_repeat(self, entry: SentSd, now: float) -> bool:
         congestion = self.congestion
@@ -170,8 +168,10 @@ class Outgoing:
         """
         if self.asks_at_once or not self.has_more():
             return True
-        at = self._poll_at()
-        return at <= now or (self.polling.may_poll(now) and at <= self.pacer.free_at)
+        polling = self.polling
+        if not polling.may_poll(now):
+            return False
+        return polling.poll_at(stopped=not self.goes_on()) <= max(now, self.pacer.free_at)
 
     def goes_on(self) -> bool:
         """Whether window and credit permit another SD, when the pacing does."""
@@ -250,7 +250,9 @@ class Outgoing:
 
     def deadline(self) -> float:
         """When something may have to be sent without anything arriving."""
-        return min(self.polling.deadline(), self._poll_at(), self.paced_until())
+        polling = self.polling
+        due = polling.poll_at(stopped=self._stopped)
+        return min(polling.deadline(), due, self.paced_until())
 
     def paced_until(self) -> float:
         """When pacing permits the next SD, infinity when none waits for it."""
