@@ -28,13 +28,16 @@ def test_calling_without_a_cookie_nobody_answers(connection: Connection) -> None
     connection.wait(66.0)
 
 
-@summoned(
+@case(
     "STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-029", "STP-CC-040", "STP-CC-042",
-    role="send", aborted=False,
+    needs=("active_open",),
 )  # fmt: skip
-def test_calling_with_a_cookie_nobody_answers(connection: Connection) -> None:
-    """No more than four SDs leave, none of them twice but the BEGIN, and no POLL."""
-    connection.wait(35.0)
+def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
+    """No more than four SDs leave, however small, none of them twice but the BEGIN, and no POLL."""
+    connection = peer.summon("send", anew=False)
+    connection.reject(CALL_ANEW, max_sd=512)
+    peer.await_anew(connection)
+    peer.wait(35.0)
 
 
 @case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", needs=("active_open",))

@@ -34,7 +34,7 @@ def test_ready_chargen_transfer_with_loss(connection: Connection) -> None:
     connection.receive(60, losing=[7, 20, 21])
 
 
-@connected("STP-PF-001", "STP-PF-002", "STP-PF-011", "STP-PF-013")
+@connected("STP-PF-001", "STP-PF-002", "STP-PF-005", "STP-PF-006", "STP-PF-011", "STP-PF-013")
 def test_ready_sds_arrive_with_gaps(connection: Connection) -> None:
     """The USTAT names the run that was skipped, and the STAT's list every run."""
     connection.sds(9, skip=[2, 3, 6])

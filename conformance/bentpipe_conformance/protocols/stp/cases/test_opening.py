@@ -68,7 +68,7 @@ def test_idle_begins_without_a_cookie(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + 5.0)
 
 
-@case("STP-CC-012", "STP-CC-029", "STP-CC-035")
+@case("STP-CC-012", "STP-CC-029", "STP-CC-035", "STP-PF-010", "STP-PF-017")
 def test_idle_begins_with_data_and_a_cookie(peer: Peer) -> None:
     """The data of the BEGIN and of early SDs is echoed; the BGAK brings the next call's cookie."""
     for _ in range(3):
@@ -224,7 +224,7 @@ def test_ready_begins_that_open_nothing(peer: Peer) -> None:
     connection.release()
 
 
-@connected("STP-CC-015", "STP-CC-029", data=b"only once")
+@connected("STP-CC-015", "STP-CC-029", "STP-PF-010", "STP-PF-017", data=b"only once")
 def test_ready_begin_repeated(connection: Connection) -> None:
     """A late repetition of the BEGIN is answered, and changes nothing."""
     connection.sds(3)

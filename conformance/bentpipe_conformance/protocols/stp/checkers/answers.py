@@ -115,6 +115,14 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
         yield context.holds(f"{what} was neither answered nor accepted", at)
 
 
+def gone_after(flow: Flow, at: At) -> At | None:
+    """The END by which the IUT says, first of all after a packet, that it knows no connection."""
+    first = next((item for item in flow.sent if item.time > at.time + flow.due_s), None)
+    if first is None or first.stp.type != codec.END or not first.stp.flags & codec.R:
+        return None
+    return first if first.stp.peer_csn == flow.tester_csn else None
+
+
 def is_alone(flow: Flow, at: At) -> bool:
     """Whether no other packet arrived about the same time, so that an answer has one cause."""
     heard = (packet for other in flow.same_ports for packet in other.heard)

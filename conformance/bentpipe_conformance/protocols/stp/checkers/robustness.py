@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
-from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
+from bentpipe_conformance.protocols.stp.checkers.answers import answers, gone_after, observed
 from bentpipe_conformance.protocols.stp.checkers.calling import MAX_CC, latest
 from bentpipe_conformance.protocols.stp.checkers.opening import due_answer
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK
@@ -107,8 +107,10 @@ def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Find
         # An END may be the abort of a user; an ENDAK or BGREJ answers a packet.
         if ends and not flow.served and any(end.stp.type == END for end in ends):
             continue
-        if ends:
-            yield context.violated(f"{what} ended the connection or was acknowledged", at, *ends)
+        gone = gone_after(flow, at) if flow.ended is None else None
+        if ends or gone is not None:
+            where = ends or [item for item in (gone,) if item is not None]
+            yield context.violated(f"{what} ended the connection or was acknowledged", at, *where)
         elif any(poll.answers for poll in flow.polls_heard if poll.time > at.time) or any(
             sd.time > at.time + DUE_S for sd in flow.sds_sent
         ):

@@ -9,6 +9,7 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers_on_ports,
     discarded,
+    gone_after,
     many_before,
     observed,
     state_on_ports,
@@ -112,7 +113,12 @@ def ends_must_know_the_connection(flow: Flow, context: Context) -> Findings:
             yield from _counted(flow, context, at)
             continue
         flags = " with R flag" if at.stp.flags & R else ""
-        yield from discarded(flow, context, at, f"an END{flags} that does not know the connection")
+        what = f"an END{flags} that does not know the connection"
+        gone = gone_after(flow, at) if flow.state_when(at) == State.OPEN else None
+        if gone is not None and flow.ended is None:
+            yield context.violated(f"{what} ended it", at, gone)
+        else:
+            yield from discarded(flow, context, at, what)
 
 
 def _counted(flow: Flow, context: Context, end: At) -> Findings:
