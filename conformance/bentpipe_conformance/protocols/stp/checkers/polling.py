@@ -62,8 +62,7 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
             continue
         following = polls.behind(sd)
         until = flow.over if following is None else following.time
-        # A change of the poll interval holds at once.
-        longest = trips.interval(sd.time + trips.interval(sd.time)[1])[1]
+        longest = trips.latest(sd.time) - sd.time
         late = until - sd.time - longest - flow.timing_error > LATE_S
         if late and _arrived_by(flow, sd, sd.time + longest + LATE_S):
             continue

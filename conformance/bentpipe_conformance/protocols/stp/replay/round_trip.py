@@ -60,6 +60,15 @@ class RoundTrips:
         low, high = (min(max(rtt / 3, LEAST_INTERVAL_S), MOST_INTERVAL_S) for rtt in bounds)
         return low, high
 
+    def latest(self, time: float) -> float:
+        """When a poll interval has passed since ``time`` at the latest; a change holds at once."""
+        due = time + self.interval(time)[1]
+        for measured in self.times[bisect_right(self.times, time) :]:
+            if measured > due:
+                break
+            due = max(measured, time + self.interval(measured)[1])
+        return due
+
     def silence(self, time: float) -> tuple[float, float]:
         """Bounds of the silence time at ``time``, before it is doubled, seconds (STP-PL-007).
 
