@@ -317,7 +317,7 @@ def _restart(mode: Mode, seed: int, numbers: random.Random) -> Plan:
         links={name: LinkPlan(delay, loss=loss) for name in ("a>b", "b>a")},
         calls=(first, again),
         faults_until=30.0,
-        restarts=("a", when),
+        restarts=(numbers.choice("ab"), when),
     )  # fmt: skip
 
 

@@ -134,9 +134,11 @@ class Run:
         connection.user = "forged"
         for call in self._waiting.get(key, []):
             near = call.near.connection
-            if call.far.connection is not None or near is None:
+            if near is None or (call.far.connection is not None and not call.far.lost):
                 continue
             if near.csn == connection.peer_csn:
+                if call.far.lost:  # the call has begun anew with an endpoint that knows nothing
+                    call.far = call.far.again()
                 connection.user = call.far
                 call.far.begin(connection)
                 return
