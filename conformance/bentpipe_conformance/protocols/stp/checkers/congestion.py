@@ -30,6 +30,9 @@ DEPTH = 4
 FASTEST_GAIN, SLOWEST_GAIN = 2.0, 0.9
 """g in slow start and afterwards (STP-CG-008)."""
 
+ROUNDING_S = 2e-6
+"""Seconds by which times in a capture are rounded."""
+
 RATE_WINDOW_S = 0.1
 """Seconds over which a maximum rate is kept (STP-CG-009)."""
 
@@ -254,7 +257,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Findings:
         item for item in context.prepared.bounded(context.ics)
         if item.sd.time > trips.times[0] and not item.exempt
     ]  # fmt: skip
-    depth = DEPTH * smss(flow)
+    depth, error = DEPTH * smss(flow), flow.timing_error + ROUNDING_S
     filled, start = 0.0, 0
     tried = False
     for place, item in enumerate(items):
@@ -267,11 +270,11 @@ def packets_are_spread(flow: Flow, context: Context) -> Findings:
         tried = tried or filled > depth / 2
         if filled <= depth:
             continue
-        burst = _burst(items[start : place + 1], trips, depth, flow.timing_error)
+        burst = _burst(items[start : place + 1], trips, depth, error)
         if burst is not None:
             octets = sum(sent.sd.octets for sent in burst)
             length = burst[-1].sd.time - burst[0].sd.time
-            most = _fastest(burst, trips) * (length + flow.timing_error) + depth
+            most = _fastest(burst, trips) * (length + error) + depth
             yield context.violated(
                 f"{len(burst)} SDs with {octets} octets left within {1000 * length:.0f} ms",
                 burst[0].sd, burst[-1].sd,
@@ -299,7 +302,7 @@ def _burst(
     for place in reversed(range(len(items))):
         octets += items[place].sd.octets
         span = items[place:]
-        if octets > _fastest(span, trips) * (last - items[place].sd.time + error) + depth:
+        if octets > _fastest(span, trips) * (last - items[place].sd.time + error) + depth + 1:
             return span
     return None
 

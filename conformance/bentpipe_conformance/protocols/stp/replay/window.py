@@ -85,30 +85,33 @@ class _Window:
     window: float
     unused: bool
     threshold: float = math.inf
-    ahead: bool = False
+    counted: float = 0.0
     since: float = 0.0
 
     def grow(self, octets: int, flight: int) -> None:
         """``octets`` are reported as arrived, before which at most ``flight`` were in flight."""
         if not octets:
             return
+        self.since += octets
         most = math.inf if self.unused or 2 * flight >= self.window else 2 * flight
         base = min(self.window, most)
         if base < self.threshold:
-            grown = base + octets  # STP-CG-003
+            self.window = max(self.window, base + octets)  # STP-CG-003
+        elif base < self.window:
+            grown = base + GROWTH * self.smss * (octets / base + 1)
+            self.window = max(self.window, min(grown, self.window + GROWTH * self.smss))
         else:
-            # What arrived before the threshold was reached may count for the first window.
-            steps = octets / base + (0 if self.ahead else 1)
-            self.ahead = True
-            grown = base + GROWTH * self.smss * steps  # STP-CG-004
-        self.since += octets
-        self.window = max(self.window, grown)
+            self.counted += octets
+            while self.counted >= self.window:  # STP-CG-004
+                self.counted -= self.window
+                self.window += GROWTH * self.smss
 
     def reduce(self, to: float | None = None) -> None:
         """STP-CG-005, and STP-CG-007 with the window ``to`` which it reduces."""
         self.threshold = max(self.window / 2, 2 * self.smss)
         self.window = self.threshold if to is None else to
-        self.ahead, self.since = False, 0.0
+        # What arrived before the threshold was reached may count for the first window.
+        self.counted, self.since = self.threshold, 0.0
 
 
 @dataclass(slots=True)
