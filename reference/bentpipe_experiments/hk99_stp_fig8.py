@@ -23,6 +23,7 @@ from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Packet, Poll, Sd, Stat, Ustat
 from bentpipe_reference.stp.parts import Parts
 from bentpipe_reference.stp.polling import Polling
+from bentpipe_reference.stp.sender import SentSd
 from bentpipe_reference.stp.transfer import Station, StpPath
 from bentpipe_spec.document import specification
 
@@ -72,11 +73,10 @@ class _EveryFifth(Outgoing):
         self._polled = self.sender.vt_s
         return super().take_poll(now)
 
-    def asks_with(self, now: float) -> bool:  # noqa: ARG002
-        sender = self.sender
-        return sender.vt_s - self._polled >= POLL_EVERY or sender.fin_number is not None
+    def asks_with(self, entry: SentSd, now: float) -> bool:  # noqa: ARG002
+        return self.sender.vt_s - self._polled >= POLL_EVERY or bool(entry.fin)
 
-    def has_more(self) -> bool:
+    def goes_on(self) -> bool:
         return True
 
 

@@ -45,7 +45,7 @@ class Outgoing:
         self.polls = self.asks_at_once = False
         self._config = config
         self._paced = False  # an SD waits for the pacing
-        self._stopped = False  # window or credit forbids the next SD
+        self._stopped = False  # no SD can follow now (STP-PL-003)
 
     @property
     def header(self) -> tuple[int, int, int]:
@@ -85,39 +85,35 @@ class Outgoing:
         """Send what may leave now: retransmissions, new SDs, a POLL."""
         sender = self.sender
         self._paced = False
-        repeated = False
         while (entry := sender.awaiting()) is not None:
             if not self._may_repeat(entry, now):
                 break
             self._repeat(entry, now, put)
-            repeated = True
         else:
             while sender.has_new and self._may_send_new(now):
                 self._send_new(now, put)
-                repeated = False
         if not self.polls:
             return
         self._settle(now)
         self._stopped = not self.goes_on()
-        last = repeated and not self.has_more()
-        if self.asks_at_once or last or self.polling.poll_at(stopped=self._stopped) <= now:
+        if self.asks_at_once or self.polling.poll_at(stopped=self._stopped) <= now:
             self._send_poll(now, put)
 
     def _settle(self, now: float) -> None:
-        """STP-PL-007: Timer_SILENCE runs while something awaits an answer, or data credit."""
+        """Stop the timers that nothing needs, and start Timer_SILENCE when data awaits credit."""
+        polling = self.polling
+        if self.sender.unacknowledged:
+            return
+        polling.stop()
         if self.is_closed():
-            self.polling.start_silence(now)
-        elif not self.sender.unacknowledged and not self.polling.awaits_answer:
-            self.polling.stop_silence()
+            polling.start_silence(now)
+        elif not polling.awaits_answer:
+            polling.stop_silence()
 
     def is_closed(self) -> bool:
         """STP-DT-025: all is acknowledged, and data awaits credit."""
         sender = self.sender
         return not sender.unacknowledged and sender.has_new and not sender.permitted()
-
-    def has_more(self) -> bool:
-        """STP-PL-004: whether data or retransmissions are left to send."""
-        return self.sender.has_new or self.sender.awaiting() is not None
 
     def _may_repeat(self, entry: SentSd, now: float) -> bool:
         congestion = self.congestion
@@ -147,26 +143,26 @@ class Outgoing:
         self._sent(entry, now)
         self._note("send", now, n=entry.number)
         number = entry.number & PACKET_MASK
-        if self.polls and self._config.piggyback and self.asks_with(now):
+        if self.polls and self._config.piggyback and self.asks_with(entry, now):
             poll = self.take_poll(now)
             put(Sdp(*self.header, entry.fin, number, *poll, entry.data))
             self._note("poll", now, n_s=sender.vt_s, n_ps=sender.vt_ps)
         else:
             put(Sd(*self.header, entry.fin, number, entry.data))
-            if self.polls and self.asks_with(now):
+            if self.polls and self.asks_with(entry, now):
                 self._send_poll(now, put)
 
     def _sent(self, entry: SentSd, now: float) -> None:
         self.pacer.sent(len(entry.data))
         self.polling.sent(now)
 
-    def asks_with(self, now: float) -> bool:
+    def asks_with(self, entry: SentSd, now: float) -> bool:
         """Whether a POLL goes with the new SD that leaves now.
 
-        So it is if the SD is the last one (STP-PL-004), if the POLL is due (STP-PL-001,
+        So it is if the stream ends with it (STP-PL-004), if the POLL is due (STP-PL-001,
         STP-PL-003), or if it will be before the next SD can leave (STP-PL-005).
         """
-        if self.asks_at_once or not self.has_more():
+        if self.asks_at_once or entry.fin:
             return True
         polling = self.polling
         if not polling.may_poll(now):
@@ -174,14 +170,14 @@ class Outgoing:
         return polling.poll_at(stopped=not self.goes_on()) <= max(now, self.pacer.free_at)
 
     def goes_on(self) -> bool:
-        """Whether window and credit permit another SD, when the pacing does."""
+        """STP-PL-003: whether another SD can follow as soon as the pacing permits."""
         sender, congestion = self.sender, self.congestion
         entry = sender.awaiting()
         if entry is not None:
             return congestion.room(sender.flight, entry.size)
-        if not sender.has_new:
-            return True
-        return sender.permitted() and congestion.room(sender.flight, sender.next_size())
+        if not sender.has_new or not sender.permitted():
+            return False
+        return congestion.room(sender.flight, sender.next_size())
 
     def take_poll(self, now: float) -> tuple[int, int, int]:
         """N(PS), timestamp and CSN of the POLL that leaves now."""

@@ -13,7 +13,7 @@ DEPTH = 4
 """SDs that may leave at once (STP-CG-008, STP-CG-009)."""
 
 TICK_S = 0.001
-"""What the rate gives in that time may leave at once if it is more (STP-CG-008)."""
+"""What the rate gives in that time may leave at once as well; STP-CG-008 permits ten times that."""
 
 _LIFETIME_GAP_S = MSL_S / MOST_CREDIT
 """STP-DT-013: no more than 2^23 SDs in the life of a packet (section 8)."""
@@ -23,7 +23,7 @@ class Bucket:
     """A token bucket for packets that differ in size, but have a largest one.
 
     Args:
-        tick: seconds of its rate for which it is deep, if that is more than :data:`DEPTH` packets.
+        tick: seconds of its rate that it holds beside :data:`DEPTH` packets.
 
     Attributes:
         rate: octets per second that it lets through, infinity for all.
@@ -45,7 +45,7 @@ class Bucket:
 
     def depth(self, largest: int) -> float:
         """Octets that it holds if ``largest`` are those of the largest packet."""
-        return max(DEPTH * largest, self.rate * self._tick)
+        return DEPTH * largest + self.rate * self._tick
 
     def falls_to(self, octets: float) -> float:
         """When so many octets are in it, or fewer."""

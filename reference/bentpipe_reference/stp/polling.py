@@ -7,7 +7,7 @@ import math
 from bentpipe_reference.stp.config import NO_RESPONSE_S, StpConfig
 from bentpipe_reference.stp.rtt import RoundTrip
 
-LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
+LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.02, 2.0
 """Bounds of the poll interval (STP-PL-001)."""
 
 LEAST_SILENCE_S, MOST_SILENCE_S = 0.2, 15.0
@@ -56,6 +56,10 @@ class Polling:
         self._unanswered_since = min(self._unanswered_since, now)
         self.start_silence(now)
 
+    def stop(self) -> None:
+        """All is acknowledged: Timer_POLL has nothing to ask about."""
+        self._unpolled_since = math.inf
+
     def reported(self, now: float, *, opens: bool) -> None:
         """A valid STAT or USTAT arrives; ``opens`` unless the window is closed and stays so."""
         self._unanswered_since = math.inf
@@ -103,7 +107,7 @@ class Polling:
         return self._unanswered_since < math.inf
 
     def poll_at(self, *, stopped: bool) -> float:
-        """When a POLL is due; ``stopped`` if window or credit forbids the next SD."""
+        """When a POLL is due; ``stopped`` if no SD can follow now (STP-PL-003)."""
         if stopped and self.is_due:
             return self._polled_at + self.poll_interval()  # STP-PL-003
         return self._unpolled_since + self.poll_interval()

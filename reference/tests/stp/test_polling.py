@@ -94,10 +94,39 @@ def test_sd_that_outgrows_the_window_makes_the_one_before_poll(stp: Any) -> None
     assert isinstance(script.run(until=script.now + 0.3)[0][1], Poll)
 
 
-def test_last_sd_polls_in_a_wide_window_too(stp: Any) -> None:
+def test_last_data_polls_in_a_wide_window_too(stp: Any) -> None:
     script = wide(stp, 2500)
     sent = [packet for _, packet in script.run(until=script.now + 0.1)]
     assert [type(packet) for packet in sent] == [Sd, Sd, Sdp]
+
+
+def test_user_that_writes_little_by_little_polls_three_times_in_a_round_trip(stp: Any) -> None:
+    script = wide(stp, 10)
+    start = script.now
+    for tick in range(1, 100):
+        script.run(until=start + 0.01 * tick)
+        script.connection.write(b"little")
+        script.flush()
+    gaps = [later - earlier for earlier, later in pairwise(polls(script.sent))]
+    assert len(gaps) == 4 and all(0.19 <= gap <= 0.2 + 1e-6 for gap in gaps), gaps
+
+
+def test_fin_polls_however_soon_after_another_poll(stp: Any) -> None:
+    script = wide(stp, 10)
+    assert [type(packet) for packet in script.flush()] == [Sdp]
+    script.connection.write(b"last")
+    script.connection.close()
+    (sdp,) = script.flush()
+    assert isinstance(sdp, Sdp) and sdp.flags == 1
+
+
+def test_nothing_is_asked_about_what_is_acknowledged(stp: Any) -> None:
+    script = wide(stp, 10)
+    script.flush()
+    script.connection.write(b"more")
+    assert [type(packet) for packet in script.flush()] == [Sd]
+    script.arrive(script.stat(2, 1))
+    assert script.run(until=script.now + 500.0) == []
 
 
 def test_without_piggyback_every_poll_is_a_packet(stp: Any) -> None:
@@ -222,7 +251,7 @@ def test_closed_window_is_probed_ever_more_seldom(stp: Any) -> None:
     gaps = [later - earlier for earlier, later in pairwise(times)]
     assert gaps == pytest.approx([1.8, 3.6, 7.2, 14.4, 15.0, 15.0, 15.0, 15.0])
     assert script.connection.failure is None, "an answering peer is not given up (STP-PL-008)"
-    assert [type(packet) for packet in script.arrive(script.stat(0, sender.vt_ps))] == [Sdp]
+    assert [type(packet) for packet in script.arrive(script.stat(0, sender.vt_ps))] == [Sd]
 
 
 def test_announced_credit_ends_the_probing(stp: Any) -> None:
@@ -254,6 +283,7 @@ def test_poll_numbers_skip_zero(stp: Any) -> None:
     for _ in range(3):
         script.connection.write(b"x")
         script.flush()
+        script.run(until=script.now + 0.25)
     asked = [packet for _, packet in script.sent if isinstance(packet, Sdp)]
     assert [packet.n_ps for packet in asked] == [PACKET_MASK, 1, 2]
     assert not script.arrive(script.stat(2, 1)) and sender.vt_a == ISS + 2

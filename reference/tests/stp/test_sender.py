@@ -287,6 +287,7 @@ def test_ready_last_sd_is_not_polled_twice(stp: Any) -> None:
 
 def test_ready_retransmission_that_is_the_last_thing_to_send_is_asked_about(stp: Any) -> None:
     script = flying(stp, 4)
+    script.now += 1.0
     assert [type(packet) for packet in script.arrive(script.ustat(1, 1, 2))] == [Sd, Poll]
 
 

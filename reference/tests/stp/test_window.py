@@ -168,7 +168,7 @@ def test_octets_leave_no_faster_than_the_bucket_lets_them() -> None:
         octets, fastest = 0, 0.0
         for time, size, rate, _, _ in notes[at : at + 200]:
             octets, fastest = octets + size, max(fastest, rate)
-            assert octets <= fastest * (time - start) + 4 * smss + 1
+            assert octets <= fastest * (time - start + 0.001) + 4 * smss + 1
 
 
 def test_window_is_never_exceeded_but_by_the_first_retransmission() -> None:
@@ -180,10 +180,10 @@ def test_four_sds_may_leave_at_once_and_no_fifth(stp: Any) -> None:
     script = with_window(stp, 50, 50)
     script.connection.outgoing.rtt.srtt = 0.5
     assert data(script.flush()) == [0, 1, 2, 3]
-    # Twice 50 windows of 1000 octets in half a second: one in 5 ms, two at a time.
+    # Twice 50 SDs in half a second: one in 5 ms, two at a time, and a millisecond's worth ahead.
     start = script.now
     later = [time - start for time, _ in script.run(until=start + 0.031)]
-    assert later == pytest.approx([0.01, 0.01, 0.02, 0.02, 0.03, 0.03])
+    assert later == pytest.approx([0.0095, 0.0095, 0.0195, 0.0195, 0.0295, 0.0295])
 
 
 def test_pause_of_a_narrow_window_gives_no_right_to_exceed_the_maximum_rate(stp: Any) -> None:

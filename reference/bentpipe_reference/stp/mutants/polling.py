@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from bentpipe_reference.stp.mutants import add, mutant, overriding, returning
+from bentpipe_reference.stp.mutants import add, mutant, overriding
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.polling import Polling
-from bentpipe_reference.stp.sender import Sender
+from bentpipe_reference.stp.sender import Sender, SentSd
 
 mutant("stp-polls-once-per-round-trip", "STP-PL-001", "polls once in a round trip")(
     overriding(Polling, Polling.poll_interval, lambda self: 3 * Polling.poll_interval(self))
@@ -19,15 +20,28 @@ mutant("stp-polls-too-often", "STP-PL-002", "polls ten times in a round trip")(
 
 @mutant("stp-never-asks-after-a-burst", breaks="STP-PL-003")
 class NeverAsksAfterABurst(Polling):
-    """Stops at the end of its window without a POLL."""
+    """Stops for window, credit or lack of data without a POLL."""
 
     def poll_at(self, *, stopped: bool) -> float:
         return super().poll_at(stopped=False)
 
 
-mutant("stp-never-asks-after-the-fin", "STP-PL-004", "sends its last SD without a POLL")(
-    returning(Outgoing, Outgoing.has_more, True)
-)
+@mutant("stp-never-asks-after-the-fin", breaks="STP-PL-004")
+class NeverAsksAfterTheFin(Outgoing):
+    """Sends its FIN without a POLL, unless one is due."""
+
+    def asks_with(self, entry: SentSd, now: float) -> bool:
+        return super().asks_with(replace(entry, fin=0), now)
+
+
+@mutant("stp-asks-with-every-last-sd", breaks="STP-PL-002")
+class AsksWithEveryLastSd(Outgoing):
+    """Polls whenever it has nothing more to send."""
+
+    def asks_with(self, entry: SentSd, now: float) -> bool:
+        return not self.sender.has_new or super().asks_with(entry, now)
+
+
 add(
     "stp-never-piggybacks", "STP-PL-005", "sends every POLL as a packet of its own", piggyback=False
 )
