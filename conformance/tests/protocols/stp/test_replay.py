@@ -13,7 +13,6 @@ from bentpipe_conformance.protocols.stp.codec import (
     STAT,
     USTAT,
     A,
-    R,
 )
 from bentpipe_conformance.protocols.stp.replay.cookies import Worth
 from bentpipe_conformance.protocols.stp.replay.flow import State

@@ -112,7 +112,7 @@ def test_ready_peer_answers_without_credit(connection: Connection) -> None:
     connection.receive(8, credit=4)
 
 
-@connected("STP-PL-004", "STP-DT-003", "STP-DT-015", to="echo")
+@connected("STP-PL-004", "STP-PL-003", "STP-DT-003", "STP-DT-015", to="echo")
 def test_ready_fin_is_lost(connection: Connection) -> None:
     """The SD with the FIN flag is lost twice: it goes again with the flag, and asks for a STAT."""
     connection.sds(3, octets=200)
@@ -125,7 +125,7 @@ def test_ready_fin_is_lost(connection: Connection) -> None:
     connection.release()
 
 
-@connected("STP-PL-004", to="echo")
+@connected("STP-PL-003", to="echo")
 def test_ready_echo_of_single_sds(connection: Connection) -> None:
     """A user that writes little: each SD is the last one for a while, and asks for a STAT."""
     stream = connection.reception.stream

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, FIN, V
-from bentpipe_conformance.protocols.stp.numbers import DISCARD, EARLY_CREDIT, LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S, alike
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
@@ -26,9 +26,6 @@ MOST_ANEW = 5
 
 POLL_S = 0.02
 """Seconds within which a caller whose SDs are unacknowledged polls (STP-CC-042)."""
-
-OPTIONS = 48
-"""Octets by which a BEGIN may carry less data than an SD: its header and options are longer."""
 
 EARLIEST, LATEST, TICK_S = 0.95, 1.1, 0.1
 """A timer may be coarse: the part of its time after which it may, and must, have expired."""
@@ -370,24 +367,19 @@ def known_callers_begin_at_once(flow: Flow, context: Context) -> Findings:
                 "a caller that holds a cookie called without one", held[0], begin
             )
         return
-    largest = max((len(sd.stp.data) for sd in flow.sds_sent if sd.stp.type != BEGIN), default=0)
-    most = min(largest, _max_sd_with(flow, begin))
-    octets = len(begin.stp.data)
-    if flow.ends[2] != DISCARD or not largest:
-        yield context.holds("a caller put its cookie into its BEGIN", begin)
+    # What the user had offered then is hidden, except where more of it follows at once.
+    behind = [
+        sd for sd in flow.sds_sent
+        if sd.stp.type != BEGIN and sd.stp.data and sd.time - begin.time <= flow.due_s
+    ]  # fmt: skip
+    if behind and not begin.stp.data:
+        yield context.violated(
+            "a caller put no data into its BEGIN, and sent some behind it", begin, behind[0]
+        )
     else:
-        yield judged(
-            context, octets > 0 and octets >= most - OPTIONS,
-            f"a caller put its cookie and {octets} octets into its BEGIN",
-            f"a caller put only {octets} octets into its BEGIN", begin,
-            expected=f"about {most} octets, as in its SDs", actual=f"{octets} octets",
-        )  # fmt: skip
-
-
-def _max_sd_with(flow: Flow, begin: At) -> int:
-    """The MaxSD that came with a cookie of the tester's, as it counts."""
-    came = flow.ledger.handed.get(begin.stp.cookie or b"")
-    return max((came.stp.max_sd if came is not None else None) or 0, LEAST_MAX_SD)
+        yield context.holds(
+            f"a caller put its cookie and {len(begin.stp.data)} octets into its BEGIN", begin
+        )
 
 
 @checker("STP-CC-042")

@@ -30,8 +30,8 @@ DEPTH = 4
 FASTEST_GAIN, SLOWEST_GAIN = 2.0, 0.9
 """g in slow start and afterwards (STP-CG-008)."""
 
-ROUNDING_S = 2e-6
-"""Seconds by which times in a capture are rounded."""
+TICK_S, ROUNDING_S = 0.01, 2e-6
+"""Seconds in which a pacing sender may work at once (STP-CG-008), and by which a capture rounds."""
 
 RATE_WINDOW_S = 0.1
 """Seconds over which a maximum rate is kept (STP-CG-009)."""
@@ -257,7 +257,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Findings:
         item for item in context.prepared.bounded(context.ics)
         if item.sd.time > trips.times[0] and not item.exempt
     ]  # fmt: skip
-    depth, error = DEPTH * smss(flow), flow.timing_error + ROUNDING_S
+    depth, error = DEPTH * smss(flow), flow.timing_error + TICK_S + ROUNDING_S
     filled, start = 0.0, 0
     tried = False
     for place, item in enumerate(items):
@@ -268,7 +268,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Findings:
             filled, start = 0.0, place
         filled += item.sd.octets
         tried = tried or filled > depth / 2
-        if filled <= depth:
+        if filled <= depth + _fastest([item], trips) * TICK_S:
             continue
         burst = _burst(items[start : place + 1], trips, depth, error)
         if burst is not None:
@@ -297,13 +297,18 @@ def _burst(
     items: Sequence[Bounded], trips: RoundTrips, depth: int, error: float
 ) -> Sequence[Bounded] | None:
     """The shortest span that ends with the last SD and exceeds what its largest window permits."""
-    octets = 0
+    bounds = trips.bounds(items[-1].sd.time)
+    assert bounds is not None
+    octets, window, gain = 0, 0.0, SLOWEST_GAIN
     last = items[-1].sd.time
     for place in reversed(range(len(items))):
-        octets += items[place].sd.octets
-        span = items[place:]
-        if octets > _fastest(span, trips) * (last - items[place].sd.time + error) + depth + 1:
-            return span
+        item = items[place]
+        octets += item.sd.octets
+        window = max(window, item.window)
+        gain = FASTEST_GAIN if item.slow else gain
+        rate = gain * window / max(bounds[0], 1e-6)
+        if octets > rate * (last - item.sd.time + error) + depth + 1:
+            return items[place:]
     return None
 
 

@@ -26,10 +26,6 @@ LATE_S = 0.03
 """Seconds by which a POLL may be later than the packets let expect: what an implementation measures
 holds the time that packets take inside it."""
 
-SHORT_GAPS = 3
-"""POLLs too soon after another that show a sender which asks too often: data may run out for a
-moment where the packets do not show it (STP-PL-002)."""
-
 
 class _Polls:
     """The POLLs of a connection, by their frame numbers."""
@@ -92,36 +88,21 @@ def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:
 
 @checker("STP-PL-002")
 def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
-    """Half a poll interval passes between POLLs, while data does not run out (section 7.1)."""
-    # Whether data runs out, so that last SDs poll as well (STP-PL-004), shows with chargen only.
-    if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
-        return
+    """Half a poll interval passes between POLLs, silence and the end apart (section 7.1)."""
     trips = context.prepared.round_trips(context.ics)
-    early: list[tuple[PollSent, PollSent]] = []
+    fin = flow.own_fin
     for poll, following in pairwise(flow.polls_sent):
-        least = trips.interval(following.time)[0] / 2 - flow.timing_error - RIDES_S
-        gap = following.time - poll.time
-        if gap >= least:
-            yield context.holds(f"{gap:.3f} s passed between two POLLs", poll, following)
-        elif _had_data(flow, following) and not _silent(flow, following, trips):
-            early.append((poll, following))
-    if len(early) >= SHORT_GAPS:
-        poll, following = early[0]
         least = trips.interval(following.time)[0] / 2
-        yield context.violated(
-            f"{len(early)} times a POLL left soon after another, first after "
-            f"{following.time - poll.time:.3f} s",
-            poll, following,
-            expected=f"at least {least:.3f} s, half a poll interval",
-            actual=f"{following.time - poll.time:.3f} s",
-        )  # fmt: skip
-
-
-def _had_data(flow: Flow, poll: PollSent) -> bool:
-    """Whether a new SD followed a POLL before anything arrived that could have brought data."""
-    after = next((sd for sd in flow.sds_sent if sd.new and sd.frame > poll.frame), None)
-    arrival = next((at for at in flow.heard if at.frame > poll.frame), None)
-    return after is not None and (arrival is None or after.frame < arrival.frame)
+        gap = following.time - poll.time
+        if gap >= least - RIDES_S - flow.timing_error:
+            yield context.holds(f"{gap:.3f} s passed between two POLLs", poll, following)
+            continue
+        asks_for_fin = fin is not None and poll.frame < fin.frame <= following.frame
+        if not asks_for_fin and not _silent(flow, following, trips):
+            yield context.violated(
+                f"a POLL left {gap:.3f} s after another", poll, following,
+                expected=f"at least {least:.3f} s, half a poll interval", actual=f"{gap:.3f} s",
+            )  # fmt: skip
 
 
 def _silent(flow: Flow, poll: PollSent, trips: RoundTrips) -> bool:
@@ -133,12 +114,13 @@ def _silent(flow: Flow, poll: PollSent, trips: RoundTrips) -> bool:
 
 @checker("STP-PL-003")
 def sender_polls_before_it_has_to_stop(flow: Flow, context: Context) -> Findings:
-    """A sender that window or credit stops polls, if a poll interval has passed (section 7.1)."""
+    """A sender that has to stop polls, if a poll interval has passed (section 7.1)."""
     if flow.established is None:
         return
     trips = context.prepared.round_trips(context.ics)
     polls = _Polls(flow)
-    for sd in _stops(flow, trips, rate_gap(flow, context)):
+    stops = [*_stops(flow, trips, rate_gap(flow, context)), *_last(flow)]
+    for sd in sorted(set(stops), key=lambda sd: sd.frame):
         before = polls.before(sd)
         wait = 0.0
         if before is not None:
@@ -185,17 +167,14 @@ def _arrives_around(arrivals: list[float], sd: SdSent, error: float) -> bool:
 
 
 @checker("STP-PL-004")
-def last_sd_polls(flow: Flow, context: Context) -> Findings:
-    """The last SD, when there is nothing left to send, polls (section 7.1).
+def end_of_the_stream_polls(flow: Flow, context: Context) -> Findings:
+    """The SD with the FIN flag polls (section 7.1).
 
     The FIN of a BEGIN does not: a BGAK acknowledges it.
     """
-    if flow.established is None:
-        return
-    polls = _Polls(flow)
-    for sd in _last(flow):
-        what = "the SD with the FIN flag" if sd.stp.flags & FIN else f"SD {sd.number}, the last,"
-        yield from _polls(flow, context, polls, sd, what)
+    fin, polls = flow.own_fin, _Polls(flow)
+    if flow.established is not None and fin is not None and fin.time >= flow.established:
+        yield from _polls(flow, context, polls, fin, "the SD with the FIN flag")
 
 
 def _last(flow: Flow) -> Iterator[SdSent]:

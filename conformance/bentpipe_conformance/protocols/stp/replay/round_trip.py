@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
-LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
+LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.02, 2.0
 """Bounds of the poll interval (STP-PL-001)."""
 
 LEAST_SILENCE_S, MOST_SILENCE_S = 0.2, 15.0

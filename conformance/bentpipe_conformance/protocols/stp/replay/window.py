@@ -98,8 +98,10 @@ class _Window:
         if base < self.threshold:
             self.window = max(self.window, base + octets)  # STP-CG-003
         elif base < self.window:
+            # A smaller window may have been used; what has arrived counts for its next step.
             grown = base + GROWTH * self.smss * (octets / base + 1)
             self.window = max(self.window, min(grown, self.window + GROWTH * self.smss))
+            self.counted = min(self.counted + octets, self.window)
         else:
             self.counted += octets
             while self.counted >= self.window:  # STP-CG-004

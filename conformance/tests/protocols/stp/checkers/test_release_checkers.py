@@ -132,7 +132,7 @@ def test_complete_and_called_over_a_long_path_waits_longer() -> None:
     story = opened().tester(SD, 0, data=b"x", flags=FIN).iut(SDP, 0, flags=FIN)
     story.tester(STAT, 1, after=3.0)
     assert story.iut(END, 1, after=3.5).verdicts("STP-CC-031") == FAIL
-    vbdc = CLAIMS | {"path_class": "vbdc"}
+    vbdc = {**CLAIMS, "path_class": "vbdc"}
     assert complete().iut(END, 3, after=2.0).verdicts("STP-CC-031", claims=vbdc) == FAIL
     assert complete().iut(END, 3, after=3.0).verdicts("STP-CC-031", claims=vbdc) == PASS
 
