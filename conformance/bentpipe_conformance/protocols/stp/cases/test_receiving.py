@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
 from bentpipe_conformance.protocols.stp.codec import FIN, SD, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MODULUS
+from bentpipe_conformance.protocols.stp.peer import Peer
 
 MOST_RUNS = 33
 """Runs of missing SDs whose list has 67 elements, as many as a STAT holds at most (section 8)."""
@@ -96,6 +99,22 @@ def test_ready_sds_that_are_too_large(connection: Connection) -> None:
     connection.wait(PAUSE_S)
     connection.sds(2)
     connection.deliver()
+
+
+@case("STP-DT-028")
+def test_idle_begin_that_is_too_large(peer: Peer) -> None:
+    """A BEGIN with an octet more than MaxSD, and a good cookie, opens nothing."""
+    known = peer.connect("discard")
+    most = max(known.peer_max_sd or 0, LEAST_MAX_SD)
+    known.abort()
+    peer.wait(peer.rtt + PAUSE_S)
+    cookie = peer.cookie("discard")
+    try:
+        connection = peer.call("discard", data=bytes(most + 1), cookie=cookie)
+    except OSError as error:
+        raise NotReached(f"the path takes no BEGIN of {most + 1} octets: {error}") from None
+    connection.discard(peer.rtt + 1.0)
+    connection.abort()
 
 
 @connected("STP-DT-028", to="echo")
