@@ -198,7 +198,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """Send an SD: the next new one, or ``number`` with the data it had.
 
         Args:
-            data: user data, or how many octets of the pattern :func:`pattern`, at most the IUT's MaxSD.
+            data: user data, or how many octets of :func:`pattern`, at most the IUT's MaxSD.
             number: count of the SD; one sent before is repeated as it was.
             fin: set the FIN flag.
             poll: send an SDP with the next poll number.
