@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, FIN, POLL, SD, SDP, STAT, USTAT
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
 from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory
 
