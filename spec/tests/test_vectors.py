@@ -34,7 +34,7 @@ LAYOUT: dict[str, tuple[int, int, list[tuple[str, int, int]]]] = {
     "STAT": (11, 24, [("n_r", 5, 3), ("n_mr", 13, 3), ("n_ps", 17, 3), ("timestamp", 20, 4)]),
     "USTAT": (12, 24, [("n_r", 5, 3), ("n_mr", 13, 3)]),
 }  # fmt: skip
-FLAGS = {"BEGIN": {"FIN": 1}, "END": {"A": 4, "R": 8}, "SD": {"FIN": 1}, "SDP": {"FIN": 1}}
+FLAGS = {"BEGIN": {"FIN": 1, "V": 2}, "END": {"A": 4, "R": 8}, "SD": {"FIN": 1}, "SDP": {"FIN": 1}}
 OPTLEN_AT = {"BEGIN": 12, "BGAK": 12, "BGREJ": 13}
 NAMES = {code: name for name, (code, _, _) in LAYOUT.items()}
 

@@ -33,7 +33,7 @@ from bentpipe_reference.stp.states import TAGGED, State
 from bentpipe_reference.stp.tracing import note, note_packet
 from bentpipe_reference.stp.variables import Address, Variables
 
-_A, _FIN = int(Flags.A), int(Flags.FIN)
+_A, _FIN, _V = int(Flags.A), int(Flags.FIN), int(Flags.V)
 
 _BEGIN_OCTETS = 20
 """Octets of a BEGIN without options and data (section 3.1)."""
@@ -111,13 +111,16 @@ class Actions:
         if v.ticket is None:
             v.ticket = self._jar.take(v.identity.peer, now)
         v.begun = self._jar.begin()
+        v.made = v.made or v.begun
         begin = Begin(
             *v.header, 0, v.iss & PACKET_MASK, v.share.sds, v.csn, max_sd=v.config.own_max_sd
         )
         if v.ticket is not None:
             v.outgoing.learn(v.ticket.max_sd)
-            data, fin = self.first_data(v, v.ticket.cookie)
-            begin = replace(begin, flags=fin, cookie=v.ticket.cookie, data=data)
+            data, flags = self.first_data(v, v.ticket.cookie)
+            if self._jar.voids(v.identity.peer):
+                flags |= _V
+            begin = replace(begin, flags=flags, cookie=v.ticket.cookie, data=data)
         v.begin = begin
         self.repeat_begin(v, now)
 
@@ -137,9 +140,7 @@ class Actions:
         """STP-CC-014, STP-CC-016: the same packet; at last the call fails as if aborted."""
         assert v.begin is not None
         if v.transmissions >= self.max_cc(v):
-            self.send_end(v, self.end(v, _A, Reason.ABORTED), now)
-            note(v, "release", now, {})
-            self.fail(v, "the peer does not answer", Reason.NO_ANSWER, now)
+            self.abort(v, "the peer does not answer", Reason.NO_ANSWER, now)
             return
         self.put(v, v.begin)
         v.asked_at = now if v.transmissions == 0 else None
@@ -165,8 +166,7 @@ class Actions:
         v.calls_anew += 1
         v.csn, v.iss = self._numbers(v.identity.peer)
         v.outgoing.restart(v.csn, v.iss)
-        usable = self._jar.may_use(v.identity.peer, v.begun)
-        v.ticket = Ticket(bgrej.cookie, bgrej.max_sd, now) if usable else None
+        v.ticket = Ticket(bgrej.cookie, bgrej.max_sd, now)
         v.transmissions = 0
         self.send_first_begin(v, now)
 
@@ -286,6 +286,9 @@ class Actions:
         self._learn_peer(v, bgak.iss, bgak.max_sd)
         v.outgoing.learn_credit(bgak.n_mr, bgak.n_r)
         v.outgoing.open(now)
+        assert v.begin is not None
+        if v.begin.flags & _V:
+            self._jar.open(v.identity.peer, v.made)
         if bgak.cookie is not None:
             self._jar.put(v.identity.peer, Ticket(bgak.cookie, bgak.max_sd, now, v.begun))
 
@@ -332,10 +335,9 @@ class Actions:
         self.receive_sd(v, sd.n_s, sd.data, sd.flags & _FIN, now)
 
     def take_sdp(self, v: Variables, sdp: Sdp, now: float) -> None:
-        """STP-DT-018: first the SD, then the POLL, if it is the peer's (STP-DT-008)."""
+        """STP-DT-018: first the SD, then the POLL."""
         self.receive_sd(v, sdp.n_s, sdp.data, sdp.flags & _FIN, now)
-        if not self.guards.is_of_another(v, sdp):
-            self._answer(v, sdp.n_s + 1 & PACKET_MASK, sdp.n_ps, sdp.timestamp, now)
+        self._answer(v, sdp.n_s + 1 & PACKET_MASK, sdp.n_ps, sdp.timestamp, now)
 
     def answer_poll(self, v: Variables, poll: packets.Poll, now: float) -> None:
         """STP-DT-017: at once."""
@@ -371,15 +373,17 @@ class Actions:
             v.events |= Events.READABLE if receiver.readable else Events.NONE
             if receiver.finished:
                 v.events |= Events.END_OF_STREAM
+        if v.trace is not None:
+            waits = gap is not None and not v.config.fifo
+            note(v, "sd", now, {"n": field, "gap": list(gap) if gap else None, "waits": waits})
         if not v.config.fifo:
             self.send_due_ustats(v, now)
-        if v.trace is not None:
-            note(v, "sd", now, {"n": field, "gap": list(gap) if gap else None})
 
     def send_due_ustats(self, v: Variables, now: float) -> None:
         """STP-DT-026: report the gaps that have waited long enough."""
         for run in v.incoming.due_ustats(now):
             self._send_ustat(v, run)
+            note(v, "late", now, {"gap": list(run)})
 
     def _send_ustat(self, v: Variables, run: Run) -> None:
         """STP-DT-001: one run in one USTAT."""

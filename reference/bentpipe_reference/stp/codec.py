@@ -167,7 +167,7 @@ _FIELDS: dict[type, Callable[..., _Fields]] = {
 def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Begin:
     second, csn = _WORDS[2].unpack_from(octets, 12)
     n_mr, version = second & _24_BITS, second >> 28
-    flags, iss = word >> 28 & 1, word & _24_BITS
+    flags, iss = word >> 28 & 3, word & _24_BITS
     if version != packets.VERSION:  # STP-PF-003: nothing beyond is looked at
         return packets.Begin(sport, dport, tag, flags, iss, n_mr, csn, version)
     data_at = 20 + (second >> 22 & 60)

@@ -42,7 +42,7 @@ class Cookies:
         self._used: set[tuple[int, Hashable]] = set()
         self._oldest: list[tuple[int, int, Hashable]] = []  # a heap: number, count, peer
         self._count = 0
-        self._newest: dict[Hashable, int] = {}  # the newest used number of each address
+        self._void: dict[Hashable, int] = {}  # cookies below are void, by address
 
     def __len__(self) -> int:
         """How many used cookies are remembered."""
@@ -69,14 +69,14 @@ class Cookies:
         return int.from_bytes(number, "big")
 
     def is_good(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
-        """STP-CC-035: made for ``peer``, not long ago, and later than every one it has used."""
+        """STP-CC-035: made for ``peer`` not long ago, neither used nor void."""
         number = self.number(peer, cookie)
         if number is None or now * _PER_SECOND - number > self.life_s * _PER_SECOND:
             return False
-        return number > self._newest.get(peer, -1)
+        return number > self._void.get(peer, -1) and (number, peer) not in self._used
 
     def is_used(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
-        """STP-CC-038: whether it is remembered."""
+        """STP-CC-038: whether it is remembered as one of this address."""
         self._forget_old(now)
         return (self.number(peer, cookie), peer) in self._used
 
@@ -85,12 +85,19 @@ class Cookies:
         self._forget_old(now)
         return len(self._used) < self._capacity
 
-    def use(self, peer: Hashable, cookie: bytes | None) -> None:
-        """Remember a good cookie by which a connection is opened."""
+    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:
+        """Remember a good cookie by which a connection is opened.
+
+        Args:
+            peer: its address.
+            cookie: the cookie.
+            voids: the BEGIN has the V flag: earlier cookies of the address are no longer good.
+        """
         number = self.number(peer, cookie)
         assert number is not None
         self._used.add((number, peer))
-        self._newest[peer] = max(number, self._newest.get(peer, -1))
+        if voids:
+            self._void[peer] = number
         self._count += 1
         heappush(self._oldest, (number, self._count, peer))
 
@@ -99,8 +106,8 @@ class Cookies:
         while oldest and oldest[0][0] < before:
             number, _, peer = heappop(oldest)
             self._used.discard((number, peer))
-            if self._newest.get(peer) == number:
-                del self._newest[peer]
+            if self._void.get(peer) == number:
+                del self._void[peer]
 
 
 class Ticket(NamedTuple):
@@ -110,7 +117,7 @@ class Ticket(NamedTuple):
         cookie: what to return.
         max_sd: the MaxSD that came with it, None if none did (STP-PF-009).
         time: when it was received, seconds.
-        asked: which BEGIN of the endpoint it answers, see :meth:`CookieJar.begin`.
+        asked: the number of the BEGIN that it answers, see :meth:`CookieJar.begin`.
     """
 
     cookie: bytes
@@ -119,11 +126,24 @@ class Ticket(NamedTuple):
     asked: int = 0
 
 
+class _Mark(NamedTuple):
+    """What STP-CC-039 asks of calls to an address.
+
+    Attributes:
+        ended: the number of the last BEGIN before a call ended in state 2 or the endpoint started.
+        voids: no BEGIN with V flag has opened a connection since.
+    """
+
+    ended: int
+    voids: bool = True
+
+
 class CookieJar:
     """The cookies that an endpoint has received and not yet used, by peer address.
 
     Args:
-        capacity: cookies kept; the addresses heard of longest ago make room.
+        capacity: cookies kept, and addresses to which calls have failed or been opened; those
+            heard of longest ago make room.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -131,32 +151,48 @@ class CookieJar:
         self._held: dict[Hashable, deque[Ticket]] = {}
         self._count = 0
         self._begun = 0
-        self._ended: dict[Hashable, int] = {}  # the last BEGIN before a call to there failed
-        self._ended_elsewhere = -1  # the same for the addresses no longer in it
+        self._marks: dict[Hashable, _Mark] = {}
+        self._others = _Mark(0)  # of the addresses that are not in it
 
     def __len__(self) -> int:
         return self._count
 
     def begin(self) -> int:
-        """Number a BEGIN that is sent for the first time."""
+        """Number a BEGIN that is sent for the first time, from 1 on."""
         self._begun += 1
         return self._begun
 
     def end(self, peer: Hashable) -> None:
         """STP-CC-039: a call to ``peer`` has ended in state 2, and its BEGIN may still arrive."""
         self._count -= len(self._held.pop(peer, ()))
-        self._ended.pop(peer, None)
-        self._ended[peer] = self._begun
-        if len(self._ended) > self._capacity:
-            self._ended_elsewhere = self._ended.pop(next(iter(self._ended)))
+        self._remember(peer, _Mark(self._begun))
 
-    def may_use(self, peer: Hashable, asked: int) -> bool:
-        """STP-CC-039: whether the cookie in the answer to that BEGIN may be used."""
-        return asked > self._ended.get(peer, self._ended_elsewhere)
+    def open(self, peer: Hashable, made: int) -> None:
+        """STP-CC-039: a BEGIN with V flag has opened a connection.
+
+        ``made`` is the number of the first BEGIN of its call.
+        """
+        ended = self._mark(peer).ended
+        if made > ended:
+            self._remember(peer, _Mark(ended, voids=False))
+
+    def voids(self, peer: Hashable) -> bool:
+        """STP-CC-039: whether a BEGIN with a cookie has the V flag."""
+        return self._mark(peer).voids
+
+    def _mark(self, peer: Hashable) -> _Mark:
+        return self._marks.get(peer, self._others)
+
+    def _remember(self, peer: Hashable, mark: _Mark) -> None:
+        self._marks.pop(peer, None)
+        self._marks[peer] = mark
+        if len(self._marks) > self._capacity:
+            oldest = self._marks.pop(next(iter(self._marks)))
+            self._others = _Mark(max(self._others.ended, oldest.ended))
 
     def put(self, peer: Hashable, ticket: Ticket) -> None:
         """Keep a cookie from ``peer``, unless it is of no use or too many are unused."""
-        if not self.may_use(peer, ticket.asked):
+        if ticket.asked <= self._mark(peer).ended:
             return
         held = self._held.pop(peer, None) or deque()
         self._held[peer] = held
@@ -170,17 +206,13 @@ class CookieJar:
             self._count -= len(self._held.pop(next(iter(self._held))))
 
     def take(self, peer: Hashable, now: float) -> Ticket | None:
-        """STP-CC-039, STP-CC-040: the oldest cookie that may be good, which is then gone."""
+        """STP-CC-040: a cookie that may be good, which is then gone."""
         held = self._held.get(peer)
         while held:
-            ticket = self.choose(held)
+            ticket = held.popleft()
             self._count -= 1
             if not held:
                 del self._held[peer]
             if now - ticket.time <= COOKIE_LIFE_S:
                 return ticket
         return None
-
-    def choose(self, held: deque[Ticket]) -> Ticket:
-        """STP-CC-039: the one received first."""
-        return held.popleft()

@@ -17,7 +17,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.events import Events, TraceSink
 from bentpipe_reference.stp.idle import Arrival
 from bentpipe_reference.stp.memory import Memory, Share
-from bentpipe_reference.stp.packets import Begin, Packet
+from bentpipe_reference.stp.packets import Begin, Flags, Packet
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.states import State, Table
 from bentpipe_reference.stp.tracing import note, stray_record
@@ -202,19 +202,20 @@ class StpEndpoint:
     def has_room(self, begin: Begin, arrival: Arrival) -> bool:
         """Whether connections, used cookies and promised memory permit one more connection.
 
-        One between the same addresses and ports would be replaced.
+        One between the same addresses and ports is replaced, and makes room (STP-CC-041).
         """
-        replaced = Identity(arrival.peer, begin.sport, begin.dport) in self.connections
+        replaced = self.connections.get(Identity(arrival.peer, begin.sport, begin.dport))
+        returned = 0 if replaced is None else replaced.share.octets
         return (
-            len(self.connections) - replaced < self.config.max_connections
+            len(self.connections) - (replaced is not None) < self.config.max_connections
             and self._cookies.has_room(arrival.now)
-            and self._memory.has_room(self.config)
+            and self._memory.has_room(self.config, returned)
         )
 
     def take_call(self, begin: Begin, arrival: Arrival) -> None:
         """Open a connection by a BEGIN with a good cookie."""
         peer, now = arrival
-        self._cookies.use(peer, begin.cookie)
+        self._cookies.use(peer, begin.cookie, voids=bool(begin.flags & Flags.V))
         connection = self._make(Identity(peer, begin.sport, begin.dport))
         self._machine.actions.take_call(connection, begin, now)
         self._add(connection)

@@ -52,8 +52,12 @@ class Guards:
         return begin.version != VERSION
 
     def is_of_peer(self, v: Variables, begin: Begin) -> bool:
-        """STP-CC-015: the BEGIN of this connection."""
+        """STP-CC-028: the peer's CSN."""
         return begin.csn == v.peer_csn
+
+    def is_repeated(self, v: Variables, begin: Begin) -> bool:
+        """STP-CC-015: the BEGIN by which the peer has called."""
+        return v.was_called and self.is_of_peer(v, begin)
 
     def would_open(self, v: Variables, begin: Begin) -> bool:
         """STP-CC-041: whether the BEGIN would open a connection in the state idle."""
@@ -84,7 +88,7 @@ class Guards:
     def is_valid(self, v: Variables, end: End) -> bool:
         """STP-CC-021, section 5.5."""
         if end.flags & _R:
-            return end.peer_csn == v.csn and end.csn in (0, v.peer_csn)
+            return end.peer_csn == v.csn and end.csn in (0, v.peer_csn or 0)
         if v.peer_csn is None:
             return end.peer_csn == v.csn
         zero_suffices = bool(end.flags & _A) and end.peer_csn == 0
@@ -108,9 +112,9 @@ class Guards:
 
     # POLL, STAT, USTAT
 
-    def is_of_another(self, v: Variables, poll: Poll | Sdp) -> bool:
-        """STP-DT-008: the CSN of a POLL is not the peer's."""
-        return poll.csn != v.peer_csn
+    def is_bad_poll(self, v: Variables, poll: Poll | Sdp) -> bool:
+        """STP-DT-008: no poll number, or the CSN is not the peer's."""
+        return not poll.n_ps or poll.csn != v.peer_csn
 
     def is_bad_stat(self, v: Variables, stat: Stat) -> bool:
         """STP-DT-007, STP-DT-023: the STAT is invalid or old."""

@@ -120,6 +120,10 @@ class Idle:
         """STP-CC-019."""
         return not self._listener.listens(begin.dport)
 
+    def is_too_large(self, arrival: Arrival, begin: Begin) -> bool:
+        """STP-DT-028."""
+        return len(begin.data) > self._config.own_max_sd
+
     def is_used(self, arrival: Arrival, begin: Begin) -> bool:
         """STP-CC-038."""
         return self.cookies.is_used(arrival.peer, begin.cookie, arrival.now)
@@ -205,6 +209,7 @@ def _cells(c: type[Idle]) -> Cells:
     return cells((
         row(Begin, "version other than 2", "send BGREJ, reason 4", _IDLE,
             c.refuse_version, c.is_other_version),
+        row(Begin, "more data than MaxSD", "discard", _IDLE, c.discard, c.is_too_large),
         row(Begin, "nobody listens", "send BGREJ, reason 3", _IDLE,
             c.refuse_port, c.nobody_listens),
         row(Begin, "cookie used", "send END with A and R", _IDLE,

@@ -21,9 +21,12 @@ class Memory:
     def __init__(self, octets: int) -> None:
         self.free = octets
 
-    def has_room(self, config: StpConfig) -> bool:
-        """Whether one more connection can be given the least credit (STP-CC-029)."""
-        return self.free >= EARLY_CREDIT * config.own_max_sd
+    def has_room(self, config: StpConfig, returned: int = 0) -> bool:
+        """Whether one more connection can be given the least credit (STP-CC-029).
+
+        ``returned`` octets are given back before.
+        """
+        return self.free + returned >= EARLY_CREDIT * config.own_max_sd
 
 
 class Share:
@@ -49,6 +52,11 @@ class Share:
         if self.sds < EARLY_CREDIT:
             self._take(EARLY_CREDIT - self.sds)
 
+    @property
+    def octets(self) -> int:
+        """What is promised."""
+        return self.sds * self._size
+
     def grow(self, taken: int) -> int:
         """The share after the user has taken ``taken`` SDs in all.
 
@@ -60,7 +68,7 @@ class Share:
 
     def give_back(self) -> None:
         """The connection is gone."""
-        self._memory.free += self.sds * self._size
+        self._memory.free += self.octets
         self.sds = self._most = 0
 
     def _enlarge(self, wanted: int) -> None:

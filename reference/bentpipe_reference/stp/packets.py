@@ -47,9 +47,10 @@ class Type(IntEnum):
 
 
 class Flags(IntFlag):
-    """Flags (section 3.1): FIN in BEGIN, SD and SDP, A and R in END."""
+    """Flags (section 3.1): FIN in BEGIN, SD and SDP, V in BEGIN, A and R in END."""
 
     FIN = 1
+    V = 2
     A = 4
     R = 8
 

@@ -183,8 +183,9 @@ class Receiver:
         return self._cut_list()
 
     def raise_highest(self, number: int) -> None:
-        """STP-DT-002, but only within the credit (STP-DT-008)."""
-        if self.vr_h < number <= self.vr_mr:
+        """STP-DT-002, but only within the credit, and not beyond the FIN (STP-DT-008)."""
+        end = self.vr_mr if self.fin_number is None else self.fin_number + 1
+        if self.vr_h < number <= end:
             self._miss(self.vr_h, number)
             self.vr_h = number
 

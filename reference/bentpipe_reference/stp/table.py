@@ -85,8 +85,8 @@ def _outgoing(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
 
 def _ready(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
     return (
-        row(packets.Begin, "peer's CSN", "send BGAK with a cookie", _READY, a.answer_begin_again,
-            g.is_of_peer),
+        row(packets.Begin, "peer's CSN, and the peer called", "send BGAK with a cookie", _READY,
+            a.answer_begin_again, g.is_repeated),
         row(packets.Begin, "would open in state 1",
             "report failure unless complete; as in state 1", _READY, a.give_way, g.would_open,
             again=True),
@@ -100,15 +100,18 @@ def _ready(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
             _IDLE, a.be_released, g.completes),
         row(packets.End, "", "send ENDAK, report failure", _IDLE, a.be_aborted),
         row(packets.Sd, "", "section 6.2", _READY, a.take_sd),
+        row(packets.Sdp, "N(PS) 0, or CSN not the peer's", "discard", _READY, a.discard,
+            g.is_bad_poll),
         row(packets.Sdp, "", "sections 6.2 and 6.3", _READY, a.take_sdp),
-        row(packets.Poll, "CSN not the peer's", "discard", _READY, a.discard, g.is_of_another),
+        row(packets.Poll, "N(PS) 0, or CSN not the peer's", "discard", _READY, a.discard,
+            g.is_bad_poll),
         row(packets.Poll, "", "section 6.3", _READY, a.answer_poll),
         row(packets.Stat, "invalid (STP-DT-023) or old (STP-DT-007)", "discard", _READY,
             a.discard_stat, g.is_bad_stat),
         row(packets.Stat, "", "section 6.4", _READY, a.take_stat),
         row(packets.Ustat, "invalid (STP-DT-023)", "discard", _READY, a.discard_ustat,
             g.is_bad_report),
-        row(packets.Ustat, "", "section 6.5", _READY, a.take_ustat),
+        row(packets.Ustat, "", "section 6.4", _READY, a.take_ustat),
     )  # fmt: skip
 
 

@@ -55,7 +55,8 @@ class Variables:
         events: what the user has not been told yet.
         outbox: packets not yet taken by the endpoint.
         ticket: the cookie of our call, None while it has none.
-        begun: the number of our BEGIN among those of the endpoint (STP-CC-039).
+        made, begun: the numbers of the first BEGIN of our call and of the last one among those of
+            the endpoint (STP-CC-039).
         calls_anew: how often the call has begun anew (STP-CC-037).
         begin: our BEGIN, None before it is sent.
         release: our END, None before it is sent.
@@ -86,6 +87,7 @@ class Variables:
     events: Events = Events.NONE
     outbox: list[Packet] = field(default_factory=list)
     ticket: Ticket | None = None
+    made: int = 0
     begun: int = 0
     calls_anew: int = 0
     begin: Begin | None = None

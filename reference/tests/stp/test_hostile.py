@@ -29,7 +29,7 @@ def weight(endpoint: StpEndpoint) -> int:
         for kept in (
             endpoint.connections, endpoint._timers, endpoint._alarms, endpoint._active,
             endpoint._outbox, endpoint._eventful, endpoint._cookies._used,
-            endpoint._cookies._oldest, endpoint._cookies._newest,
+            endpoint._cookies._oldest, endpoint._cookies._void,
         )
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_used_cookies_are_bounded_and_forgotten(stp: Any) -> None:
     assert refused == 200 and len(script.endpoint._cookies) == 100
     script.now = 1200.0
     assert script.endpoint._cookies.has_room(script.now)
-    assert len(script.endpoint._cookies) == 0 == len(script.endpoint._cookies._newest)
+    assert len(script.endpoint._cookies) == 0 == len(script.endpoint._cookies._void)
 
 
 def test_received_cookies_are_bounded() -> None:

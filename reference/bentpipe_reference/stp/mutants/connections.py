@@ -80,6 +80,15 @@ class StartsAgain(Actions):
         self.put(v, replace(self.bgak(v, now), n_r=begin.iss))
 
 
+@mutant("stp-announces-with-its-bgak", breaks="STP-CC-015")
+class AnnouncesWithItsBgak(Actions):
+    """Gives more credit in a repeated BGAK."""
+
+    def answer_begin_again(self, v: Variables, begin: Begin, now: float) -> None:
+        bgak = self.bgak(v, now)
+        self.put(v, replace(bgak, n_mr=bgak.n_mr + 8 & PACKET_MASK))
+
+
 @mutant("stp-calls-without-backoff", breaks="STP-CC-016")
 class CallsWithoutBackoff(Actions):
     """Repeats its BEGIN every second."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -66,12 +65,14 @@ mutant("stp-calls-anew-for-ever", "STP-CC-037", "calls anew as often as it is gi
 )  # fmt: skip
 
 
-class _Newest(CookieJar):
-    def choose(self, held: deque[Ticket]) -> Ticket:
-        return held.pop()
+@mutant("stp-calls-anew-from-another-port", breaks="STP-CC-037")
+class CallsAnewFromAnotherPort(Actions):
+    """Calls anew from the next port."""
 
-
-mutant("stp-spends-the-newest-cookie", "STP-CC-039", "uses the cookie it received last")(_Newest)
+    def call_anew(self, v: Variables, bgrej: Bgrej, now: float) -> None:
+        own, peers = v.outgoing.ports
+        v.outgoing.ports = (own + 1, peers)
+        super().call_anew(v, bgrej, now)
 
 
 @mutant("stp-spends-cookies-twice", breaks="STP-CC-039")
@@ -97,6 +98,9 @@ class AltersCookies(Actions):
 
 mutant("stp-trusts-early-cookies", "STP-CC-039", "keeps its cookies when a call fails")(
     returning(CookieJar, CookieJar.end, None)
+)
+mutant("stp-never-sets-v", "STP-CC-039", "sends no BEGIN with V flag")(
+    returning(CookieJar, CookieJar.voids, False)
 )
 mutant("stp-keeps-no-cookies", "STP-CC-040", "asks for a cookie with every call")(
     returning(CookieJar, CookieJar.put, None)
@@ -140,16 +144,23 @@ class ListensWhileCalling(Actions):
 # Being called
 
 
-class _EarlierOnes(Cookies):
-    def is_good(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
-        newest, self._newest = self._newest, {}
-        good = super().is_good(peer, cookie, now)
-        self._newest = newest
-        return good
+class _VoidsNothing(Cookies):
+    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:  # noqa: ARG002
+        super().use(peer, cookie, voids=False)
 
 
-mutant("stp-takes-earlier-cookies", "STP-CC-035", "takes a cookie made before one that was used")(
-    _EarlierOnes
+mutant("stp-ignores-v", "STP-CC-035", "takes a cookie made before that of a BEGIN with V flag")(
+    _VoidsNothing
+)
+
+
+class _VoidsAlways(Cookies):
+    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:  # noqa: ARG002
+        super().use(peer, cookie, voids=True)
+
+
+mutant("stp-voids-at-every-call", "STP-CC-012", "takes no cookie made before one that was used")(
+    _VoidsAlways
 )
 
 

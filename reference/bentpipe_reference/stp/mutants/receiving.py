@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from bentpipe_reference.stp.actions import Actions
-from bentpipe_reference.stp.mutants import mutant, returning
+from bentpipe_reference.stp.guards import Guards
+from bentpipe_reference.stp.idle import Idle
+from bentpipe_reference.stp.mutants import mutant, overriding, returning
+from bentpipe_reference.stp.packets import Flags, Packet, Sdp
 from bentpipe_reference.stp.receiver import Receiver, Run
 from bentpipe_reference.stp.sequence import PACKET_MASK
+from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Variables
 
 
@@ -80,6 +84,33 @@ class ClampsPolledNumber(Receiver):
 
     def raise_highest(self, number: int) -> None:
         super().raise_highest(min(number, self.vr_mr))
+
+
+@mutant("stp-expects-more-than-the-fin", breaks="STP-DT-008")
+class ExpectsMoreThanTheFin(Receiver):
+    """Raises VR(H) by a POLL beyond the FIN that it holds."""
+
+    def raise_highest(self, number: int) -> None:
+        fin, self.fin_number = self.fin_number, None
+        super().raise_highest(number)
+        self.fin_number = fin
+
+
+mutant("stp-answers-foreign-polls", "STP-DT-008", "answers POLLs with another CSN than its peer's")(
+    overriding(Guards, Guards.is_bad_poll, lambda _, v, poll: not poll.n_ps)  # noqa: ARG005
+)
+mutant("stp-answers-polls-without-number", "STP-DT-008", "answers POLLs and SDPs with N(PS) 0")(
+    overriding(Guards, Guards.is_bad_poll, lambda _, v, poll: poll.csn != v.peer_csn)
+)
+
+
+@mutant("stp-takes-foreign-sdps", breaks="STP-DT-008")
+class TakesForeignSdps(Actions):
+    """Takes the SD of an SDP with another CSN than its peer's."""
+
+    def discard(self, v: Variables, packet: Packet, now: float) -> None:
+        if isinstance(packet, Sdp) and v.state is State.READY:
+            self.receive_sd(v, packet.n_s, packet.data, packet.flags & Flags.FIN, now)
 
 
 @mutant("stp-delivers-twice", breaks="STP-DT-012")
@@ -242,3 +273,8 @@ class TakesAnySize(Receiver):
 
     def fits(self, data: bytes) -> bool:
         return True
+
+
+mutant("stp-answers-large-begins", "STP-DT-028", "answers a BEGIN with more data than its MaxSD")(
+    returning(Idle, Idle.is_too_large, False)
+)
