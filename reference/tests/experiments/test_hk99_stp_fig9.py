@@ -19,7 +19,7 @@ from bentpipe_experiments.hk99_stp_fig9 import (
     tcp_setup,
     wide_area,
 )
-from bentpipe_experiments.model import Cell, Judgment
+from bentpipe_experiments.model import Cell, Experiment, Judgment
 from bentpipe_experiments.split import SplitFlow, StpLeg
 from bentpipe_reference.tcp.path import Path
 
@@ -44,7 +44,7 @@ def published() -> dict[tuple[str, float], Cell]:
 
 
 def judged(changes: Mapping[tuple[str, float], Cell], name: str) -> Judgment:
-    return next(item for item in judge(published() | changes, 1) if item.id == name)
+    return next(item for item in judge({**published(), **changes}, 1) if item.id == name)
 
 
 @BOTH
@@ -206,5 +206,5 @@ def test_one_rate_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("experiment", hk99_stp_fig9.EXPERIMENTS, ids=lambda item: item.id)
-def test_every_setting_is_stated(experiment: hk99_stp_fig9.Experiment) -> None:
+def test_every_setting_is_stated(experiment: Experiment) -> None:
     assert {"satellite queue", "competition", "gateway", "windows"} <= set(experiment.settings)
