@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from bentpipe_conformance.engine.codec import MalformedPacket
@@ -220,7 +221,10 @@ def test_absent_udp_checksum_is_noticed() -> None:
 
 
 def test_field_out_of_range_is_refused() -> None:
-    for change in ({"n_ps": 2**24}, {"n_ps": -1}, {"seq": 2**24}, {"flags": 16}, {"type": 5}):
+    changes: list[dict[str, Any]] = [
+        {"n_ps": 2**24}, {"n_ps": -1}, {"seq": 2**24}, {"flags": 16}, {"type": 5},
+    ]  # fmt: skip
+    for change in changes:
         with pytest.raises(ValueError, match=r"range|24 bits|not used"):
             build(dataclasses.replace(POLL, **change))
     with pytest.raises(ValueError, match="whole words"):

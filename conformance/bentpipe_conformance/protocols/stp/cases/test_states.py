@@ -68,9 +68,9 @@ def _used_cookie(peer: Peer, _: Connection) -> None:
 
 
 def _too_much(peer: Peer, _: Connection) -> None:
-    """A BEGIN with more data than the IUT accepts, and a good cookie."""
+    """A BEGIN with more data than the IUT accepts, without options so that it fits the MTU."""
     known = peer.connect("discard")
-    peer.begin("discard", data=bytes((known.peer_max_sd or 512) + 1), cookie=peer.cookie())
+    peer.begin("discard", data=bytes((known.peer_max_sd or 512) + 1), max_sd=None)
     known.abort()
 
 

@@ -285,32 +285,36 @@ def within_the_peers_max_sd(flow: Flow, context: Context) -> Findings:
     """No BEGIN, SD or SDP carries more data than the peer's MaxSD (section 3.3)."""
     for sd in flow.sds_sent:
         octets = len(sd.stp.data)
-        announced = _announced_before(flow, sd)
-        most = max(announced or 0, LEAST_MAX_SD)
-        told = "no MaxSD was received" if announced is None else f"MaxSD is {announced}"
-        if octets:
+        most = _most_data(flow, sd)
+        if octets and most is not None:
             yield judged(
                 context, octets <= most,
                 f"SD {sd.number} carries {octets} octets of at most {most}",
-                f"SD {sd.number} carries {octets} octets, but {told}", sd,
+                f"SD {sd.number} carries {octets} octets, but MaxSD is {most}", sd,
             )  # fmt: skip
 
 
-def _announced_before(flow: Flow, sd: At) -> int | None:
-    """The MaxSD of the tester that the IUT last received and minds when an SD leaves."""
-    told: int | None = None
-    begin = next((at for at in flow.begins if at.outgoing), None)
-    brought = flow.ledger.handed.get((begin.stp.cookie if begin else None) or b"")
-    if brought is not None:
-        told = brought.stp.max_sd
-    opened = next(
-        (at for at in flow.bgaks if not at.outgoing and at.time == flow.established), None
-    )
-    if opened is not None and flow.iut_calls and opened.frame < sd.frame:
-        told = opened.stp.max_sd if opened.stp.max_sd is not None else told
-    if flow.opener is not None:
-        told = flow.opener.stp.max_sd
-    return told
+def _most_data(flow: Flow, sd: At) -> int | None:
+    """The MaxSD that holds for an SD, None if it may have come before the trace.
+
+    Where a BGREJ or BGAK brought none, one that came earlier may count.
+    """
+    if not flow.iut_calls:
+        told = [] if flow.opener is None else [flow.opener.stp.max_sd]
+    else:
+        bgak = next((at for at in flow.bgaks if not at.outgoing and at.frame < sd.frame), None)
+        begin = next(at for at in flow.begins if at.outgoing)
+        handed = flow.ledger.handed
+        if bgak is not None and bgak.time == flow.established and bgak.stp.max_sd is not None:
+            told = [bgak.stp.max_sd]
+        elif begin.stp.cookie is not None and begin.stp.cookie not in handed:
+            return None
+        else:
+            brought = handed.get(begin.stp.cookie or b"")
+            told = [brought.stp.max_sd] if brought is not None else []
+            if told == [None]:
+                told = [at.stp.max_sd for at in handed.values() if at.frame < sd.frame]
+    return max([LEAST_MAX_SD, *(most for most in told if most is not None)])
 
 
 @checker("STP-PF-010")

@@ -94,7 +94,7 @@ def due_answer(flow: Flow, at: At) -> Due | None:
     about = f"a BEGIN {standing.why}"
     if standing.worth == Worth.USED:
         return Due("STP-CC-038", codec.END, None, about)
-    if standing.worth.opens_nothing:
+    if standing.worth in (Worth.STALE, Worth.FORGED):
         return Due("STP-CC-036", codec.BGREJ, CALL_ANEW, about)
     if standing.worth == Worth.GOOD:
         return Due("STP-CC-012", codec.BGAK, None, about)
@@ -234,7 +234,7 @@ def good_cookies_open_connections(flow: Flow, context: Context) -> Findings:
         if at.stp.version != codec.VERSION:
             continue
         standing = flow.ledger.standing(at)
-        if at is flow.opener and standing.worth == Worth.STALE:
+        if at is flow.opener and standing.worth in (Worth.STALE, Worth.SPENT):
             yield context.violated(f"a BEGIN {standing.why} opened a connection", at)
         elif at is flow.opener and standing.worth == Worth.GOOD:
             yield context.holds("a BEGIN with a good cookie opened a connection", at)

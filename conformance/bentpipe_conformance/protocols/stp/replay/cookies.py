@@ -29,6 +29,7 @@ class Worth(Enum):
 
     GOOD = "good"
     USED = "used"
+    SPENT = "used long ago"
     STALE = "not good"
     FORGED = "forged"
     UNKNOWN = "unknown"
@@ -36,7 +37,7 @@ class Worth(Enum):
     @property
     def opens_nothing(self) -> bool:
         """Whether it surely opens no connection."""
-        return self in (Worth.USED, Worth.STALE, Worth.FORGED)
+        return self in (Worth.USED, Worth.SPENT, Worth.STALE, Worth.FORGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,10 @@ class Ledger:
         slack = DUE_S + self.timing_error
         before = [at for at in self.opened if at.frame < begin.frame]
         if any(at.stp.cookie == cookie for at in before):
-            if age < USED_S - slack:
-                return Standing(Worth.USED, "with a used cookie")
-            return Standing(Worth.STALE if age > USED_S + slack else Worth.UNKNOWN, _aged(age))
+            # It may be remembered longer than it must be.
+            return Standing(
+                Worth.USED if age < USED_S - slack else Worth.SPENT, "with a used cookie"
+            )
         if any(self._made_later(at.stp.cookie, given) for at in before if at.stp.flags & V):
             return Standing(Worth.STALE, "with a cookie that a later one has made void")
         if age > GOOD_S + slack:

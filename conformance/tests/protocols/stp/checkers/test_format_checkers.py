@@ -186,8 +186,10 @@ def test_checksum_of_the_implementation() -> None:
 def test_user_data_against_max_sd() -> None:
     assert StpStory(max_sd=600).opened().iut(SD, 0, data=bytes(601)).verdicts("STP-PF-009") == FAIL
     assert StpStory(max_sd=600).opened().iut(SD, 0, data=bytes(600)).verdicts("STP-PF-009") == PASS
-    early = StpStory().iut(BEGIN, data=bytes(513)).tester(BGAK, 1)
+    early = StpStory().iut(BEGIN, data=bytes(513), cookie=None).tester(BGAK, 1)
     assert early.verdicts("STP-PF-009") == FAIL
+    unseen = StpStory().iut(BEGIN, data=bytes(513)).tester(BGAK, 1, after=0.6)
+    assert unseen.verdicts("STP-PF-009") == NOTHING
     for brought, verdict in ((600, PASS), (599, FAIL), (None, FAIL)):
         story = StpStory().iut(BEGIN, csn=5, cookie=None)
         story.tester(BGREJ, reason=6, peer_csn=5, max_sd=brought, after=0.6)
