@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -155,16 +156,14 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(start: Start, data: Pa
 def test_pipe_to_pipe_arrives_whole(start: Start, data: Path) -> None:
     receiver = start("recv", "--listen", "127.0.0.1:0")
     sender = start("send", "-", receiver.listening(), stdin=subprocess.PIPE)
-    # The receiver's output is read only later, so that its pipe fills and holds the sender back.
-    sender.say(data.read_bytes())
-    assert sender.process.stdin is not None
-    sender.process.stdin.close()
-    sender.process.stdin = None
-    with pytest.raises(subprocess.TimeoutExpired):
-        sender.process.wait(0.5)
-    status, out, _ = receiver.end()
-    assert (status, out) == (0, data.read_bytes())
-    assert sender.end()[0] == 0
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(sender.end, data.read_bytes())
+        # The receiver's output is read only later, so that its pipe fills and holds the sender back.
+        with pytest.raises(TimeoutError):
+            sending.result(0.5)
+        status, out, _ = receiver.end()
+        assert (status, out) == (0, data.read_bytes())
+        assert sending.result()[0] == 0
 
 
 def test_echo_returns_standard_input_and_chargen_its_pattern(start: Start) -> None:

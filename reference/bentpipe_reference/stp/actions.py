@@ -361,7 +361,8 @@ class Actions:
 
     def receive_sd(self, v: Variables, field: int, data: bytes, fin: int, now: float) -> None:
         """Section 6.2: take the SD numbered ``field``, and report a gap before it."""
-        receiver = v.incoming
+        receiver = v.receiver
+        assert receiver is not None
         before = receiver.vr_r
         gap = receiver.on_sd(field, data, fin)
         if gap is not None:
@@ -370,7 +371,8 @@ class Actions:
             else:  # STP-DT-026: an eighth of the round-trip time; of 0.6 s while it is unknown
                 receiver.hold_back(gap, now + (v.outgoing.rtt.srtt or 0.6) / 8)
         if receiver.vr_r != before:
-            v.events |= Events.READABLE if receiver.readable else Events.NONE
+            if receiver.readable and v.events is not Events.READABLE:
+                v.events |= Events.READABLE
             if receiver.finished:
                 v.events |= Events.END_OF_STREAM
         if v.trace is not None:

@@ -147,7 +147,9 @@ class Connection(Variables):
         tagged, before = packet.type in TAGGED, self.state
         if tagged and not guards.tag_is_right(self, packet.tag):
             return False
-        row = next(row for row in table[before][packet.type] if row.guard(guards, self, packet))
+        for row in table[before][packet.type]:
+            if row.guard(guards, self, packet):
+                break
         row.action(actions, self, packet, now)
         if row.again:
             return True

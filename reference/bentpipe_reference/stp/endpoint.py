@@ -56,7 +56,7 @@ class StpEndpoint:
         secret: bytes | None = None,
     ) -> None:
         self.config = config
-        self.connections: dict[Identity, Connection] = {}
+        self.connections: dict[tuple[Address, int, int], Connection] = {}
         self.ignored = 0
         self._random = random.Random(seed)
         self._csns = parts.csns(self._random, config.csn)
@@ -137,7 +137,7 @@ class StpEndpoint:
 
     def handle(self, packet: Packet, peer: Address, now: float) -> None:
         """Take a decoded packet."""
-        key = Identity(peer, packet.sport, packet.dport)
+        key = (peer, packet.sport, packet.dport)
         connection = self.connections.get(key)
         if connection is not None and connection.state is State.IDLE:
             # It ended since the last :meth:`transmit`, and still has something to send.
@@ -145,8 +145,9 @@ class StpEndpoint:
             connection = None
         if connection is not None:
             again = connection.receive(packet, now)
-            self._note_answers(packet, now)
-            if connection.events:
+            if self._answers:
+                self._note_answers(packet, now)
+            if connection.events is not Events.NONE:
                 self._eventful[connection] = None
             if not again:
                 self._active[connection] = None

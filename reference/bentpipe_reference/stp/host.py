@@ -14,7 +14,7 @@ from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.services import NAMED, SERVICES, Service
-from bentpipe_reference.stp.variables import Identity
+from bentpipe_reference.stp.variables import Address
 
 
 class StpHost:
@@ -58,7 +58,7 @@ class StpHost:
             self.endpoint.listen(port)
 
     @property
-    def connections(self) -> Mapping[Identity, Connection]:
+    def connections(self) -> Mapping[tuple[Address, int, int], Connection]:
         """The live connections, by peer, peer port and local port."""
         return self.endpoint.connections
 

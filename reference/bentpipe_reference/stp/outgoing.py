@@ -85,12 +85,13 @@ class Outgoing:
         """Send what may leave now: retransmissions, new SDs, a POLL."""
         sender = self.sender
         self._paced = False
+        self.pacer.set_rates(now)
         while (entry := sender.awaiting()) is not None:
-            if not self._may_repeat(entry, now):
+            if not self._may_repeat(entry):
                 break
             self._repeat(entry, now, put)
         else:
-            while sender.has_new and self._may_send_new(now):
+            while sender.has_new and self._may_send_new():
                 self._send_new(now, put)
         if not self.polls:
             return
@@ -115,19 +116,19 @@ class Outgoing:
         sender = self.sender
         return not sender.unacknowledged and sender.has_new and not sender.permitted()
 
-    def _may_repeat(self, entry: SentSd, now: float) -> bool:
+    def _may_repeat(self, entry: SentSd) -> bool:
         congestion = self.congestion
         room = congestion.first_retransmission or congestion.room(self.sender.flight, entry.size)
-        return room and self._may_leave(now)
+        return room and self._may_leave()
 
-    def _may_send_new(self, now: float) -> bool:
+    def _may_send_new(self) -> bool:
         sender = self.sender
         room = sender.permitted() and self.congestion.room(sender.flight, sender.next_size())
-        return room and self._may_leave(now)
+        return room and self._may_leave()
 
-    def _may_leave(self, now: float) -> bool:
+    def _may_leave(self) -> bool:
         """Whether pacing permits an SD."""
-        self._paced = not self.pacer.ready(now)
+        self._paced = not self.pacer.ready()
         return not self._paced
 
     def _repeat(self, entry: SentSd, now: float, put: Callable[[Packet], None]) -> None:
@@ -143,13 +144,14 @@ class Outgoing:
         self._sent(entry, now)
         self._note("send", now, n=entry.number)
         number = entry.number & PACKET_MASK
-        if self.polls and self._config.piggyback and self.asks_with(entry, now):
+        asks = self.polls and self.asks_with(entry, now)
+        if asks and self._config.piggyback:
             poll = self.take_poll(now)
             put(Sdp(*self.header, entry.fin, number, *poll, entry.data))
             self._note("poll", now, n_s=sender.vt_s, n_ps=sender.vt_ps)
         else:
             put(Sd(*self.header, entry.fin, number, entry.data))
-            if self.polls and self.asks_with(entry, now):
+            if asks:
                 self._send_poll(now, put)
 
     def _sent(self, entry: SentSd, now: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from bentpipe_reference.stp.config import MOST_CREDIT, MSL_S, SD_OVERHEAD, StpConfig
 from bentpipe_reference.stp.congestion import Congestion
@@ -47,9 +46,14 @@ class Bucket:
         """Octets that it holds if ``largest`` are those of the largest packet."""
         return DEPTH * largest + self.rate * self._tick
 
-    def falls_to(self, octets: float) -> float:
-        """When so many octets are in it, or fewer."""
-        excess = self._filled - octets
+    def has_room(self, largest: int) -> bool:
+        """Whether a packet of ``largest`` octets may leave now."""
+        # Rounding must not keep a driver from what it was woken for.
+        return self._filled <= (DEPTH - 1) * largest + self.rate * (self._tick + 1e-9)
+
+    def half_free_at(self, largest: int) -> float:
+        """When half of it is free."""
+        excess = self._filled - self.depth(largest) / 2
         return -math.inf if excess <= 0 else self._at + excess / self.rate
 
     def take(self, octets: float) -> None:
@@ -67,33 +71,31 @@ class Pacer:
         self._window = Bucket(TICK_S)
         self._limit = None if self.limit() == math.inf else Bucket()
 
-    def ready(self, now: float) -> bool:
-        """Whether an SD may leave now."""
+    def set_rates(self, now: float) -> None:
+        """It is ``now``, in seconds; window and round-trip time may have changed."""
         self._window.set_rate(self.window_rate(), now)
         if self._limit is not None:
             self._limit.set_rate(self.limit(), now)
-        # Rounding must not keep a driver from what it was woken for.
-        return all(
-            bucket.falls_to(bucket.depth(largest) - largest) <= now + 1e-9
-            for bucket, largest in self._buckets()
-        )
+
+    def ready(self) -> bool:
+        """Whether an SD may leave at the time given to :meth:`set_rates`."""
+        room = self._window.has_room(self._congestion.smss)
+        return room and (self._limit is None or self._limit.has_room(self._largest_packet()))
 
     @property
     def free_at(self) -> float:
-        """When the next SD is to leave, seconds; after :meth:`ready`.
+        """When the next SD is to leave, seconds; after :meth:`set_rates`.
 
         That is when half of a bucket is free, so that a driver may come late by as much.
         """
-        times = (bucket.falls_to(bucket.depth(size) / 2) for bucket, size in self._buckets())
-        return max(times, default=-math.inf)
+        free_at = self._window.half_free_at(self._congestion.smss)
+        if self._limit is None:
+            return free_at
+        return max(free_at, self._limit.half_free_at(self._largest_packet()))
 
-    def _buckets(self) -> Iterator[tuple[Bucket, int]]:
-        """The buckets in use, and the octets of the largest packet in each."""
-        smss = self._congestion.smss
-        if self._window.rate < math.inf:
-            yield self._window, smss
-        if self._limit is not None:
-            yield self._limit, smss + SD_OVERHEAD + self._config.overhead
+    def _largest_packet(self) -> int:
+        """Octets of an IP packet with an SDP."""
+        return self._congestion.smss + SD_OVERHEAD + self._config.overhead
 
     def sent(self, octets: int) -> None:
         """An SD with ``octets`` of user data has left, as :meth:`ready` has let it."""

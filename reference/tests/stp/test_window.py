@@ -195,7 +195,8 @@ def test_pause_of_a_narrow_window_gives_no_right_to_exceed_the_maximum_rate(stp:
     for tick in range(400):
         now = 10 + tick / 1000
         outgoing.congestion.cwnd = 1000.0 if tick < 5 else 400_000.0
-        while pacer.ready(now) and (tick >= 5 or len(times) < 2):
+        pacer.set_rates(now)
+        while pacer.ready() and (tick >= 5 or len(times) < 2):
             pacer.sent(1000)
             times.append(now)
     busiest = max(sum(start <= time < start + 0.1 for time in times) for start in times)
