@@ -31,10 +31,10 @@ Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there i
 
 ``begin``         a BEGIN left (``first`` tells whether for the first time)
 ``called``        a BEGIN made this connection; the fields of a ``receive``
-``receive``       ``packet``: what arrived, apart from data and reports on it, except in state 3;
-                  ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``, ``reason``, ``tag``, ``n_s``,
-                  ``octets`` (of data), ``cookie`` (hexadecimal) where it has them; ``row``: the condition of the state
-                  table's row
+``receive``       ``packet``: what arrived, apart from data and reports on it; ``n_r``, ``csn``,
+                  ``peer_csn``, ``iss``, ``flags``, ``reason``, ``tag``, ``n_s``, ``octets`` (of
+                  data) and ``cookie`` (hexadecimal) where it has them; ``row``: the condition of
+                  the state table's row
 ``release``       an END left
 ``put``           a packet left that answers nothing
 ``outcome``       ``result``: ``success`` or ``failure``, as the user was told; ``reason``; it
