@@ -137,6 +137,6 @@ def _begin(numbers: random.Random, number: int) -> bytes:
     data = bytes(numbers.choice([0, 0, 40, 512]))
     cookie = any_cookie(numbers)
     return encode(
-        Begin(port, PORT, csn & 0xFFFF, number % 2, numbers.getrandbits(24), 100, csn,
+        Begin(port, PORT, csn & 0xFFFF, number % 4, numbers.getrandbits(24), 100, csn,
           cookie=cookie, data=data)
     )  # fmt: skip
