@@ -189,7 +189,7 @@ class OffPath(Attacker):
         return guess if guess != right else right ^ 1
 
     def _stray(self, target: str) -> Packet | None:
-        """To an endpoint that is idle or pending: nothing that begins a connection."""
+        """To an endpoint that is idle or calls: nothing that begins a connection."""
         connection = self.connection(target)
         own = 0 if connection is None else connection.csn
         peer = 0 if connection is None else connection.peer_csn or 0

@@ -102,7 +102,7 @@ def flood(begins: int, seed: int, parts: Parts = TRUE_PARTS) -> FloodResult:
                 sent += 1
             if sent == _WARM_BEGINS:
                 before = tracemalloc.get_traced_memory()[0]
-        grown = tracemalloc.get_traced_memory()[0] - before
+        grown = tracemalloc.get_traced_memory()[0] - before if sent > _WARM_BEGINS else 0
     finally:
         if not traced_already:
             tracemalloc.stop()
