@@ -268,16 +268,16 @@ def _independent(cells: Cells, rates: Sequence[float]) -> Judgment:
     value = (stp - 1) / (tcp - 1)
     margin = math.hypot(stp_margin, value * tcp_margin) / (tcp - 1)
     sentence = (
-        f"STP {_told(cells, STP, rates)}: {stp:.2f} ± {stp_margin:.2f} times as much at the highest "
-        f"rate as at the lowest; TCP {tcp:.2f} ± {tcp_margin:.2f} times"
+        f"STP {_told(cells, STP, rates)}: {stp:.2f} ± {stp_margin:.2f} times as much at the "
+        f"highest rate as at the lowest; TCP {tcp:.2f} ± {tcp_margin:.2f} times"
     )
     return Judgment("stp-rates", claim, within(value, margin, -math.inf, MOST_GROWTH), sentence)
 
 
 def _linear(cells: Cells, rates: Sequence[float]) -> Judgment:
     claim = (
-        "TCP's is linear in the forward throughput (section VI.B): R squared of all runs is at least "
-        f"{LEAST_R_SQUARED:g}"
+        "TCP's is linear in the forward throughput (section VI.B): R squared of all runs is at "
+        f"least {LEAST_R_SQUARED:g}"
     )
     if not rates:
         return Judgment("tcp-rates", claim, None, NOT_MEASURED)

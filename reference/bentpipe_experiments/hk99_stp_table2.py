@@ -56,7 +56,8 @@ PUBLISHED = tuple(
     for series, label, latency, packets in _NUMBERS
     for value, note in ((latency, None), (packets, PACKETS))
 )
-LATENCY_TOLERANCE, PACKETS_TOLERANCE = 0.10, 0.15
+_QUANTITIES = ((None, "latency", 0.10, "s"), (PACKETS, PACKETS, 0.15, "packets"))
+"""Note, name, tolerance of a printed number, and unit."""
 
 
 def link(rtt_ms: float) -> LinkProfile:
@@ -220,11 +221,10 @@ def judge(cells: Cells, _: int) -> list[Judgment]:
     """The printed numbers, and that STP is faster than TCP and needs fewer packets."""
     judgments = []
     for series, label, *_numbers in _NUMBERS[:2]:
-        for note, tolerance, unit in ((None, LATENCY_TOLERANCE, "s"), (PACKETS, PACKETS_TOLERANCE, "packets")):  # fmt: skip
-            printed = [p for p in PUBLISHED if (p.series, p.note) == (series, note)]
-            claim = f"{label}'s {note or 'latency'} at 600 ms ({_WHERE})"
-            name = f"{series}-{note or 'latency'}"
-            judgments.append(number(name, claim, cells, printed, tolerance, unit))
+        for note, name, tolerance, unit in _QUANTITIES:
+            printed = [item for item in PUBLISHED if (item.series, item.note) == (series, note)]
+            claim = f"{label}'s {name} at 600 ms ({_WHERE})"
+            judgments.append(number(f"{series}-{name}", claim, cells, printed, tolerance, unit))
     faster = "STP answers faster than TCP at 600 ms (section VII.C)"
     fewer = "STP needs fewer packets than TCP at 600 ms (section VII.C)"
     first = "so does a client's first call, which has no cookie yet (STP/1)"
@@ -280,9 +280,9 @@ _SETTINGS = {
         "are all of both ends until the connection is gone"
     ),
     "sizes": (
-        "lognormal, median 2200 octets, sigma 1.3, from 60 octets to 100 segments: Mah's traces are "
-        "not at hand; these sizes explain 44 of the 48 minima, medians and means that HK99's "
-        "Table 2 derives from them. Each run takes one size from each fiftieth of the distribution"
+        "lognormal, median 2200 octets, sigma 1.3, from 60 octets to 100 segments: Mah's traces "
+        "are not at hand; these sizes explain 44 of the 48 minima, medians and means that HK99's "
+        "Table 2 derives from them. Each run takes one size from each fiftieth of them"
     ),
     "link": "1.3 Mb/s both ways, as elsewhere; table II gives only the 600 ms",
     "segments": "1460 octets; STP's 1456, so that an SDP fits into a packet of 1500",

@@ -33,7 +33,7 @@ Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there i
 ``called``        a BEGIN made this connection; the fields of a ``receive``
 ``receive``       ``packet``: what arrived, apart from data and reports on it, except in state 3;
                   ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``, ``reason``, ``tag``, ``n_s``,
-                  ``octets`` (of data) where it has them; ``row``: the condition of the state
+                  ``octets`` (of data), ``cookie`` (hexadecimal) where it has them; ``row``: the condition of the state
                   table's row
 ``release``       an END left
 ``put``           a packet left that answers nothing
@@ -116,6 +116,9 @@ def packet_values(packet: Packet) -> dict[str, Any]:
             values[field] = int(getattr(packet, field))
     if hasattr(packet, "data"):
         values["octets"] = len(packet.data)
+    cookie = getattr(packet, "cookie", None)
+    if cookie is not None:
+        values["cookie"] = cookie.hex()
     return values
 
 

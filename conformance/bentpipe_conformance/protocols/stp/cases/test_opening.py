@@ -90,6 +90,18 @@ def test_idle_begin_that_ends_the_stream(peer: Peer) -> None:
         peer.wait(PAUSE_S)
 
 
+@case("STP-DT-028", "STP-CC-012")
+def test_idle_begin_with_more_data_than_max_sd(peer: Peer) -> None:
+    """It is discarded, and its cookie stays good; one octet less is taken."""
+    known = peer.connect("discard")
+    cookie = peer.fresh_cookie()
+    for octets in (1, 0):
+        data = bytes((known.peer_max_sd or 512) + octets)
+        peer.begin("discard", data=data, cookie=cookie)
+        peer.wait(2 * peer.rtt + PAUSE_S)
+    known.abort()
+
+
 @case("STP-SEC-006", "STP-CC-036", "STP-CC-012")
 def test_idle_cookie_altered_in_each_octet(peer: Peer) -> None:
     """Only the cookie itself opens a connection; one octet less or more is another one."""

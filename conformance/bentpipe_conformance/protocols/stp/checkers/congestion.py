@@ -109,7 +109,9 @@ def _excess(item: Bounded) -> bool:
 
 
 def _is_beyond_doubt(item: Bounded) -> bool:
-    return item.sd.flight_with > BEYOND_DOUBT * item.grown
+    """Whether no window can be kept; after a reduction it may be that alone which is not."""
+    doubtful = item.phase in ("reduced", "silence")
+    return not doubtful and item.sd.flight_with > BEYOND_DOUBT * item.grown
 
 
 def _exceeds(
@@ -165,7 +167,7 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
 
 def _is_of_phase(item: Bounded) -> bool:
     """Whether neither a window that is not kept nor one that grew unused explains the excess."""
-    return item.grown < item.sd.flight_with <= BEYOND_DOUBT * item.grown
+    return item.grown < item.sd.flight_with and not _is_beyond_doubt(item)
 
 
 @checker("STP-CG-010")

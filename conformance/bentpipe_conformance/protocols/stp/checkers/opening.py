@@ -76,7 +76,7 @@ def due_answer(flow: Flow, at: At) -> Due | None:
         about = f"a BEGIN of version {begin.version}"
         return Due("STP-CC-019", codec.BGREJ, OTHER_VERSION, about)
     state, there = state_on_ports(flow, at), holder(flow, at)
-    if state is None or len(begin.data) > (flow.ledger.least_max_sd or LEAST_MAX_SD):
+    if state is None or len(begin.data) > flow.ledger.max_sd[0]:
         return None  # of more data than MaxSD it is discarded
     if state == State.CALLING:
         return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")

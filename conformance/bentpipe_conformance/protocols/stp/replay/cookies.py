@@ -10,7 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bentpipe_reference.common.ranges import Range
+
 from bentpipe_conformance.protocols.stp.codec import V
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 
 GOOD_S, USED_S = 600.0, 900.0
@@ -52,7 +55,6 @@ class Ledger:
         given: the packet that first brought each cookie to the tester.
         elsewhere: cookies given to other addresses.
         opened: the BEGINs that opened connections, in order.
-        least_max_sd: the least MaxSD the IUT has announced; None before.
         handed: for each cookie of the tester, the packet that first brought it to the IUT.
         handed_elsewhere: cookies of the tester's other addresses.
         timing_error: seconds by which recorded times may be wrong.
@@ -61,10 +63,15 @@ class Ledger:
     given: dict[bytes, At] = field(default_factory=dict)
     elsewhere: frozenset[bytes] = frozenset()
     opened: list[At] = field(default_factory=list)
-    least_max_sd: int | None = None
     handed: dict[bytes, At] = field(default_factory=dict)
     handed_elsewhere: frozenset[bytes] = frozenset()
     timing_error: float = 0.0
+
+    @property
+    def max_sd(self) -> Range:
+        """The least and the greatest MaxSD that the IUT has announced with its cookies."""
+        found = [at.stp.max_sd or LEAST_MAX_SD for at in self.given.values()]
+        return min(found, default=LEAST_MAX_SD), max(found, default=LEAST_MAX_SD)
 
     def standing(self, begin: At) -> Standing:
         """What the cookie of a BEGIN is worth when it reaches the IUT."""

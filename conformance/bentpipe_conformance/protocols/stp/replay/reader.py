@@ -12,7 +12,7 @@ from itertools import chain
 
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import Stp
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, LEAST_MAX_SD, tag_of
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
 from bentpipe_conformance.protocols.stp.replay import Trace, incarnations
 from bentpipe_conformance.protocols.stp.replay.cookies import Ledger
 from bentpipe_conformance.protocols.stp.replay.events import At, Other
@@ -65,8 +65,6 @@ def _ledger(flows: Sequence[Flow], timing_error: float) -> Ledger:
         if stp.cookie is not None and stp.wellformed and stp.type in (codec.BGAK, codec.BGREJ):
             if at.outgoing:
                 ledger.given.setdefault(stp.cookie, at)
-                known = ledger.least_max_sd or stp.max_sd
-                ledger.least_max_sd = min(known or LEAST_MAX_SD, stp.max_sd or LEAST_MAX_SD)
             elif flow.state_when(at) == State.CALLING and flow.is_recipient(stp):
                 ledger.handed.setdefault(stp.cookie, at)
         if at is flow.opener:

@@ -88,6 +88,12 @@ class _Window:
     counted: float = 0.0
     since: float = 0.0
 
+    @property
+    def permitted(self) -> float:
+        """The window; one that was smaller may have taken its step a little earlier."""
+        stepping = self.since > 0 and self.window >= self.threshold
+        return self.window + (GROWTH * self.smss if stepping else 0)
+
     def grow(self, octets: int, flight: int) -> None:
         """``octets`` are reported as arrived, before which at most ``flight`` were in flight."""
         if not octets:
@@ -110,7 +116,7 @@ class _Window:
 
     def reduce(self, to: float | None = None) -> None:
         """STP-CG-005, and STP-CG-007 with the window ``to`` which it reduces."""
-        self.threshold = max(self.window / 2, 2 * self.smss)
+        self.threshold = max(self.permitted / 2, 2 * self.smss)
         self.window = self.threshold if to is None else to
         # What arrived before the threshold was reached may count for the first window.
         self.counted, self.since = self.threshold, 0.0
@@ -147,6 +153,8 @@ class _Replay:
     reduced_at: float = 0.0
     """Frame before which a lost transmission was made before the last reduction for sure."""
     doubt: _Doubt | None = None
+    shown: float = 0.0
+    """What was in flight without fitting, since the last report."""
     heard: float = 0.0
     silent_since: float | None = None
     collapsed: bool = False
@@ -164,7 +172,7 @@ class _Replay:
         if doubt is not None and late >= doubt.until:
             doubt = self.doubt = None
         before = (0.0, 0.0) if doubt is None else doubt.before
-        window, grown = (max(w.window, b) for w, b in zip(self.both, before, strict=True))
+        window, grown = (max(w.permitted, b) for w, b in zip(self.both, before, strict=True))
         exempt = self.exempt and not sd.new
         if exempt and doubt is None:
             self.exempt = False
@@ -172,9 +180,7 @@ class _Replay:
             sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain
         )
         if not bounded.fits:
-            # One excess is one finding: from here on the IUT's window is taken for what it shows.
-            for item in self.both:
-                item.window = max(item.window, float(sd.flight_with))
+            self.shown = max(self.shown, float(sd.flight_with))
         self.last_sent[sd.number] = sd.frame
         return bounded
 
@@ -188,11 +194,15 @@ class _Replay:
             octets: reported as arrived for the first time.
             unread: octets of SDs that leave after it, perhaps before it is read.
         """
+        # One excess is one finding: from here on the IUT's window is taken for what it has shown.
+        for item in self.both:
+            item.window = max(item.window, self.shown)
+        self.shown = 0.0
         self.be_silent(report.time)
         self._ends_silence(report)
         lost = max((self.last_sent.get(number, 0) for number in report.wanted), default=-1)
         reduces = bool(report.wanted) and lost >= self.spared_until
-        before = self.window.window, self.grown.window
+        before = self.window.permitted, self.grown.permitted
         if report.stp.type != BGAK and not reduces:
             for item in self.both:
                 item.grow(octets, report.flight + unread)

@@ -80,6 +80,10 @@ def test_bgak_covers_the_data_of_the_begin(n_r: int, verdict: object) -> None:
 def test_begin_with_more_data_than_max_sd_need_not_be_answered() -> None:
     assert later(with_good_cookie(bytes(1401))).verdicts("STP-CC-012") == NOTHING
     assert later(with_good_cookie(bytes(1400))).verdicts("STP-CC-012") == FAIL
+    assert later(with_good_cookie(bytes(1401))).verdicts("STP-DT-028") == PASS
+    answered = with_good_cookie(bytes(1401)).iut(BGAK, 0, after=0.01)
+    assert later(refused(with_good_cookie(bytes(1401)))).verdicts("STP-DT-028") == FAIL
+    assert later(answered).verdicts("STP-DT-028") != PASS
 
 
 def test_cookie_opens_for_600_s() -> None:
