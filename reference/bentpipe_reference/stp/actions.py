@@ -166,7 +166,7 @@ class Actions:
         v.calls_anew += 1
         v.csn, v.iss = self._numbers(v.identity.peer)
         v.outgoing.restart(v.csn, v.iss)
-        v.ticket = Ticket(bgrej.cookie, bgrej.max_sd, now)
+        v.ticket = Ticket(bgrej.cookie, bgrej.max_sd, now, v.begun)
         v.transmissions = 0
         self.send_first_begin(v, now)
 

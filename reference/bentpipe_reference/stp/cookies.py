@@ -123,7 +123,7 @@ class Ticket(NamedTuple):
     cookie: bytes
     max_sd: int | None
     time: float
-    asked: int = 0
+    asked: int
 
 
 class _Mark(NamedTuple):

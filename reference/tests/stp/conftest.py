@@ -106,7 +106,7 @@ class StpScript:
     def know(self, cookie: bytes = PEER_COOKIE, max_sd: int | None = 1000) -> None:
         """The endpoint has received a cookie from the peer."""
         jar = self.endpoint._machine.actions._jar
-        jar.put(PEER, Ticket(cookie, max_sd, self.now))
+        jar.put(PEER, Ticket(cookie, max_sd, self.now, jar.begin()))
 
     def call(self, data: bytes = b"", *, close: bool = False, known: bool = True) -> list[Packet]:
         """The endpoint calls the peer, with a cookie if it is ``known``."""

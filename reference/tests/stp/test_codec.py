@@ -118,7 +118,7 @@ def test_flags_of_another_type_do_not_show() -> None:
     for packet in ONE_OF_EACH:
         octets = bytearray(encode(packet))
         octets[4] |= 0xF0
-        named = {"BEGIN": 1, "END": 12, "SD": 1, "SDP": 1}.get(packet.type.name, 0)
+        named = {"BEGIN": 3, "END": 12, "SD": 1, "SDP": 1}.get(packet.type.name, 0)
         assert decode(rechecked(octets)).flags == named
 
 

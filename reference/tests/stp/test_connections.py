@@ -27,7 +27,7 @@ from bentpipe_reference.stp.states import State
 
 ISS, PEER_ISS = 5000, 900_000
 OWN_CSN, PEER_CSN = 0x7777_1234, 0x0009_8765
-A, R = int(Flags.A), int(Flags.R)
+A, R, V = int(Flags.A), int(Flags.R), int(Flags.V)
 PEER = ("peer", 1)
 
 
@@ -94,7 +94,7 @@ def test_outgoing_call_anew_restarts_timer_cc(stp: Any) -> None:
     assert script.connection.outgoing.rtt.srtt is None, "the first BEGIN has been sent twice"
 
 
-def test_cookies_are_used_once_and_the_oldest_first(stp: Any) -> None:
+def test_cookies_are_used_once(stp: Any) -> None:
     script = stp()
     for step in range(3):
         script.know(b"cookie %d" % step)
@@ -122,6 +122,44 @@ def test_cookie_is_used_for_ten_minutes(stp: Any, pause: float, used: bool) -> N
     assert (script.call(b"data", known=False)[0].cookie is not None) == used
 
 
+def test_calls_set_v_with_their_cookies_until_one_has_opened(stp: Any) -> None:
+    script = stp()
+    begin, *_ = script.call(b"data", known=False)
+    assert begin.flags == 0, "there is no cookie yet"
+    anew, *_ = script.arrive(script.bgrej(reason=6, peer_csn=begin.csn, cookie=b"a cookie"))
+    assert anew.flags == V
+    script.arrive(script.bgak(peer_csn=anew.csn, cookie=b"for the next"))
+    script.endpoint.connect(PEER, 20, 9)
+    begin, *_ = script.flush()[-1:]
+    assert (begin.flags, begin.cookie) == (0, b"for the next")
+
+
+def test_call_that_fails_makes_the_next_ones_set_v(stp: Any) -> None:
+    script = stp()
+    script.called().abort(0.0)
+    script.arrive(script.endak())
+    failing = script.call(known=False)[0]
+    script.arrive(script.bgrej(peer_csn=failing.csn))
+    assert script.state is State.IDLE
+    script.know()
+    begin, *_ = script.call(known=False)
+    assert begin.cookie is not None and begin.flags == V
+
+
+def test_call_made_before_another_failed_does_not_end_the_setting_of_v(stp: Any) -> None:
+    script = stp()
+    for port in (20, 21):
+        script.know()
+        script.endpoint.connect(PEER, 4000, port)
+    early, failing = (item for item in script.flush() if isinstance(item, Begin))
+    assert (early.flags, failing.flags) == (V, V)
+    script.arrive(script.bgrej(dport=21, peer_csn=failing.csn))
+    script.arrive(script.bgak(dport=20, peer_csn=early.csn))
+    script.know()
+    begin, *_ = script.call(known=False)
+    assert begin.cookie is not None and begin.flags == V
+
+
 def test_call_that_fails_spoils_the_cookies_of_answers_to_earlier_begins(stp: Any) -> None:
     script = stp()
     for port in (20, 21):
@@ -131,7 +169,7 @@ def test_call_that_fails_spoils_the_cookies_of_answers_to_earlier_begins(stp: An
     script.arrive(script.bgrej(dport=21, peer_csn=failing.csn))
     bgrej = script.bgrej(dport=20, peer_csn=early.csn, reason=6, cookie=b"much too old")
     (anew,) = script.arrive(bgrej)
-    assert anew.csn != early.csn and anew.cookie is None
+    assert anew.csn != early.csn and anew.cookie == b"much too old", "STP-CC-037: always"
     bgak = script.bgak(dport=20, peer_csn=anew.csn, cookie=b"new enough")
     script.arrive(bgak)
     assert [begin.cookie for begin in script.call(known=False)] == [b"new enough"]
@@ -160,7 +198,7 @@ def test_outgoing_begin_is_repeated_as_it_was_and_given_up(stp: Any) -> None:
     assert [time for time, _ in sent] == pytest.approx([1, 3, 7, 15])
     ends = [item for item in script.sent if isinstance(item[1], End)]
     assert [time for time, _ in ends] == pytest.approx([31, 32, 34, 38, 46])
-    assert {(end.flags, end.reason, end.peer_csn) for _, end in ends} == {(A, 1, 0)}
+    assert {(end.flags, end.reason, end.peer_csn) for _, end in ends} == {(A, 7, 0)}
     assert script.connection.failure == "the peer does not answer" and script.state is State.IDLE
     assert not script.endpoint.connections
 
@@ -234,10 +272,17 @@ def test_used_cookie_opens_nothing_again(stp: Any) -> None:
     assert bgrej.reason == 6 and not script.endpoint.connections
 
 
-def test_cookie_older_than_one_used_is_not_good(stp: Any) -> None:
+def test_cookie_older_than_one_used_is_good(stp: Any) -> None:
     script = stp()
     old, new = script.cookie(), script.cookie()
     script.arrive(script.begin(sport=4001, cookie=new))
+    assert isinstance(script.arrive(script.begin(cookie=old))[0], Bgak)
+
+
+def test_cookie_older_than_that_of_a_begin_with_v_is_not_good(stp: Any) -> None:
+    script = stp()
+    old, new = script.cookie(), script.cookie()
+    script.arrive(script.begin(sport=4001, cookie=new, flags=V))
     (bgrej,) = script.arrive(script.begin(cookie=old))
     assert bgrej.reason == 6
     assert isinstance(script.arrive(script.begin(cookie=bgrej.cookie))[0], Bgak)
@@ -280,6 +325,29 @@ def test_later_call_replaces_the_connection(stp: Any, complete_before: bool) -> 
     assert bool(events.get(old, Events.NONE) & Events.FAILED) != complete_before
 
 
+def test_begin_with_more_data_than_max_sd_gets_no_answer(stp: Any) -> None:
+    script = stp(max_sd=512)
+    cookie = script.cookie()
+    for begin in (
+        script.begin(data=bytes(513)), script.begin(data=bytes(513), cookie=cookie),
+        script.begin(data=bytes(513), dport=99),
+    ):  # fmt: skip
+        assert script.arrive(begin) == [] and not script.endpoint.connections
+    old = script.ready(cookie=cookie)
+    assert script.arrive(script.begin(csn=PEER_CSN + 9, data=bytes(513))) == []
+    assert script.connection is old and not old.is_over
+
+
+def test_connection_that_is_replaced_makes_room_for_the_new_one(stp: Any) -> None:
+    script = stp(receive_memory=4 * 1400, max_sd=1400, max_connections=1)
+    old = script.ready()
+    assert script.endpoint._memory.free == 0
+    (bgrej,) = script.arrive(script.begin(sport=4001, cookie=script.cookie()))
+    assert bgrej.reason == 5 and script.connection is old
+    (bgak,) = script.arrive(script.begin(csn=PEER_CSN + 9, cookie=script.cookie()))
+    assert isinstance(bgak, Bgak) and bgak.peer_csn == PEER_CSN + 9 and old.failure
+
+
 def test_forged_call_does_not_replace_the_connection(stp: Any) -> None:
     script = stp()
     old = script.ready()
@@ -309,6 +377,17 @@ def test_ready_connection_answers_its_begin_again(stp: Any) -> None:
     (bgak,) = script.arrive(script.begin(data=b"once", cookie=b"any cookie"))
     assert bgak.flags == 0 and bgak.n_r == PEER_ISS + 1
     assert script.connection.read() == b"once"
+
+
+def test_repeated_begin_is_told_the_credit_announced_last(stp: Any) -> None:
+    script = stp(credit=4)
+    connection = script.ready()
+    script.arrive(script.sd(0), script.sd(1))
+    assert connection.read()
+    (bgak,) = script.arrive(script.begin(cookie=b"any cookie"))
+    assert (bgak.n_r, bgak.n_mr) == (PEER_ISS + 2, PEER_ISS + 4)
+    (stat,) = script.arrive(script.poll(2, 1))
+    assert stat.n_mr == PEER_ISS + 6
 
 
 def test_begin_that_permits_less_than_four_sds_permits_four(stp: Any) -> None:

@@ -151,7 +151,7 @@ def test_connection_events_tell_rows_and_numbers(stp: Any) -> None:
     script.arrive(script.begin())
     script.arrive(script.end(flags=4))
     rows = [(e["packet"], e["row"]) for e in trace.events if e["event"] == "receive"]
-    assert rows == [("BEGIN", "peer's CSN"), ("END", "A flag")]
+    assert rows == [("BEGIN", "peer's CSN, and the peer called"), ("END", "A flag")]
     assert [event["event"] for event in trace.events][-3:] == ["outcome", "receive", "gone"]
     assert trace.events[-2]["peer_csn"] == 0x7777_1234
 

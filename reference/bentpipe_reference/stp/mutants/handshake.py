@@ -145,7 +145,7 @@ class ListensWhileCalling(Actions):
 
 
 class _VoidsNothing(Cookies):
-    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:  # noqa: ARG002
+    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:
         super().use(peer, cookie, voids=False)
 
 
@@ -155,7 +155,7 @@ mutant("stp-ignores-v", "STP-CC-035", "takes a cookie made before that of a BEGI
 
 
 class _VoidsAlways(Cookies):
-    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:  # noqa: ARG002
+    def use(self, peer: Hashable, cookie: bytes | None, *, voids: bool) -> None:
         super().use(peer, cookie, voids=True)
 
 

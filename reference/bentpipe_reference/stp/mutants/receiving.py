@@ -97,10 +97,10 @@ class ExpectsMoreThanTheFin(Receiver):
 
 
 mutant("stp-answers-foreign-polls", "STP-DT-008", "answers POLLs with another CSN than its peer's")(
-    overriding(Guards, Guards.is_bad_poll, lambda _, v, poll: not poll.n_ps)  # noqa: ARG005
+    overriding(Guards, Guards.is_bad_poll, lambda self, v, poll: not poll.n_ps)  # noqa: ARG005
 )
 mutant("stp-answers-polls-without-number", "STP-DT-008", "answers POLLs and SDPs with N(PS) 0")(
-    overriding(Guards, Guards.is_bad_poll, lambda _, v, poll: poll.csn != v.peer_csn)
+    overriding(Guards, Guards.is_bad_poll, lambda self, v, poll: poll.csn != v.peer_csn)  # noqa: ARG005
 )
 
 
