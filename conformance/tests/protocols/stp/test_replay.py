@@ -114,8 +114,9 @@ def test_sd_beyond_the_announced_credit_is_doubtful_until_a_report_tells() -> No
     assert flow.reports_sent[0].possible[0].elements == ()
 
 
-def test_sd_beyond_the_announced_credit_is_taken_if_a_report_holds_it() -> None:
+def test_sd_beyond_the_announced_credit_is_taken_if_more_was_on_its_way_out() -> None:
     story = StpStory(credit=4).opened().tester(SD, 0).tester(SD, 5, after=0.1)
+    story.iut(STAT, 1, n_ps=0, timestamp=0, n_mr=8, after=0.01)
     story.tester(POLL, 6, n_ps=1, timestamp=3, after=0.1)
     story.iut(STAT, 1, n_ps=1, timestamp=3, n_mr=8, elements=(1, 5, 6))
     flow = story.flow()

@@ -171,7 +171,7 @@ def _announcements(flow: Flow, context: Context) -> Findings:
     before: ReportSent | None = None
     for report in flow.reports_sent:
         if report.is_stat and not report.stp.n_ps:
-            yield _announcement(context, before, report)
+            yield _announcement(flow, context, before, report)
         elif before is not None and _is_unasked(flow, before, report):
             yield context.violated(
                 f"a STAT with N(PS) {report.stp.n_ps}, which had been answered, reopened a window",
@@ -190,7 +190,9 @@ def _is_unasked(flow: Flow, before: ReportSent, report: ReportSent) -> bool:
     ) and all(poll.answers and poll.answers[0] is not report for poll in same)
 
 
-def _announcement(context: Context, before: ReportSent | None, report: ReportSent) -> Finding:
+def _announcement(
+    flow: Flow, context: Context, before: ReportSent | None, report: ReportSent
+) -> Finding:
     what = "a STAT with N(PS) 0"
     where = [report] if before is None else [before, report]
     if report.elements or report.stp.timestamp:
@@ -206,9 +208,11 @@ def _announcement(context: Context, before: ReportSent | None, report: ReportSen
             f"{what} announces no credit", *where,
             expected=f"N(MR) above {report.vr_mr}", actual=f"N(MR) {report.n_mr}",
         )  # fmt: skip
-    return context.holds(
-        f"a reopened window was announced with {report.n_mr - report.vr_mr} SDs", *where
-    )
+    waited = report.time - max(at.time for at in flow.passed if at.frame < report.frame)
+    what = f"a reopened window was announced with {report.n_mr - report.vr_mr} SDs"
+    if waited > flow.due_s:
+        return context.unclear(f"{what}, {waited:.2f} s after the last packet", *where)
+    return context.holds(what, *where)
 
 
 def _quiet_before(flow: Flow, closed: ReportSent, time: float) -> bool:

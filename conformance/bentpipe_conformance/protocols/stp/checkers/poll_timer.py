@@ -336,7 +336,9 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         elif end - early.time <= NO_RESPONSE_S - error < _since_established(flow, end):
             yield context.holds("a peer that answered was not given up", early)
-    if gave_up is not None and flow.ended == gave_up.time:
+    # A call that failed ends with the same reason (section 5.1).
+    opened = flow.established is not None
+    if opened and gave_up is not None and flow.ended == gave_up.time:
         yield context.violated("the peer was given up, though every POLL had its report", gave_up)
 
 

@@ -23,7 +23,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 class _Doubt:
     """An SD, or a POLL's N(S), above the credit that had left the IUT when it came."""
 
-    came: float
+    at: At
     edge: int
     sd: SdHeard | None = None
     credited: bool = False
@@ -89,7 +89,7 @@ class Receiver:
         if event.duplicate or event.misfit:
             return event
         if event.beyond:
-            self._doubt(_Doubt(event.time, number + 1, event))
+            self._doubt(_Doubt(at, number + 1, event))
         else:
             self._take_in(event)
             self._look(event.time)
@@ -119,7 +119,7 @@ class Receiver:
         fin = self.reception.fin
         limit = self.announced if fin is None else min(self.announced, fin + 1)
         if n_s > self.announced and limit == self.announced:
-            self._doubt(_Doubt(at.time, n_s))
+            self._doubt(_Doubt(at, n_s))
         self.reception.vr_mr = self.announced
         self.reception.polled(n_s)
         after = self._look(at.time)
@@ -135,16 +135,15 @@ class Receiver:
         n_r = self.number(stp.seq)
         n_mr = near(stp.n_mr or 0, self.iss, self.announced)
         elements = tuple(near(element, self.iss, n_r) for element in stp.elements)
-        own = elements[-1] if stp.type != STAT and elements else None
-        self._resolve(at.time, n_r, n_mr, elements, own)
-        before = self.announced
-        self.credit(stp.n_mr or 0)
         poll = cause = None
         if stp.type == STAT:
             asked = stp.n_ps, stp.timestamp
             polls = (poll for poll in reversed(self.polls) if (poll.n_ps, poll.timestamp) == asked)
             poll = next(polls, None)
-        else:
+        self._resolve(at, n_r, n_mr, elements, poll)
+        before = self.announced
+        self.credit(stp.n_mr or 0)
+        if stp.type != STAT:
             cause = next((sd for sd in reversed(self.sds) if sd.gap == elements), None)
         answered = poll or cause
         since = answered.time if answered is not None else at.time
@@ -161,19 +160,20 @@ class Receiver:
         self.certain = False
 
     def _resolve(
-        self, time: float, n_r: int, n_mr: int, elements: tuple[int, ...], cause: int | None
+        self, at: At, n_r: int, n_mr: int, elements: tuple[int, ...], poll: PollHeard | None
     ) -> None:
         """See from a report whether what was in doubt counted.
 
-        It did not if no credit for it left within the time in which packets are read, other than in
-        the USTAT which the SD, ``cause``, has evoked; otherwise only a later report can tell.
+        It did not if no credit for it left before what it has evoked, a USTAT or the answer to a
+        POLL, or within the time in which packets are read; otherwise only a report can tell.
         """
         open_: list[_Doubt] = []
         for doubt in self._doubts:
-            recent = time - doubt.came <= DUE_S
-            gives = recent and doubt.edge <= n_mr and cause != doubt.edge - 1
-            doubt.credited = doubt.credited or gives
-            if doubt.credited and doubt.shown(n_r, elements):
+            own = poll is None and doubt.sd is not None and elements[-1:] == (doubt.edge - 1,)
+            evoked = own or (poll is not None and poll.frame >= doubt.at.frame)
+            recent = at.time - doubt.at.time <= DUE_S and not evoked
+            doubt.credited = doubt.credited or (recent and doubt.edge <= n_mr)
+            if doubt.credited and (own or doubt.shown(n_r, elements)):
                 self._count(doubt)
             elif recent:
                 open_.append(doubt)
@@ -182,7 +182,7 @@ class Receiver:
         if self._doubts:
             self._doubts = open_
             self.certain = not open_
-            self._look(time)
+            self._look(at.time)
 
     def _count(self, doubt: _Doubt) -> None:
         if doubt.sd is not None:
