@@ -189,7 +189,7 @@ class OffPath(Attacker):
         return guess if guess != right else right ^ 1
 
     def _stray(self, target: str) -> Packet | None:
-        """To an endpoint that is idle or pending: nothing that begins a connection."""
+        """To an endpoint that is idle or calls: nothing that begins a connection."""
         connection = self.connection(target)
         own = 0 if connection is None else connection.csn
         peer = 0 if connection is None else connection.peer_csn or 0
@@ -279,12 +279,12 @@ class OffPath(Attacker):
             return None
         iss = self.random.getrandbits(24)
         ports = self.ports(target)
-        flags = self.random.randrange(2)
+        flags = self.random.randrange(4)
         return stp.Begin(*ports, csn & 0xFFFF, flags, iss, 100, csn, data=b"forged", max_sd=1400,
                      cookie=self._bad_cookie(target))  # fmt: skip
 
     def _bad_cookie(self, target: str) -> bytes | None:
-        """None, forged, altered, another address's, expired, or older than one that was used."""
+        """None, forged, altered, another address's, used, void or expired (STP-CC-035)."""
         numbers, node = self.random, self.network.nodes[target]
         cookies, now = node.endpoint._cookies, self.network.now
         peer = address_of(self.pair[self.pair[0] == target])
@@ -299,7 +299,9 @@ class OffPath(Attacker):
             return cookies.make(address_of("elsewhere"), now)
         number = int((now - COOKIE_LIFE_S - 1) * 1e6)
         if way == 4:
-            number = cookies._newest.get(peer, 0) - numbers.choice([0, 1, 1000])
+            used = [number for number, whose in cookies._used if whose == peer]
+            void = cookies._void.get(peer, 0)
+            number = numbers.choice([*sorted(used), void - 1, void - 1000])
         if number <= 0:
             return None
         octets = number.to_bytes(8, "big")

@@ -102,7 +102,7 @@ def flood(begins: int, seed: int, parts: Parts = TRUE_PARTS) -> FloodResult:
                 sent += 1
             if sent == _WARM_BEGINS:
                 before = tracemalloc.get_traced_memory()[0]
-        grown = tracemalloc.get_traced_memory()[0] - before
+        grown = tracemalloc.get_traced_memory()[0] - before if sent > _WARM_BEGINS else 0
     finally:
         if not traced_already:
             tracemalloc.stop()
@@ -137,6 +137,6 @@ def _begin(numbers: random.Random, number: int) -> bytes:
     data = bytes(numbers.choice([0, 0, 40, 512]))
     cookie = any_cookie(numbers)
     return encode(
-        Begin(port, PORT, csn & 0xFFFF, number % 2, numbers.getrandbits(24), 100, csn,
+        Begin(port, PORT, csn & 0xFFFF, number % 4, numbers.getrandbits(24), 100, csn,
           cookie=cookie, data=data)
     )  # fmt: skip

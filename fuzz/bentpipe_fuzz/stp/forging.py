@@ -59,7 +59,7 @@ def invented(
     kind = numbers.randrange(11)
     data = bytes(numbers.choice([0, 1, 100, 512, 1400]))
     if kind == 0:
-        return stp.Begin(*head, numbers.randrange(2), n_s, near(numbers, 4), csn, data=data,
+        return stp.Begin(*head, numbers.randrange(4), n_s, near(numbers, 4), csn, data=data,
                      version=numbers.choice([2, 2, 2, 1]), max_sd=1400, cookie=cookie)  # fmt: skip
     if kind == 1:
         return stp.Bgak(*head, 0, n_s, near(numbers, ours), csn, own, near(numbers, ours),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from bentpipe_reference.stp.config import LEAST_KEEP_ALIVE_S, NO_RESPONSE_S
+from bentpipe_reference.stp.config import KEEP_ALIVE_S, LEAST_KEEP_ALIVE_S, NO_RESPONSE_S
 from bentpipe_reference.stp.polling import MOST_SILENCE_S
 
 Mode = Literal["unlucky", "vanish", "restart", "off-path", "on-path"]
@@ -182,9 +182,10 @@ class Plan:
             if gone
             else sum((call.near.octets + call.far.octets) / smallest + 8 for call in self.calls)
         )
+        keep_alive: float = max(config["keep_alive"] for config in self.configs.values())
         timers = NO_RESPONSE_S + 4 * END_REPEATS_S
         timers += 0.0 if gone else MOST_SILENCE_S
-        return quiet + timers + 2 * LEAST_KEEP_ALIVE_S + sds * (2 * self.round_trip + 0.5)
+        return quiet + timers + 2 * keep_alive + sds * (2 * self.round_trip + 0.5)
 
 
 SIZES = (0, 0, 1, 10, 512, 513, 3000, 20_000, 60_000, 150_000)
@@ -271,12 +272,14 @@ def _calls(numbers: random.Random, *, waits: bool) -> tuple[CallPlan, ...]:
 
 
 def _unlucky(mode: Mode, seed: int, numbers: random.Random) -> Plan:
+    # Frequent keep-alive POLLs would hide that a closed window is not probed (STP-DT-025).
+    keep_alive = LEAST_KEEP_ALIVE_S if seed % 4 else KEEP_ALIVE_S
     waits = numbers.random() < 0.3
     return Plan(
         mode,
         seed,
         clock=numbers.choice([0.0, 0.0, 4290.0]),
-        configs={name: _config(numbers) for name in "ab"},
+        configs={name: {**_config(numbers), "keep_alive": keep_alive} for name in "ab"},
         links={"a>b": _bad_link(numbers), "b>a": _bad_link(numbers)},
         calls=_calls(numbers, waits=waits),
         faults_until=numbers.choice([5.0, 30.0, 150.0]),

@@ -28,11 +28,11 @@ other_options = st.lists(
 """Options of unknown kinds; with MaxSD and a cookie they always fit the 60 octets."""
 
 begin = st.builds(
-    stp.Begin, *ports_and_tag, st.sampled_from([0, 1]), number, number, word,
+    stp.Begin, *ports_and_tag, st.integers(0, 3), number, number, word,
     max_sd=max_sd, cookie=cookie, data=data, options=other_options,
 )  # fmt: skip
 foreign_begin = st.builds(
-    stp.Begin, *ports_and_tag, st.sampled_from([0, 1]), number, number, word,
+    stp.Begin, *ports_and_tag, st.integers(0, 3), number, number, word,
     version=st.integers(0, 15).filter(lambda version: version != stp.VERSION),
 )  # fmt: skip
 """Of another version, of which nothing is read but the first 20 octets (STP-PF-003)."""
@@ -115,7 +115,7 @@ def packet_from(octets: bytes) -> Packet:
     head = take.field(16), take.field(16), take.field(16)
     number, other = take.field(24), take.field(24)
     if kind == 0:
-        first = *head, take.flags(1), number, other, take.field(32)
+        first = *head, take.flags(1 | 2), number, other, take.field(32)
         if take.below(8) == 0:
             return stp.Begin(*first, version=(stp.VERSION + 1 + take.below(15)) % 16)
         return stp.Begin(*first, data=take.octets(40), **take.extras())

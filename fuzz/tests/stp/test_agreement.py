@@ -223,7 +223,7 @@ def bits_of(names: list[str]) -> int:
 
 # Scapy.
 
-NAMED = {"BEGIN": 1, "END": 12, "SD": 1, "SDP": 1}
+NAMED = {"BEGIN": 3, "END": 12, "SD": 1, "SDP": 1}
 
 
 def scapy_layer(octets: bytes, path: Path) -> Any:

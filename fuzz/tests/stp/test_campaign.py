@@ -72,7 +72,6 @@ CAUGHT: list[tuple[str, Mode, int, str]] = [
     ("stp-gives-up-a-closed-window", "unlucky", 17, "STP-CC-009"),
     ("stp-never-gives-up", "vanish", 2, "STP-CC-009"),
     ("stp-never-keeps-alive", "vanish", 2, "STP-CC-009"),
-    ("stp-never-probes", "off-path", 2, "STP-SEC-005"),
     ("stp-calls-anew-with-its-number", "unlucky", 7, "STP-CC-009"),
     ("stp-alters-cookies", "off-path", 1, "STP-CC-009"),
     ("stp-takes-beyond-the-credit", "off-path", 1, "STP-CC-009"),
@@ -82,9 +81,8 @@ CAUGHT: list[tuple[str, Mode, int, str]] = [
     ("stp-yields-to-any-call", "off-path", 1, "STP-CC-009"),
     ("stp-delivers-without-a-cookie", "off-path", 1, "STP-SEC-003"),
     ("stp-signs-nothing", "off-path", 1, "STP-CC-009"),
-    ("stp-signs-no-address", "off-path", 1, "STP-CC-009"),
-    ("stp-signs-briefly", "off-path", 2, "STP-CC-009"),
-    ("stp-takes-earlier-cookies", "off-path", 1, "STP-CC-009"),
+    ("stp-signs-no-address", "off-path", 1, "STP-SEC-005"),
+    ("stp-signs-briefly", "off-path", 2, "STP-SEC-005"),
 ]
 """What the campaign finds, how soon, and as a breach of what: data, ends and security."""
 
