@@ -12,8 +12,8 @@ Those of data transfer:
 ``poll``          ``n_s``, ``n_ps``: a POLL left (for an SDP after its ``send``)
 ``stat``          ``n_r``, ``n_mr``, ``n_ps``, ``elements``, ``valid``: a STAT was processed
 ``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was processed
-``sd``            ``n``, ``gap`` (a pair or null), ``waits``: an SD arrived; its USTAT reports ``gap``,
-                  at once unless it ``waits`` (STP-DT-026)
+``sd``            ``n``, ``gap`` (a pair or null), ``waits``: an SD arrived; its USTAT reports
+                  ``gap``, at once unless it ``waits`` (STP-DT-026)
 ``late``          ``gap``: a USTAT that has waited left
 ``poll_arrives``  ``n_s``, ``n_ps``, ``elements`` (the whole list): a POLL arrived and was answered
 ``announce``      a STAT announced credit (STP-DT-024) when the user read; ``time`` is null, for a
