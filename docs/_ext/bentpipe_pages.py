@@ -12,6 +12,8 @@
     a specification in full;
 ``command-help NAME...``
     the help text of a command;
+``model-bounds NAME CONSTANT...``
+    the runs of a model that must hold, with these constants and their recorded figures;
 ``experiment-results FILE``
     the table and the judgments of an experiment's ``results.json``.
 """
@@ -29,6 +31,8 @@ from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.checking import Checker, load_checkers
 from bentpipe_conformance.engine.suite import load_suites, suite_named
 from bentpipe_conformance.iut.proforma import load_proforma
+from bentpipe_conformance.models.manifest import load_models, model_root
+from bentpipe_conformance.models.verification import configured
 from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_experiments.statistics import decimals
 from bentpipe_reference.common.link.profile import Direction, load_profiles
@@ -276,6 +280,26 @@ class StatementTable(Printed):
         yield from _table(("item", "type", "default", "question"), rows)
 
 
+class ModelBounds(Printed):
+    """The runs of a model in which all properties hold."""
+
+    required_arguments = 2
+    final_argument_whitespace = True
+
+    def lines(self) -> Iterable[str]:
+        """A row per run whose figures are recorded."""
+        model = load_models(model_root())[self.arguments[0]]
+        names = self.arguments[1].split()
+        rows = []
+        for run in model.runs:
+            if run.kind in ("check", "liveness") and run.distinct is not None:
+                constants = configured(model, run).constants
+                bounds = (constants[name].lower() for name in names)
+                figures = (f"{run.distinct:,}", f"{run.seconds or 0:.0f}", "holds")
+                rows.append((f"``{run.name}``", *bounds, *figures))
+        yield from _table(("run", *names, "distinct states", "seconds", "verdict"), rows)
+
+
 class Specification(Printed):
     """A specification, every rule in its place."""
 
@@ -432,6 +456,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("statement-table", StatementTable)
     app.add_directive("room-map", RoomMap)
     app.add_directive("state-diagram", StateDiagram)
+    app.add_directive("model-bounds", ModelBounds)
     app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
     app.add_directive("experiment-results", ExperimentResults)

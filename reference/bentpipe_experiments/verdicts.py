@@ -3,8 +3,8 @@
 A printed *number* does if the 95 % interval of our mean overlaps the number with a stated
 tolerance, to which the source's own interval is added. A printed *ratio* does if the 95 % interval
 of ours, of runs with the same seed, lies in a stated band. A *sentence* does if the 95 % interval
-of the paired difference that it speaks of lies on the side that it says. An interval that lies across
-a bound leaves a ratio or a sentence open, on whichever side of it the estimate is.
+of the paired difference that it speaks of lies on the side that it says. An interval that lies
+across a bound leaves a ratio or a sentence open, on whichever side of it the estimate is.
 """
 
 from __future__ import annotations

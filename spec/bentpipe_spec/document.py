@@ -126,11 +126,11 @@ def _states(name: str) -> Iterator[str]:
         heading = f"In state *{state}*"
         yield from ("", heading, "~" * len(heading))
         alike: dict[tuple[str, ...], list[str]] = {}
-        for packet, rows in cells.items():
-            alike.setdefault(tuple(rows), []).append(packet)
+        for packet, told_of in cells.items():
+            alike.setdefault(tuple(told_of), []).append(packet)
         yield ""
-        for rows, packets in alike.items():
-            for told in rows:
+        for same, packets in alike.items():
+            for told in same:
                 yield from _wrapped(f"**{', '.join(packets)}** {told}", "* ", "  ")
     yield ""
 

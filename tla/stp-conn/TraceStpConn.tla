@@ -1,11 +1,12 @@
 ---------------------------- MODULE TraceStpConn ----------------------------
 (* Is a recorded session one of StpConn's? Each trace is a sequence of records, as                      *)
-(* bentpipe_conformance.models.sessions writes them: what the client and the server did, with the    *)
-(* state after it and the control packets that were sent.                                               *)
+(* bentpipe_conformance.models.stp.sessions writes them: what the client and the server did, with the   *)
+(* state after it and the control packets that were sent. Both use one port each.                       *)
 (*                                                                                                      *)
 (* What was lost, reordered or doubled is not recorded: every message ever sent may arrive, at any time *)
 (* and again. When a user speaks or aborts is open. Answers that STP/1 limits to some per second may be *)
-(* missing. When a complete end releases is open, and whether it leaves that to the other.              *)
+(* missing. When a complete end releases is open, and whether it leaves that to the other. Times are    *)
+(* not compared: no cookie of a session is older than 600 s.                                            *)
 EXTENDS StpConn, TLC
 
 CONSTANT TraceLogs
@@ -14,215 +15,209 @@ VARIABLES
     trace,      \* which trace
     at,         \* the next event in it
     reply,      \* control packets that the last step sent
-    newest      \* newest CSN of the server since its start
+    newest      \* newest CSN of either since its start
 
 (* TLC would evaluate all traces anew at every step; its registers keep them evaluated.               *)
 Count == Len(TraceLogs)
 ASSUME TLCSet(0, Count) /\ \A i \in 1..Count : TLCSet(i, TraceLogs[i])
-ASSUME TLCSet(Count + 1, {0} \cup UNION
-    {{TLCGet(i)[k].client : k \in DOMAIN TLCGet(i)} : i \in 1..TLCGet(0)})
 
 Log == TLCGet(trace)
 Event == Log[at]
 Is(kind) == at <= Len(Log) /\ Event.k = kind
 AtClient == Event.at = "client"
 Other == IF AtClient THEN "server" ELSE "client"
+Port == 1
+c == C[Port]
+s == S[Port]
 
 (* In place of definitions of StpConn. *)
-NamedCsns == TLCGet(TLCGet(0) + 1)
 EmitTraced(control, data) == net' = net \cup control \cup data /\ reply' = control
-ENDAK(from, peer) == [type |-> "ENDAK", from |-> from, peer |-> peer]
+ENDAK(from, peer) == [type |-> "ENDAK", from |-> from, port |-> Port, peer |-> peer]
 Endak(m) == {ENDAK(Event.at, m.csn)}
 EndsByEvent(n) == Event.fin
+ByEventCarries(ck) == Event.carries
 ByEvent == Event.end
 Always == TRUE
-AlwaysTaken(csn) == TRUE
-NotCounted(m) == UNCHANGED taken
 SpeaksLater(e) == e
-Others(p) == pending \ {p}
-SameStart == {base}
-AsksAgain(p) == {BGAK("server", p.csn, p.peer, AckOfWaiting, TRUE)}
-AnswerToAsking(p) == IF Event.asks THEN AsksAgain(p) ELSE {}
 
 TraceInit == /\ trace \in 1..TLCGet(0) /\ at = 1
              /\ Init
-             /\ reply = {} /\ newest = 0
+             /\ reply = {} /\ newest = [client |-> 0, server |-> 0]
 
-Unmoved == UNCHANGED <<clientVars, serverVars, abandoned>>
+Unmoved == UNCHANGED <<now, clientVars, serverVars, abandoned>>
 Silent == Emit({}, {}) /\ Unmoved
+Says(packet) == Emit({packet}, {}) /\ Unmoved
+Away(e) == e.st \in {"idle", "over"}
 
 ----------------------------------------------------------------------------
 (* What an end does by itself *)
 
-Begun == Is("begin") /\ Event.first /\ BeginWith(Event.carries)
-BegunAgain == /\ Is("begin") /\ ~Event.first /\ cState = "begun" /\ Event.end = c.csn
+(* STP-CC-040 is a SHOULD: a caller need not use its cookies, but uses the first (STP-CC-039).         *)
+MayUse(ck) == ck = NoCookie \/ (stock # <<>> /\ ck = Head(stock))
+BeginsCall ==
+    /\ Away(c) /\ MayUse(Event.ck)
+    /\ calls' = Append(calls, [told |-> "nothing", after |-> EndedCalls])
+    /\ Starts(Port, Event.end, Event.ck, Len(calls) + 1)
+    /\ stock' = IF Event.ck = NoCookie THEN stock ELSE Tail(stock)
+    /\ UNCHANGED <<now, gone, back, abandoned, serverVars>>
+BeginsAnew ==
+    /\ c.st = "begun"
+    /\ \E m \in net : m.type = "BGREJ" /\ m.peer = c.csn /\ m.ck = Event.ck /\ CallsAnew(m)
+    /\ UNCHANGED <<now, gone, back, abandoned, serverVars>>
+EmptyWithout == Event.ck = NoCookie => ~Event.carries       \* STP-CC-034
+Rises == Event.end > newest[Event.at]                        \* STP-CC-010
+Begun == Is("begin") /\ Event.first /\ EmptyWithout /\ Rises /\ (BeginsCall \/ BeginsAnew)
+BegunAgain == /\ Is("begin") /\ ~Event.first /\ c.st = "begun" /\ Event.end = c.csn
               /\ Event.sent \subseteq net /\ Emit(Event.sent, {}) /\ Unmoved
 
 Sent == /\ Is("send")
-        /\ IF AtClient THEN ClientSends /\ Event.end = c.csn /\ Event.n = c.sent
-                       ELSE ServerSends /\ Event.end = s.csn /\ Event.n = s.sent
+        /\ IF AtClient THEN ClientSends(Port) /\ Event.end = c.csn /\ Event.n = c.sent
+                       ELSE ServerSends(Port) /\ Event.end = s.csn /\ Event.n = s.sent
 
-(* Where STP-SEC-001 forbids to send the END, it is as good as lost. *)
 Released == /\ Is("release")
-            /\ IF AtClient THEN (ClientReleases \/ ClientAborts) /\ Event.end = c.csn
-                           ELSE (ServerReleases \/ ServerAborts) /\ Event.end = s.csn
+            /\ IF AtClient
+               THEN (ClientReleases(Port) \/ ClientAborts(Port)) /\ Event.end = c.csn
+               ELSE (ServerReleases(Port) \/ ServerAborts(Port)) /\ Event.end = s.csn
 
-(* A question is free, and so is an END once more (STP-CC-026). *)
-Asks(x) == IF AtClient THEN cState = "open" /\ x = BGAK("client", c.csn, c.peer, c.rcv, TRUE)
-                       ELSE sState = "open" /\ x = BGAK("server", s.csn, s.peer, s.rcv, TRUE)
-Repeats(x) == /\ x.type = "END" /\ x.from = Event.at /\ x \in net
-              /\ IF AtClient THEN cState = "over" ELSE sState = "over"
-Put == /\ Is("put") /\ \A x \in Event.sent : Asks(x) \/ Repeats(x)
+(* An END once more is free (STP-CC-026). *)
+Repeated(x) == /\ x.type = "END" /\ x.from = Event.at /\ x \in net
+               /\ IF AtClient THEN c.st = "over" ELSE s.st = "over"
+Put == /\ Is("put") /\ \A x \in Event.sent : Repeated(x)
        /\ Emit(Event.sent, {}) /\ Unmoved
 
 (* The user learns how it ended: with the END, before it when an end leaves that to the other, or when  *)
-(* nobody answers the BEGIN.                                                                             *)
+(* a later call is about to replace the connection (STP-CC-041).                                        *)
+Replaceable == s.st = "open" /\ \E m \in net : /\ m.type = "BEGIN" /\ m.csn # s.peer
+                                               /\ ~IsUsed(m.ck) /\ IsGood(m.ck)
 ClientTold == /\ Event.end = c.csn
-              /\ \/ told[c.csn] = Event.result /\ UNCHANGED <<cState, told>>
-                 \/ /\ Event.result = "success" /\ cState = "open" /\ Complete(c)
-                    /\ told' = [told EXCEPT ![c.csn] = "success"] /\ UNCHANGED cState
-                 \/ Event.result = "failure" /\ cState = "begun" /\ Over("failure")
-              /\ UNCHANGED <<c, back, abandoned, serverVars>>
-ServerTold == /\ Event.end = s.csn
-              /\ \/ sTold[s.peer] = Event.result /\ Silent
-                 \/ Event.result = "success" /\ ServerReports
-Told == Is("told") /\ IF AtClient THEN ClientTold /\ Emit({}, {}) ELSE ServerTold
+              /\ \/ calls[CallOf(c.csn)].told = Event.result /\ UNCHANGED calls
+                 \/ /\ Event.result = "success" /\ c.st = "open" /\ Complete(c)
+                    /\ calls' = Told(c.csn, "success")
+              /\ Emit({}, {})
+              /\ UNCHANGED <<now, C, stock, begins, gone, back, abandoned, serverVars>>
+ServerTold_ == /\ Event.end = s.csn
+               /\ \/ opened[Place(s.csn)].told = Event.result /\ Silent
+                  \/ Event.result = "success" /\ ServerReports(Port)
+                  \/ /\ Event.result = "failure" /\ Replaceable /\ ~Complete(s)
+                     /\ opened' = ServerTold(s.csn, "failure") /\ Emit({}, {})
+                     /\ UNCHANGED <<now, clientVars, S, made, used, epoch, log, abandoned>>
+IsTold == Is("told") /\ IF AtClient THEN ClientTold ELSE ServerTold_
 
-(* STP-CC-026, and 32 s without a confirmation *)
+(* STP-CC-026 *)
 Gone == /\ Is("gone")
-        /\ IF AtClient
-           THEN Event.end = c.csn /\ cState = "over" /\ UNCHANGED pending
-           ELSE \/ Event.end = s.csn /\ sState = "over" /\ UNCHANGED pending
-                \/ pending' = {p \in pending : p.csn # Event.end} /\ Event.end # s.csn
-        /\ Emit({}, {})
-        /\ UNCHANGED <<clientVars, abandoned, sState, sTold>> /\ ServerUnmoved
+        /\ IF AtClient THEN Event.end # c.csn \/ c.st = "over"
+                       ELSE Event.end # s.csn \/ s.st = "over" \/ Replaceable
+        /\ Silent
 
-Started == Is("start") /\ Restart
-Forged == Is("forged") /\ net' = net \cup {Event.m} /\ reply' = {} /\ Unmoved
+Started == Is("start") /\ IF AtClient THEN Departs ELSE Restart
+IsForged == Is("forged") /\ net' = net \cup {Event.m} /\ reply' = {} /\ Unmoved
 
 ----------------------------------------------------------------------------
 (* What an end does with a packet *)
 
 Mine(e) == Event.end = e.csn
-Here == {p \in pending : Mine(p)}
 Stray == Event.end = 0
 
-ClientRefused(m) ==
-    /\ m.type = "BGREJ" /\ cState = "begun" /\ m.peer = c.csn
-    /\ Over("failure") /\ Emit({}, {}) /\ UNCHANGED <<c, back, abandoned, serverVars>>
-ServerRefuses(m) ==     \* STP-CC-019
-    /\ m.type = "BEGIN" /\ Stray
-    /\ Emit({[type |-> "BGREJ", from |-> "server", peer |-> m.csn]}, {}) /\ Unmoved
-ClientKnowsNone(m) ==
-    /\ m.type \in {"SD", "POLL"} /\ Stray /\ cState \in {"idle", "over"}
-    /\ Emit({NOBODY("client", m.csn)}, {}) /\ Unmoved
-ServerPolledWithout(m) ==
-    /\ m.type = "POLL" /\ Stray /\ Listens
-    /\ Emit({NOBODY("server", m.csn)}, {}) /\ Unmoved
-ServerNobody(m) ==
-    /\ m.type = "NOBODY" /\ sState = "open" /\ m.csn = s.csn
-    /\ Emit({BGAK("server", s.csn, s.peer, s.rcv, TRUE)}, {}) /\ Unmoved
-ServerPolledEarly(m) == \* STP-CC-015
-    /\ m.type \in {"SD", "POLL"} /\ Listens /\ (m.type = "SD" => m.n >= EarlyCredit)
-    /\ \E p \in Here : m.csn = p.peer /\ Emit(AnswerToAsking(p), {})
-    /\ Unmoved
+ServerRefuses(m) ==     \* STP-CC-012, STP-CC-019: nobody listens, another version, no resources
+    /\ m.type = "BEGIN" /\ ~(s.st = "open" /\ m.csn = s.peer) /\ ~IsUsed(m.ck)
+    /\ \E reason \in {3, 4, 5} :
+        /\ reason = 5 => IsGood(m.ck)
+        /\ Says(BGREJ(Port, m.csn, reason, NoCookie))
+(* The POLL of an SDP (STP-CC-020). *)
 Polled(m) ==
+    /\ m.type = "POLL" \/ (m.type = "SD" /\ Event.asks)
+    /\ Away(IF AtClient THEN c ELSE s)
+    /\ Says(Disowns(Event.at, [m EXCEPT !.type = "POLL"]))
+PolledAlive(m) ==
     /\ m.type = "POLL"
-    /\ IF AtClient THEN cState = "open" /\ m.csn = c.peer ELSE sState = "open" /\ m.csn = s.peer
+    /\ IF AtClient THEN c.st = "open" /\ m.csn = c.peer ELSE s.st = "open" /\ m.csn = s.peer
     /\ Silent
+(* Section 9, an END in states 4 and 1 (STP-CC-022). *)
+Ends(m) ==
+    /\ m.type = "END" /\ m.kind # "unknown" /\ Away(IF AtClient THEN c ELSE s)
+    /\ Emit(Endak(m), {}) /\ Unmoved
 (* A STAT that comes before any SD, or acknowledges no more than before, says nothing. *)
 NothingNew(m) ==
     /\ m.type = "STAT" /\ m.r = 0
-    /\ IF AtClient THEN cState = "open" /\ m.csn = c.peer ELSE sState = "open" /\ m.csn = s.peer
+    /\ IF AtClient THEN c.st = "open" /\ m.csn = c.peer ELSE s.st = "open" /\ m.csn = s.peer
     /\ Silent
 
 (* Where nothing needs to be done: section 9 says "discard", or answers are limited. *)
 ClientMayIgnore(m) ==
-    CASE m.type = "BGAK" ->
-            ~(\/ cState = "begun" /\ m.peer = c.csn /\ m.r <= c.sent
-              \/ cState = "open" /\ m.peer = c.csn /\ (m.csn > c.peer \/ (m.csn = c.peer /\ m.asks)))
-      [] m.type = "END" ->
-            /\ ~EndsClient(m)
-            /\ cState \in {"idle", "over"} =>
-                (m.kind = "unknown" \/ (~Stray /\ ~(m.csn = c.peer /\ m.peer = c.csn)))
-      [] m.type = "BGREJ" -> ~(cState = "begun" /\ m.peer = c.csn)
-      [] OTHER -> m.type \in {"NOBODY", "ENDAK"} \/ Stray
+    CASE m.type = "BGAK" -> ~(c.st = "begun" /\ m.peer = c.csn /\ m.r <= c.sent)
+      [] m.type = "END" -> /\ ~(c.st \in {"begun", "open"} /\ Valid(c, m))
+                           /\ Away(c) => (m.kind = "unknown" \/ Stray \/ ~Valid(c, m))
+      [] m.type = "BGREJ" -> ~(c.st = "begun" /\ m.peer = c.csn)
+      [] m.type = "ENDAK" -> TRUE
+      [] OTHER -> c.st = "open" => m.csn # c.peer
 ServerMayIgnore(m) ==
-    CASE m.type = "BGAK" ->
-            ~(\/ sState = "open" /\ m.csn = s.peer /\ m.peer = s.csn /\ m.asks
-              \/ Listens /\ \E p \in pending : m.csn = p.peer /\ m.peer = p.csn)
-      [] m.type = "END" ->
-            /\ ~(sState = "open" /\ EndsServer(m))
-            /\ Listens => \/ m.kind = "unknown" /\ ~\E p \in pending : EndsPending(m, p)
-                          \/ ~Stray /\ ~(\E p \in pending : EndsPending(m, p)) /\ ~(Mine(s) /\ EndsServer(m))
-      [] m.type = "BEGIN" ->
-            \/ sState = "open" /\ m.csn # s.peer
-            \/ sState = "over" /\ Mine(s) /\ m.csn <= s.peer
-      [] m.type = "STAT" -> Stray \/ \E p \in Here : m.csn = p.peer
-      [] OTHER -> m.type \in {"BGREJ", "NOBODY", "ENDAK"} \/ Stray
+    CASE m.type = "END" -> /\ ~(s.st = "open" /\ Valid(s, m))
+                           /\ Away(s) => (m.kind = "unknown" \/ Stray \/ ~Valid(s, m))
+      [] m.type = "BEGIN" -> s.st = "over" /\ m.csn = s.peer                     \* STP-CC-028
+      [] m.type \in {"ENDAK", "BGREJ"} -> TRUE
+      [] OTHER -> s.st = "open" => m.csn # s.peer
 
 ClientArrival(m) ==
-    \/ ClientBgak(m) \/ ClientSd(m) \/ ClientStat(m) \/ ClientEnd(m) \/ ClientNobody(m)
-    \/ ClientRefused(m) \/ ClientKnowsNone(m)
-    \/ ClientMayIgnore(m) /\ (m.type \in {"SD", "STAT", "POLL"} => cState # "open") /\ Silent
+    \/ ClientBgak(m) \/ (m.type = "BGREJ" /\ m.reason # 6 /\ ClientBgrej(m)) \/ ClientSd(m)
+    \/ ClientStat(m) \/ ClientEnd(m)
+    \/ ClientMayIgnore(m) /\ Silent
 ServerArrival(m) ==
-    \/ ServerBegin(m) \/ ServerBgak(m) \/ ServerSd(m) \/ ServerStat(m) \/ ServerEnd(m)
-    \/ ServerRefuses(m) \/ ServerNobody(m) \/ ServerPolledEarly(m) \/ ServerPolledWithout(m)
-    \/ ServerMayIgnore(m) /\ (m.type \in {"SD", "STAT", "POLL"} => sState # "open") /\ Silent
+    \/ ServerBegin(m) \/ ServerSd(m) \/ ServerStat(m) \/ ServerEnd(m) \/ ServerRefuses(m)
+    \/ ServerMayIgnore(m) /\ Silent
 
 Known_(m) == m \in net \/ m.type = "POLL" \/ (m.type = "STAT" /\ m.r = 0)
 Arriving == Is("arrive") \/ Is("sd") \/ Is("report")
 Arrived ==
     /\ Arriving /\ Known_(Event.m)
     /\ Event.m.from = Other
-    /\ IF AtClient THEN ClientArrival(Event.m) \/ Polled(Event.m) \/ NothingNew(Event.m)
-                   ELSE ServerArrival(Event.m) \/ Polled(Event.m) \/ NothingNew(Event.m)
+    /\ \/ IF AtClient THEN ClientArrival(Event.m) ELSE ServerArrival(Event.m)
+       \/ Polled(Event.m) \/ PolledAlive(Event.m) \/ Ends(Event.m) \/ NothingNew(Event.m)
 
 ----------------------------------------------------------------------------
 (* What shows after a step *)
 
 Speaks == Event.k \notin {"start", "forged", "told", "gone"} /\ Event.end # 0
 
+End == IF AtClient THEN C'[Port] ELSE S'[Port]
 StateShows ==
     IF AtClient
-    THEN /\ c'.csn = Event.end
-         /\ cState' = CASE Event.state = 2 -> "begun" [] Event.state = 10 -> "open" [] OTHER -> "over"
-    ELSE CASE Event.state = 3 -> \E p \in pending' : p.csn = Event.end
-           [] Event.state = 10 -> sState' = "open" /\ s'.csn = Event.end
-           [] OTHER -> /\ \A p \in pending' : p.csn # Event.end
-                       /\ s'.csn = Event.end => sState' = "over"
-StrayShows == IF AtClient THEN cState' # "open" ELSE sState' # "open"
-Ends == IF AtClient THEN {c'} ELSE {s'} \cup pending'
-End == CHOOSE e \in Ends : e.csn = Event.end
-Alive == Event.state \in {2, 3, 10} \/ Is("release")
-PeerShows == IF AtClient THEN c'.peer = Event.peer
-             ELSE Alive \/ s'.csn = Event.end => End.peer = Event.peer
+    THEN /\ End.csn = Event.end
+         /\ End.st = CASE Event.state = 2 -> "begun" [] Event.state = 10 -> "open" [] OTHER -> "over"
+    ELSE IF Event.state = 10 THEN End.st = "open" /\ End.csn = Event.end
+                             ELSE End.csn = Event.end => End.st = "over"
+StrayShows == Is("arrive") /\ Stray /\ Event.m.type # "BEGIN" => End.st # "open"
+Alive == Event.state \in {2, 10} \/ Is("release")
+PeerShows == IF AtClient THEN End.peer = Event.peer
+             ELSE Alive \/ End.csn = Event.end => End.peer = Event.peer
 SentShows == Alive /\ Event.vt_s >= 0 => End.sent = Event.vt_s
 AckedShows == Alive /\ Event.vt_a >= 0 => End.acked = Event.vt_a
 TakenShows == Alive /\ Event.vr_r >= 0 => End.rcv = Event.vr_r
-HeldShows == Is("sd") \/ (Is("report") /\ Event.m.type = "POLL") => End.held = Event.held
+HeldShows == Is("sd") \/ (Is("report") /\ Event.m.type = "POLL") => Numbers(End.held) = Event.held
 ToldShows == Is("arrive") =>
     IF AtClient
-    THEN told' = IF Event.told = "" THEN told ELSE [told EXCEPT ![Event.client] = Event.told]
-    ELSE sTold' = IF Event.told = "" THEN sTold ELSE [sTold EXCEPT ![Event.client] = Event.told]
-ReplyShows == reply' = Event.sent \/ (Is("release") /\ Event.sent = {})
-Takes_ == /\ Is("arrive") /\ ~AtClient /\ ~Stray /\ Event.m.type = "BEGIN"
-          /\ ~Mine(s) /\ Here = {}
-OwnRises == Takes_ => Event.end > newest
-(* STP-CC-033: beside another that waits, everybody is asked. *)
-AskedBeside == Takes_ /\ Event.state = 10 => pending = {}
+    THEN calls' = IF Event.told = "" THEN calls ELSE Told(Event.end, Event.told)
+    ELSE \A i \in DOMAIN opened :
+            opened'[i].told = IF Event.told # "" /\ opened[i].own = Event.end
+                              THEN ToldOnce(opened[i].told, Event.told) ELSE opened[i].told
+(* Answers to what belongs to no connection may be limited to ten a second. *)
+Limited == Stray /\ Event.sent = {} /\ Is("arrive") /\ Event.m.type \in {"BGAK", "SD", "POLL", "END"}
+ReplyShows == reply' = Event.sent \/ Limited
+Opening == Len(opened') > Len(opened)
+OwnRises == Opening => Rises
 
-Step == \/ Begun \/ BegunAgain \/ Sent \/ Released \/ Put \/ Told \/ Gone \/ Started \/ Forged \/ Arrived
+Step == \/ Begun \/ BegunAgain \/ Sent \/ Released \/ Put \/ IsTold \/ Gone \/ Started \/ IsForged
+        \/ Arrived
 
 Shows == /\ ReplyShows /\ ToldShows
          /\ Speaks => StateShows /\ PeerShows /\ SentShows /\ AckedShows /\ TakenShows /\ HeldShows
-         /\ Is("arrive") /\ Stray => StrayShows
-         /\ OwnRises /\ AskedBeside
+         /\ StrayShows
+         /\ OwnRises
 
 TraceNext ==
     /\ Step /\ Shows
-    /\ newest' = IF Is("start") THEN 0
-                 ELSE IF Takes_ THEN Max(newest, Event.end) ELSE newest
+    /\ newest' = IF Is("start") THEN [newest EXCEPT ![Event.at] = 0]
+                 ELSE IF Opening \/ (Is("begin") /\ Event.first) THEN [newest EXCEPT ![Event.at] = Event.end]
+                 ELSE newest
     /\ at' = at + 1
     /\ UNCHANGED trace
 
@@ -234,30 +229,24 @@ TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, at, reply, newest>>
 Kind == Event.m.type
 WrongAnswer ==
     CASE ~Arriving -> "what was sent is another"
-      [] Kind = "BEGIN" /\ sState = "open" /\ Event.m.csn # s.peer ->
-            "a BEGIN of another connection draws nothing but a challenge (STP-CC-018)"
-      [] Kind = "BEGIN" /\ Event.state = 3 -> "the BGAK has to ask, with N(R) = ISS (STP-CC-003, STP-CC-015)"
-      [] Kind = "BEGIN" -> "the BGAK to this BEGIN is another (STP-CC-012, STP-CC-013, STP-CC-015)"
-      [] Kind = "BGAK" /\ Event.m.asks /\ Event.sent = {} -> "the question is not answered (STP-CC-017)"
-      [] Kind = "BGAK" /\ AtClient /\ cState = "open" /\ Event.m.csn # c.peer ->
-            "a BGAK of another incarnation is not confirmed (STP-CC-007)"
-      [] Kind = "BGAK" -> "the answer is another (STP-CC-017, STP-CC-020)"
+      [] Kind = "BEGIN" /\ s.st = "open" /\ Event.m.csn = s.peer ->
+            "a repeated BEGIN draws a BGAK with a fresh cookie (STP-CC-015)"
+      [] Kind = "BEGIN" /\ IsUsed(Event.m.ck) -> "a used cookie draws an END with R flag (STP-CC-038)"
+      [] Kind = "BEGIN" /\ ~IsGood(Event.m.ck) ->
+            "a BEGIN without a good cookie draws a BGREJ with a fresh one (STP-CC-036)"
+      [] Kind = "BEGIN" -> "the BGAK to this BEGIN is another (STP-CC-012)"
       [] Kind = "END" -> "the END is not acknowledged as it must be (STP-CC-022)"
-      [] Kind = "NOBODY" -> "a hint draws nothing but a challenge (STP-CC-021)"
-      [] Kind \in {"SD", "POLL"} /\ ~Stray /\ Event.m.csn # Event.peer ->
-            "the packet is of another incarnation (STP-CC-001)"
-      [] Kind \in {"SD", "POLL"} -> "the answer is another (STP-CC-015, STP-CC-020)"
+      [] Kind \in {"BGAK", "SD", "POLL"} -> "the answer is another (STP-CC-020)"
       [] OTHER -> "nothing is to be sent"
 
-Stands == IF AtClient THEN cState ELSE sState
+Stands == IF AtClient THEN c.st ELSE s.st
 WrongState ==
     CASE Kind = "END" -> "this END does not end the connection, or has to (STP-CC-021, STP-CC-027)"
-      [] Kind = "BEGIN" /\ sState = "open" -> "a BEGIN changes nothing here (STP-CC-015, STP-CC-018)"
-      [] Kind = "BEGIN" /\ Event.state = 10 ->
-            "the client is not known, or its CSN not newer: it has to be asked (STP-CC-003)"
-      [] Kind = "BGAK" /\ AtClient /\ cState = "open" -> "a BGAK of a newer incarnation ends it, no other (STP-CC-007)"
-      [] Kind = "BGAK" /\ ~AtClient -> "only a BGAK with both CSNs confirms (STP-CC-003)"
-      [] Kind = "NOBODY" -> "a hint changes nothing (STP-CC-021)"
+      [] Kind = "BEGIN" /\ s.st = "open" /\ Event.m.csn = s.peer -> "a repeated BEGIN changes nothing (STP-CC-015)"
+      [] Kind = "BEGIN" /\ Event.state = 10 -> "this BEGIN opens nothing: its cookie is not good (STP-CC-035, STP-CC-038)"
+      [] Kind = "BEGIN" -> "a BEGIN that opens nothing changes nothing (STP-CC-041)"
+      [] Kind = "BGAK" /\ AtClient -> "a BGAK to this caller opens, no other (STP-CC-020, STP-SEC-005)"
+      [] Kind = "BGREJ" -> "a BGREJ to this caller makes it call anew or fail, no other (STP-CC-037, STP-SEC-005)"
       [] Kind \in {"SD", "STAT", "POLL"} -> "data and reports open and end nothing"
       [] OTHER -> "section 9"
 
@@ -266,47 +255,47 @@ Wrong ==
             "the state after it is not " \o ToString(Event.state) \o ": " \o WrongState
       [] Speaks /\ ~ENABLED (Step /\ StateShows) -> "the state after it is not " \o ToString(Event.state)
       [] ~ENABLED (Step /\ ReplyShows) -> WrongAnswer
-      [] Is("arrive") /\ Stray /\ ~ENABLED (Step /\ StrayShows) -> "there is a connection (STP-CC-020)"
-      [] ~ENABLED (Step /\ AskedBeside) -> "a BEGIN beside another that waits is asked about (STP-CC-033)"
+      [] ~ENABLED (Step /\ StrayShows) -> "there is a connection (STP-CC-020)"
       [] ~ENABLED (Step /\ OwnRises) -> "the server's CSN does not rise (STP-CC-010)"
       [] ~ENABLED (Step /\ ToldShows) -> "the user is told something else (STP-CC-005, STP-CC-006, STP-CC-027)"
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ PeerShows) -> "the peer's CSN is another (STP-CC-001)"
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ SentShows) -> "VT(S) is another (STP-DT-016)"
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ AckedShows) -> "VT(A) is another (STP-DT-010)"
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ TakenShows) ->
-            "VR(R) is another: data is handed over too early, too late or twice (STP-CC-003, STP-CC-008)"
+            "VR(R) is another: data is handed over too early, too late or twice (STP-CC-008)"
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ HeldShows) -> "what is held is another (STP-DT-019)"
       [] OTHER -> "the combination of state, variables and answer"
 
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] ENABLED TraceNext -> "followed"
-      [] Is("begin") /\ Event.first /\ Event.end <= c.csn -> "the client's CSN does not rise (STP-CC-010)"
-      [] Is("begin") /\ Event.first /\ Live -> "the client's connection is not over"
-      [] Is("begin") /\ ~Event.first -> "a repeated BEGIN is the same, and only while none is answered (STP-CC-014, STP-CC-016)"
-      [] Is("send") /\ AtClient /\ cState = "begun" -> "the early credit is used up, or this is not the next SD (STP-CC-002, STP-DT-016)"
-      [] Is("send") /\ Stands # "open" -> "the connection is not open (STP-CC-003, STP-CC-028)"
+      [] Is("begin") /\ Event.first /\ ~Rises -> "the client's CSN does not rise (STP-CC-010)"
+      [] Is("begin") /\ Event.first /\ ~EmptyWithout -> "without a cookie a BEGIN carries nothing (STP-CC-034)"
+      [] Is("begin") /\ Event.first /\ c.st = "open" -> "the client's connection is not over"
+      [] Is("begin") /\ Event.first -> "this is not the cookie to use, or it was used before (STP-CC-037, STP-CC-039)"
+      [] Is("begin") -> "a repeated BEGIN is the same, and only while none is answered (STP-CC-014, STP-CC-016)"
+      [] Is("send") /\ AtClient /\ c.st = "begun" -> "the early credit is used up, there is no cookie, or this is not the next SD (STP-CC-002, STP-DT-016)"
+      [] Is("send") /\ Stands # "open" -> "the connection is not open (STP-CC-035, STP-CC-028)"
       [] Is("send") /\ (IF AtClient THEN c.fin ELSE s.fin) # None -> "nothing follows the FIN (STP-CC-024)"
       [] Is("send") /\ ~ENABLED Step -> "this is not the next SD (STP-DT-016)"
       [] Is("release") /\ Stands = "over" -> "the connection is over already"
       [] Is("release") /\ ENABLED Step ->
             "this END is another: normal once its own FIN is acknowledged and the peer's delivered, with N(R) above that (STP-CC-025)"
       [] Is("release") -> "there is no such connection"
-      [] Is("put") -> "nobody has asked for what was sent (STP-CC-015, STP-CC-017, STP-CC-028)"
+      [] Is("put") -> "nobody has asked for what was sent (STP-CC-028)"
       [] Is("told") /\ Event.result = "success" ->
             "success comes before both streams are through and acknowledged (STP-CC-005)"
       [] Is("told") -> "the user is told of a failure that there is not (STP-CC-006)"
       [] Is("gone") -> "the connection is not over (STP-CC-009)"
-      [] Is("sd") /\ Event.state = 3 -> "data is handed over before the confirmation (STP-CC-003)"
       [] Arriving /\ Event.m.from = Other /\ ~Known_(Event.m) -> "the " \o Other \o " has sent no such " \o Kind
-      [] (Is("sd") \/ Is("report")) /\ Stands = "over" ->
+      [] Arriving /\ Kind = "BEGIN" /\ Event.state = 10 /\ Event.end # s.csn /\ IsGood(Event.m.ck) /\ ~Rises ->
+            "the server's CSN does not rise (STP-CC-010)"
+      [] (Is("sd") \/ Is("report")) /\ Away(IF AtClient THEN c ELSE s) ->
             "the connection is over: data and reports count no more (STP-CC-028)"
       [] (Is("sd") \/ Is("report")) /\ Event.m.csn # (IF AtClient THEN c.peer ELSE s.peer) ->
             "the packet is of another incarnation (STP-CC-001)"
-      [] Is("arrive") /\ ~Stray /\ Kind \in {"SD", "POLL", "STAT"} /\ Event.m.csn # Event.peer ->
-            "the packet is of another incarnation (STP-CC-001)"
       [] Arriving /\ ~ENABLED Step -> "this cannot be ignored, nor is anything known that it calls for: "
-            \o (IF Kind = "BGAK" THEN "STP-CC-017" ELSE IF Kind = "END" THEN "STP-CC-022" ELSE "section 9")
+            \o (IF Kind = "END" THEN "STP-CC-022" ELSE IF Kind = "BGREJ" THEN "STP-CC-037" ELSE "section 9")
       [] ENABLED Step -> Wrong
       [] OTHER -> "section 9"
 

@@ -1,12 +1,13 @@
 ---------------------------- MODULE TraceStpData ----------------------------
 (* Is a recorded transfer one of StpData's? Each trace is a sequence of records, as                     *)
 (* bentpipe_conformance.models.exchanges writes them: what the sender of one stream did (call, bgak, *)
-(* send, retransmit, poll, stat, ustat) and what its receiver did (sd, poll_arrives, announce), with    *)
+(* send, retransmit, poll, stat, ustat, credit) and what its receiver did (sd, poll_arrives, late,      *)
+(* announce), with                                                                                      *)
 (* the variables after it.                                                                              *)
 (*                                                                                                      *)
 (* What was lost, reordered or doubled is not recorded: every message ever sent may arrive, at any time *)
-(* and again. When the user reads is not recorded either, so that VR(MR) is taken from the trace, within *)
-(* its bounds. POLLs may be sent at any time.                                                           *)
+(* and again. When users write and read is not recorded either: data is there whenever it is sent, and  *)
+(* the credit of a report is taken from the trace, within its bounds. POLLs may be sent at any time.    *)
 EXTENDS StpData, TLC
 
 CONSTANTS
@@ -16,11 +17,9 @@ CONSTANTS
 VARIABLES
     trace,      \* which trace
     at,         \* the next event in it
-    polls,      \* POLLs sent: VT(PS)
-    credit,     \* VR(MR) as last recorded
-    granted     \* N(MR) of each message in return
+    polls       \* POLLs sent: VT(PS)
 
-traceVars == <<trace, at, polls, credit, granted>>
+traceVars == <<trace, at, polls>>
 
 (* TLC would evaluate all traces anew at every step; its registers keep them evaluated.               *)
 Count == Len(TraceLogs)
@@ -34,12 +33,12 @@ Is(kind) == at <= Len(Log) /\ Event.k = kind
 NeverGone(channel, i) == channel
 AlwaysRoom(channel, capacity, messages) == TRUE
 AtAnyTime == TRUE
-GrantedByEvent(nr) == Event.n_mr
-PermittedByEvent == Min(vr_r + Window, Event.vr_mr)
+GrantedByEvent(read) == Event.vr_mr
+UnlessItWaits(n) == n > vr_h /\ ~Event.waits      \* STP-DT-026
 
 TraceInit == /\ trace \in 1..TLCGet(0) /\ at = 1
              /\ Start(EarlyCredit)
-             /\ polls = 0 /\ credit = Window /\ granted = <<>>
+             /\ polls = 0
 
 ----------------------------------------------------------------------------
 (* Sender *)
@@ -50,12 +49,21 @@ Called ==
     /\ IF Event.vt_s = 0 THEN UNCHANGED vars ELSE SendNew
     /\ vt_s' = Event.vt_s
 
+(* STP-CC-037: the stream begins anew; nothing of the call before has been taken (STP-CC-035).          *)
+CalledAnew ==
+    /\ Is("anew") /\ vr_h = 0
+    /\ vt_s' = Event.vt_s
+    /\ buffer' = IF Event.vt_s = 0 THEN <<>> ELSE With(<<>>, 0, 0)
+    /\ forward' = IF Event.vt_s = 0 THEN <<>> ELSE <<SD(0)>>
+    /\ UNCHANGED <<written, vt_a, vt_ms, vt_pa, queue, repeated, silence, unanswered>>
+    /\ UNCHANGED <<receiverVars, return, budgets, ghosts>>
+
 (* A BGAK acknowledges and gives credit. *)
 Opened ==
     /\ Is("bgak")
     /\ Event.n_r \in vt_a..vr_r /\ Event.n_mr \in vt_ms..(vr_r + Window)
-    /\ Update(Event.n_r, {}, {})
-    /\ UNCHANGED <<vt_s, vt_pa, polled, receiverVars, forward, return, budgets, misread>>
+    /\ Update(Event.n_r, Event.n_mr, {}, {})
+    /\ UNCHANGED <<written, vt_s, vt_pa, receiverVars, forward, return, budgets, misread, strange>>
 
 Sent == Is("send") /\ Event.n = vt_s /\ SendNew
 
@@ -63,25 +71,33 @@ Repeated == Is("retransmit") /\ queue # {} /\ Event.n = Lowest(queue) /\ Retrans
 
 Polled == Is("poll") /\ Event.n_s = vt_s /\ Event.n_ps = polls + 1 /\ SendPoll
 
-Reports == {i \in DOMAIN return :
-    /\ return[i].n = Event.n_r /\ return[i].h = Event.h /\ return[i].gaps = Event.gaps
-    /\ granted[i] = Event.n_mr}
-Stats == {i \in Reports : return[i].type = "STAT" /\ return[i].age = polls - Event.n_ps}
-Ustats == {i \in Reports : return[i].type = "USTAT"}
+(* A STAT may be a part of a longer one, from one of its elements to another (STP-PF-012).              *)
+IsPart(stat) ==
+    /\ Event.lo >= stat.lo /\ Event.h <= stat.h
+    /\ Event.gaps = stat.gaps \cap (Event.lo..(Event.h - 1))
+    /\ Event.lo = stat.lo \/ (Event.lo \in stat.gaps /\ Event.lo - 1 \notin stat.gaps)
+Part(stat) == [stat EXCEPT !.lo = Event.lo, !.h = Event.h, !.gaps = Event.gaps]
 
-StatArrived == /\ Is("stat") /\ \E i \in Stats : ReceiveStat(i)
+Reports(type) == {i \in DOMAIN return :
+    return[i].type = type /\ return[i].n = Event.n_r /\ return[i].mr = Event.n_mr}
+Stats == {i \in Reports("STAT") : return[i].age = polls - Event.n_ps /\ IsPart(return[i])}
+Ustats == {i \in Reports("USTAT") : return[i].h = Event.h /\ return[i].gaps = Event.gaps}
+Credits == Reports("CREDIT")
+
+StatArrived == /\ Is("stat") /\ \E i \in Stats : UseStat(Part(return[i])) /\ ReceiveReport(i)
                /\ Event.valid => vt_pa' = polls - Event.n_ps
 UstatArrived == Is("ustat") /\ \E i \in Ustats : ReceiveUstat(i)
+CreditArrived == Is("credit") /\ \E i \in Credits : ReceiveCredit(i)
 
 SenderStep == \/ Sent \/ Repeated \/ Polled
-              \/ /\ StatArrived \/ UstatArrived
+              \/ /\ StatArrived \/ UstatArrived \/ CreditArrived
                  /\ ~Event.valid => UNCHANGED <<vt_a, vt_ms, vt_pa, buffer, queue>>
 
 Stamps == [n \in DOMAIN buffer' |-> polls' - buffer'[n]]
 VtPa == IF vt_pa' = OldestAge THEN 0 ELSE polls' - vt_pa'
 
 SenderShows == /\ vt_s' = Event.vt_s /\ vt_a' = Event.vt_a /\ vt_ms' = Event.vt_ms
-               /\ polls' = Event.vt_ps /\ VtPa = Event.vt_pa /\ polled' = (Event.vt_pd = 0)
+               /\ polls' = Event.vt_ps /\ VtPa = Event.vt_pa
                /\ queue' = Event.queue /\ Stamps = Event.kept
 
 ----------------------------------------------------------------------------
@@ -95,40 +111,40 @@ NewReport == return'[Len(return')]
 Answers == Len(return') > Len(return)
 
 SdArrived == /\ Is("sd") /\ \E i \in Sds : ReceiveSd(i)
-             /\ Event.gap = IF Answers THEN NewReport.gaps ELSE {}
+             /\ Answers => Event.gap = NewReport.gaps
+             /\ ~Answers => Event.waits \/ Event.gap = {}
 
 PollArrived == /\ Is("poll_arrives") /\ \E i \in Polls : ReceivePoll(i)
                /\ NewReport.gaps = Event.gaps /\ NewReport.h = Event.h
 
-(* STP-DT-024: a window that has opened again; in the model users read at once.                       *)
-Announced == /\ Is("announce")
-             /\ return' = Append(return, STAT(polls - Event.n_ps, vr_h))
-             /\ NewReport.gaps = Event.gaps /\ NewReport.h = Event.h
-             /\ UNCHANGED <<senderVars, receiverVars, forward, budgets, spurious, misread>>
+(* A USTAT that has waited names only what is still missing.                                            *)
+LateUstatSent ==
+    /\ Is("late") /\ Event.gap # {} /\ Event.gap \subseteq Missing(vr_h)
+    /\ vr_mr' = Event.vr_mr /\ closed' = (vr_mr' <= vr_h)
+    /\ return' = Append(return, USTAT(vr_r, vr_mr', Lowest(Event.gap), Highest(Event.gap) + 1))
+    /\ UNCHANGED <<senderVars, vr_r, vr_h, held, delivered, taken, forward, budgets, ghosts>>
 
-ReceiverStep == SdArrived \/ PollArrived \/ Announced
+Announced == Is("announce") /\ Announce
 
-(* STP-DT-021 *)
-CreditShows == Event.vr_mr \in credit..(vr_r' + Window)
+ReceiverStep == SdArrived \/ PollArrived \/ LateUstatSent \/ Announced
+
+(* STP-DT-020, STP-DT-021 *)
+CreditShows == vr_mr' = Event.vr_mr /\ vr_mr' \in vr_mr..(vr_r' + Window)
 ReceiverShows == /\ vr_r' = Event.vr_r /\ vr_h' = Event.vr_h /\ held' = Event.held
                  /\ CreditShows
 
 ----------------------------------------------------------------------------
 
-Step == /\ Called \/ Opened \/ SenderStep \/ ReceiverStep
+Step == /\ Called \/ CalledAnew \/ Opened \/ SenderStep \/ ReceiverStep
         /\ polls' = IF Is("poll") THEN polls + 1 ELSE polls
 
-AtReceiver == Is("sd") \/ Is("poll_arrives") \/ Is("announce")
-AtSender == ~AtReceiver /\ ~Is("call") /\ ~Is("bgak")
+AtReceiver == Is("sd") \/ Is("poll_arrives") \/ Is("late") \/ Is("announce")
+AtSender == ~AtReceiver /\ ~Is("call") /\ ~Is("anew") /\ ~Is("bgak")
 
 TraceNext ==
     /\ Step
     /\ AtSender => SenderShows
-    /\ IF AtReceiver
-       THEN /\ ReceiverShows
-            /\ credit' = Event.vr_mr
-            /\ granted' = IF Answers THEN Append(granted, Event.vr_mr) ELSE granted
-       ELSE UNCHANGED <<credit, granted>>
+    /\ AtReceiver => ReceiverShows
     /\ at' = at + 1
     /\ UNCHANGED trace
 
@@ -142,18 +158,18 @@ Wrong ==
       [] AtSender /\ ~ENABLED (Step /\ vt_ms' = Event.vt_ms) -> "VT(MS)"
       [] AtSender /\ ~ENABLED (Step /\ polls' = Event.vt_ps) -> "VT(PS)"
       [] AtSender /\ ~ENABLED (Step /\ VtPa = Event.vt_pa) -> "VT(PA)"
-      [] AtSender /\ ~ENABLED (Step /\ polled' = (Event.vt_pd = 0)) -> "VT(PD)"
       [] AtSender /\ ~ENABLED (Step /\ queue' = Event.queue) -> "the retransmission queue (STP-DT-003, STP-DT-014)"
       [] AtSender /\ ~ENABLED (Step /\ Stamps = Event.kept) -> "what is kept, or a stamp (STP-DT-010)"
       [] AtReceiver /\ ~ENABLED (Step /\ vr_r' = Event.vr_r) -> "VR(R)"
       [] AtReceiver /\ ~ENABLED (Step /\ vr_h' = Event.vr_h) -> "VR(H) (STP-DT-001, STP-DT-002, STP-DT-008)"
-      [] AtReceiver /\ ~ENABLED (Step /\ CreditShows) -> "VR(MR) (STP-DT-021)"
+      [] AtReceiver /\ ~ENABLED (Step /\ CreditShows) -> "VR(MR) (STP-DT-020, STP-DT-021)"
       [] AtReceiver /\ ~ENABLED (Step /\ held' = Event.held) -> "what is held (STP-DT-019, STP-DT-022)"
       [] OTHER -> "the combination of variables"
 
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] Is("call") -> "a BEGIN carries SD 0 or nothing, and is the first of all"
+      [] Is("anew") -> "the receiver has taken data of a call that it answered with a cookie (STP-CC-035)"
       [] Is("bgak") -> "a BGAK acknowledges or permits what the receiver does not"
       [] Is("send") /\ Event.n # vt_s -> Of(vt_s) \o " is the next new one (STP-DT-016)"
       [] Is("send") /\ ~NewMayGo -> Of(Lowest(queue)) \o " awaits retransmission and goes first (STP-DT-009)"
@@ -164,6 +180,9 @@ Guard ==
       [] Is("poll") /\ Event.n_ps # polls + 1 -> "the next POLL is " \o ToString(polls + 1) \o " (STP-PL-006)"
       [] Is("stat") /\ Stats = {} -> "the receiver has sent no such STAT"
       [] Is("ustat") /\ Ustats = {} -> "the receiver has sent no such USTAT"
+      [] Is("credit") /\ Credits = {} -> "the receiver has announced no such credit"
+      [] Is("late") -> "the USTAT names what is not missing (STP-DT-026)"
+      [] Is("announce") /\ ~MayAnnounce -> "no closed window has opened again (STP-DT-024)"
       [] Is("sd") /\ Sds = {} -> "the sender has sent no SD of that number"
       [] Is("poll_arrives") /\ Polls = {} -> "the sender has sent no such POLL"
       [] ENABLED TraceNext -> "followed"

@@ -59,12 +59,13 @@ def packets() -> list[_Packet]:
     found: list[_Packet] = []
     for i in range(COUNT // 2):
         data = bytes((i + k) & 0xFF for k in range(DATA))
+        csn = 0x1234_5678
         number, listed = 70_000 + i, tuple(69_000 + 3 * k + i for k in range(7))
         found.append(Sd(40000, 9, 0x5678, 0, number, data))
         found.append(
             (
-                Sdp(40000, 9, 0x5678, 0, number, i, 1000 * i, data),
-                Poll(40000, 9, 0x5678, 0, number + 1, i, 1000 * i),
+                Sdp(40000, 9, 0x5678, 0, number, i, 1000 * i, csn, data),
+                Poll(40000, 9, 0x5678, 0, number + 1, i, 1000 * i, csn),
                 Stat(9, 40000, 0x1234, 0, 69_000 + i, 90_000, i, 1000 * i, listed),
             )[i % 3]
         )

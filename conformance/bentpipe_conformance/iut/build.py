@@ -282,24 +282,30 @@ def _compile_lwip(sources: Path, output: Path, shop: _Shop) -> None:
     shop.run(command, cwd=sources)
 
 
-# smoltcp: a crate; Cargo.toml pins every version, also of what it needs in turn.
+# smoltcp, stp-rust: crates; Cargo.toml pins every version, also of what they need in turn.
 
 
 def _cargo() -> str:
     return _program("cargo", "~/.cargo/bin") or "cargo"
 
 
-def _smoltcp_toolchain() -> str:
+def _cargo_toolchain(title: str) -> str:
     advice = "install a current one with rustup"
-    return _recent("smoltcp", "Rust", _cargo(), (1, 91), "--version", advice)
+    return _recent(title, "Rust", _cargo(), (1, 91), "--version", advice)
 
 
-def _compile_smoltcp(sources: Path, output: Path, shop: _Shop) -> None:
+def _compile_cargo(program: str, sources: Path, output: Path, shop: _Shop) -> None:
     # Cargo writes a Cargo.lock, and the sources may be read-only.
     left_out = shutil.ignore_patterns("target", "Cargo.lock")
     crate = shutil.copytree(sources, shop.scratch / "crate", ignore=left_out)
-    shop.run([_cargo(), "build", "--release"], cwd=crate)
-    shutil.copy(crate / "target" / "release" / "smoltcp-responder", output)
+    # Not wherever the user's environment has Cargo put its results.
+    target = shop.scratch / "target"
+    shop.run([_cargo(), "build", "--release", "--target-dir", target], cwd=crate)
+    shutil.copy(target / "release" / program, output)
+
+
+def _cargo_recipe(title: str, program: str) -> Recipe:
+    return Recipe(title, partial(_cargo_toolchain, title), partial(_compile_cargo, program))
 
 
 # gVisor: a Go module, pinned by go.sum. stp-go: Go's standard library is all it needs.
@@ -328,7 +334,8 @@ def _go_recipe(title: str, program: str) -> Recipe:
 RECIPES: Mapping[str, Recipe] = {
     "gvisor": _go_recipe("gVisor netstack", "gvisor-responder"),
     "lwip": Recipe("lwIP", _lwip_toolchain, _compile_lwip),
-    "smoltcp": Recipe("smoltcp", _smoltcp_toolchain, _compile_smoltcp),
+    "smoltcp": _cargo_recipe("smoltcp", "smoltcp-responder"),
     "stp-go": _go_recipe("stp-go", "stp-go"),
+    "stp-rust": _cargo_recipe("stp-rust", "stp-rust"),
 }
 """What can be built, by the name a description uses."""

@@ -247,11 +247,13 @@ def _command(tool: Tool, job: Job) -> list[str]:
     if job.short:  # it ends before the second compiler would pay
         tuning.append("-XX:TieredStopAtLevel=1")
     dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
+    # -lncheck final: liveness is not checked now and then as well, by the clock, so that the same
+    # counterexample is found each time.
     return [
         tool.java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL,
         f"-Djava.io.tmpdir={job.scratch}", f"-DTLA-Library={job.searched}",
         "-cp", str(tool.jar), "tlc2.TLC", "-tool",
-        "-workers", str(job.workers), "-fp", "0", "-metadir", str(job.scratch),
+        "-workers", str(job.workers), "-fp", "0", "-lncheck", "final", "-metadir", str(job.scratch),
         "-config", "run.cfg", *dump, str(job.module.absolute()),
     ]  # fmt: skip
 

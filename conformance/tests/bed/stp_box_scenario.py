@@ -65,7 +65,7 @@ on_host = true
 active_open = true
 fifo = true
 initial_window_sds = 4
-remembers_peers = true
+keep_alive_s = 600
 path_class = "geo"
 """
 

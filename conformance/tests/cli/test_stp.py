@@ -158,7 +158,7 @@ def test_pipe_to_pipe_arrives_whole(start: Start, data: Path) -> None:
     sender = start("send", "-", receiver.listening(), stdin=subprocess.PIPE)
     with ThreadPoolExecutor(1) as pool:
         sending = pool.submit(sender.end, data.read_bytes())
-        # The receiver's output is read only later, so that its pipe fills and holds the sender back.
+        # The receiver's output is read only later: its pipe fills and holds the sender back.
         with pytest.raises(TimeoutError):
             sending.result(0.5)
         status, out, _ = receiver.end()

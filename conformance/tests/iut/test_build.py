@@ -152,6 +152,7 @@ def test_cache_that_cannot_be_written_says_what_to_set(
         ("smoltcp", "smoltcp needs Rust 1.91 or newer and this machine has none: install"),
         ("gvisor", "gVisor netstack needs Go 1.23 or newer and this machine has none: apt-get"),
         ("stp-go", "stp-go needs Go 1.23 or newer and this machine has none: apt-get install"),
+        ("stp-rust", "stp-rust needs Rust 1.91 or newer and this machine has none: install"),
     ],
 )
 def test_machine_without_the_toolchain_says_how_to_get_it(

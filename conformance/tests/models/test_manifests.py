@@ -78,7 +78,7 @@ def test_requirement_shown_with_model_property_and_mutant() -> None:
         assert word in told
 
 
-@pytest.mark.parametrize("identifier", ["RWBP-EC-004", "RWBP-EC-007", "STP-DT-009", "STP-CC-007"])
+@pytest.mark.parametrize("identifier", ["RWBP-EC-004", "RWBP-EC-007", "STP-DT-009", "STP-CC-010"])
 def test_rule_has_a_property_of_its_own_that_a_mutant_breaks(identifier: str) -> None:
     found = evidence_for(identifier)
     assert found

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from bentpipe_reference.stp import packets as stp
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
+from bentpipe_reference.stp.config import COOKIE_LIFE_S
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.packets import Packet
-from bentpipe_reference.stp.receiver import OVERTAKEN
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Identity
 
-from bentpipe_fuzz.stp.forging import damaged, invented, mutated, near
+from bentpipe_fuzz.stp.forging import altered, any_cookie, damaged, invented, mutated, near
 from bentpipe_fuzz.stp.network import Network, address_of
 from bentpipe_fuzz.stp.plan import AttackPlan
 
@@ -165,11 +165,15 @@ class OffPath(Attacker):
         target = numbers.choice(self.pair)
         source = self.pair[self.pair[0] == target]
         connection = self.connection(target)
-        if connection is None or connection.state in (State.OUTGOING, State.INCOMING):
-            packet: Packet | None = self._stray(target)
+        packet: Packet | None
+        if numbers.random() < 0.25:
+            packet = self._other_begin(target, connection)
+        elif connection is None or connection.state is State.OUTGOING:
+            packet = self._stray(target)
         else:
-            packet = numbers.choice([self._wrong_tag, self._wrong_csns, self._wrong_numbers,
-                                     self._other_begin])(target, connection)  # fmt: skip
+            packet = numbers.choice([self._wrong_tag, self._wrong_csns, self._wrong_numbers])(
+                target, connection
+            )
         if packet is None:
             return None
         octets = encode(packet)
@@ -185,7 +189,7 @@ class OffPath(Attacker):
         return guess if guess != right else right ^ 1
 
     def _stray(self, target: str) -> Packet | None:
-        """To an endpoint that is idle or pending: nothing that begins a connection."""
+        """To an endpoint that is idle or calls: nothing that begins a connection."""
         connection = self.connection(target)
         own = 0 if connection is None else connection.csn
         peer = 0 if connection is None else connection.peer_csn or 0
@@ -214,28 +218,24 @@ class OffPath(Attacker):
         assert connection.peer_csn is not None and connection.receiver is not None
         numbers = self.random
         csn = numbers.choice([connection.peer_csn, self._wrong(connection.peer_csn, 32)])
-        own = self._wrong(connection.csn, 32)
+        own = self._wrong(connection.csn, 32) or 1  # zero is right in an END with A flag
         ports = self.ports(target)
         head = (*ports, connection.peer_csn & 0xFFFF)
         sender = connection.outgoing.sender
         n_r = numbers.choice([sender.vt_s & PACKET_MASK, near(numbers, sender.vt_a & PACKET_MASK)])
-        kind = numbers.randrange(5)
+        kind = numbers.randrange(4)
         if kind == 0:
-            flags = numbers.choice([0, 2])
             iss, n_mr = (
                 connection.receiver.iss & PACKET_MASK,
                 near(numbers, sender.vt_ms & PACKET_MASK),
             )
-            return stp.Bgak(*head, flags, iss, n_mr, csn, own, n_r)
+            return stp.Bgak(*head, 0, iss, n_mr, csn, own, n_r, cookie=any_cookie(numbers))
         if kind == 1:
-            return stp.Bgrej(*ports, 0, 0, numbers.randrange(9), own)
+            return stp.Bgrej(*ports, 0, 0, numbers.randrange(9), own, cookie=any_cookie(numbers))
         if kind == 2:
             return stp.Endak(*head, 0, own)
-        if kind == 3:
-            # The hint of section 5.6: anybody can forge it, and it draws a challenge.
-            return stp.End(*ports, 0, 12, 0, 2, 0, connection.csn & 0xFFFF)
         if numbers.random() < 0.3:
-            csn, own = self._wrong(connection.peer_csn, 32), connection.csn
+            csn, own = self._wrong(connection.peer_csn, 32) or 1, connection.csn
         return stp.End(*head, numbers.choice([0, 4, 12]), n_r, numbers.randrange(9), csn, own)
 
     def _wrong_numbers(self, target: str, connection: Connection) -> Packet | None:
@@ -248,33 +248,61 @@ class OffPath(Attacker):
         above = receiver.vr_mr + beyond & PACKET_MASK
         flags = numbers.randrange(2)
         kind = numbers.randrange(5)
-        # A POLL may have been overtaken, and then names a number somewhat below (STP-DT-024).
-        steps = [1, 2, 100, 1 << 22] if kind == 0 else [OVERTAKEN + 2, 1 << 16, 1 << 22]
-        below = receiver.vr_r - numbers.choice(steps) & PACKET_MASK
+        below = receiver.vr_r - numbers.choice([1, 2, 100, 1 << 22]) & PACKET_MASK
         n_s = numbers.choice([above, below])
+        csn = numbers.choice([connection.peer_csn, self._wrong(connection.peer_csn, 32)])
         if kind == 0:
             return stp.Sd(*head, flags, n_s, b"forged")
+        n_ps = numbers.choice([0, numbers.getrandbits(24)])
         if kind == 1:
-            return stp.Sdp(*head, flags, n_s, numbers.getrandbits(24), 7, b"forged")
+            return stp.Sdp(*head, flags, n_s, n_ps, 7, csn, b"forged")
         if kind == 2:
-            return stp.Poll(*head, 0, n_s, numbers.getrandbits(24), 7)
+            if csn != connection.peer_csn:  # then its number may be anything (STP-DT-008)
+                n_s = numbers.choice([n_s, receiver.vr_h + 1 & PACKET_MASK])
+            return stp.Poll(*head, 0, n_s, n_ps, 7, csn)
         n_r = numbers.choice([sender.vt_s + numbers.choice([1, 2, 1 << 22]), sender.vt_a - 1])
         credit = n_r + numbers.choice([0, 1000, 1 << 22]) & PACKET_MASK
         if kind == 3:
             return stp.Ustat(*head, 0, n_r & PACKET_MASK, credit,
                          (n_r & PACKET_MASK, n_r + 1 & PACKET_MASK))  # fmt: skip
-        n_ps = numbers.choice([sender.vt_ps, sender.vt_ps + 1, sender.vt_pa - 1]) & PACKET_MASK
+        n_ps = numbers.choice([0, sender.vt_ps, sender.vt_ps + 1, sender.vt_pa - 1]) & PACKET_MASK
         if n_ps == sender.vt_ps + 1 & PACKET_MASK:
             # A POLL that was never sent: then the other numbers may even be right.
             n_r, credit = sender.vt_s, sender.vt_ms & PACKET_MASK
         return stp.Stat(*head, 0, n_r & PACKET_MASK, credit, n_ps, 7)
 
-    def _other_begin(self, target: str, connection: Connection) -> Packet | None:
-        """A call with another CSN than the present connection's (STP-CC-018)."""
-        if connection.state is not State.READY:
-            return None  # a newer call takes the place of a connection that is being released
-        assert connection.peer_csn is not None
-        csn = self._wrong(connection.peer_csn, 32)
+    def _other_begin(self, target: str, connection: Connection | None) -> Packet | None:
+        """A call with another CSN than any, and without a good cookie (STP-CC-035, STP-CC-041)."""
+        csns = (0, 0) if connection is None else (connection.peer_csn or 0, connection.csn)
+        csn = self._wrong(csns[0], 32)
+        if csn == csns[1]:
+            return None
         iss = self.random.getrandbits(24)
         ports = self.ports(target)
-        return stp.Begin(*ports, csn & 0xFFFF, 0, iss, 100, csn, data=b"forged")
+        flags = self.random.randrange(4)
+        return stp.Begin(*ports, csn & 0xFFFF, flags, iss, 100, csn, data=b"forged", max_sd=1400,
+                     cookie=self._bad_cookie(target))  # fmt: skip
+
+    def _bad_cookie(self, target: str) -> bytes | None:
+        """None, forged, altered, another address's, used, void or expired (STP-CC-035)."""
+        numbers, node = self.random, self.network.nodes[target]
+        cookies, now = node.endpoint._cookies, self.network.now
+        peer = address_of(self.pair[self.pair[0] == target])
+        way = numbers.randrange(6)
+        if way == 0:
+            return None
+        if way == 1:
+            return any_cookie(numbers)
+        if way == 2:
+            return altered(cookies.make(peer, now), numbers)
+        if way == 3:
+            return cookies.make(address_of("elsewhere"), now)
+        number = int((now - COOKIE_LIFE_S - 1) * 1e6)
+        if way == 4:
+            used = [number for number, whose in cookies._used if whose == peer]
+            void = cookies._void.get(peer, 0)
+            number = numbers.choice([*sorted(used), void - 1, void - 1000])
+        if number <= 0:
+            return None
+        octets = number.to_bytes(8, "big")
+        return octets + cookies.code(octets, peer)

@@ -21,7 +21,7 @@ from bentpipe_reference.stp.packets import Begin, Bgrej, End, Endak, Packet
 from bentpipe_reference.stp.sequence import CSN_MASK
 from bentpipe_reference.stp.states import State
 
-from bentpipe_fuzz.stp.forging import damaged, invented, mutated
+from bentpipe_fuzz.stp.forging import any_cookie, damaged, invented, mutated
 from bentpipe_fuzz.stp.users import stream
 
 ECHO, CHARGEN = 7, 19
@@ -199,6 +199,7 @@ class _Attack:
             # The peer falls silent: nothing answers for this connection any more.
             self.hostile.endpoint.connections.pop(self._victim.identity, None)
             self.hostile.endpoint._alarms.pop(self._victim, None)
+            self._victim.share.give_back()
 
     def _send(self, peer: _Peer, octets: bytes) -> None:
         self.forged += 1
@@ -220,8 +221,7 @@ class _Attack:
             packet = invented(
                 numbers, (victim.identity.local_port, victim.identity.peer_port),
                 victim.tag, (victim.csn, victim.peer_csn or 0), sender.vt_a, theirs,
-                None if receiver is None else receiver.vr_h,
-                0 if receiver is None else receiver.last_poll[0],
+                None if receiver is None else receiver.vr_h, cookie=any_cookie(numbers),
             )  # fmt: skip
         octets = encode(packet)
         return damaged(octets, numbers) if numbers.random() < 0.1 else octets

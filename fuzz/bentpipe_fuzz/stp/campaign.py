@@ -27,7 +27,6 @@ class Tally:
         packets: honest packets sent.
         disturbances: faults and forged packets.
         succeeded, failed: outcomes that users were told.
-        hanging: users who were told no outcome for a known reason.
         failures: files of what was found, by the campaign's directory.
     """
 
@@ -37,7 +36,6 @@ class Tally:
     disturbances: int = 0
     succeeded: int = 0
     failed: int = 0
-    hanging: int = 0
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -57,7 +55,6 @@ class Tally:
         self.disturbances += len(outcome.disturbances)
         self.succeeded += outcome.succeeded
         self.failed += outcome.failed
-        self.hanging += outcome.hanging
 
 
 def load(folder: Path | None, first_seed: int) -> Tally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from dataclasses import dataclass
 
 from bentpipe_reference.stp.codec import encode
@@ -10,15 +11,23 @@ from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.packets import Begin
+from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.transfer import PORT
 
 from bentpipe_fuzz.campaign.violation import Violation
-from bentpipe_fuzz.stp.metering import excess, weight
+from bentpipe_fuzz.stp.forging import any_cookie
+from bentpipe_fuzz.stp.metering import weight
 from bentpipe_fuzz.stp.users import stream
 
 _AT_ONCE = 100
 _PER_SECOND = 10_000
 _ROUND_TRIP_S = 0.6
+
+_WARM_BEGINS = 500
+"""BEGINs after which memory is measured for the first time."""
+
+MOST_GROWTH = 64 << 10
+"""Octets by which memory may grow afterwards, whatever the number of BEGINs (STP-CC-036)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,74 +36,107 @@ class FloodResult:
 
     Attributes:
         begins: forged BEGINs sent.
-        heaviest: entries kept at most.
+        largest: the largest answer, in octets for each octet of its BEGIN.
+        grown: octets of memory that are in use beyond those before the flood.
         delivered: octets that the honest peer carried meanwhile.
     """
 
     begins: int
-    heaviest: int
+    largest: float
+    grown: int
     delivered: int
 
 
-def flood(begins: int, seed: int) -> FloodResult:
+class _Honest:
+    """A client, its transfer to the server, and the line between them."""
+
+    def __init__(self, server: StpEndpoint, seed: int) -> None:
+        self._server, self._client = server, StpEndpoint(StpConfig(), seed)
+        self.connection = self._client.connect(("server", 1), PORT)
+        self.written = self.read = 0
+        self._served: Connection | None = None
+        self._line: list[tuple[float, StpEndpoint, bytes, tuple[str, int]]] = []
+
+    def answered(self, octets: bytes, now: float) -> None:
+        self._line.append((now + _ROUND_TRIP_S / 2, self._client, octets, ("server", 1)))
+
+    def step(self, now: float, *, writes: bool) -> None:
+        if writes:
+            self.written += self.connection.write(stream(1, self.written, 1000))
+        for _, octets in self._client.transmit(now):
+            self._line.append((now + _ROUND_TRIP_S / 2, self._server, octets, ("client", 1)))
+        while self._line and self._line[0][0] <= now:
+            _, endpoint, octets, source = self._line.pop(0)
+            endpoint.receive(octets, source, now)
+        for connection, _ in self._server.take_events():
+            self._served = connection
+        self._client.take_events()
+        if self._served is not None:
+            data = self._served.read()
+            if data != stream(1, self.read, len(data)):
+                raise Violation("STP-SEC-003", "the honest peer's data was altered", now)
+            self.read += len(data)
+
+
+def flood(begins: int, seed: int, parts: Parts = TRUE_PARTS) -> FloodResult:
     """Send forged BEGINs from different addresses while an honest peer transfers data.
 
     Raises:
-        Violation: memory is not bounded, an answer is too long, or the honest peer suffers.
+        Violation: something of a BEGIN is kept, an answer is too long, or the honest peer suffers.
     """
     numbers = random.Random(f"flood {seed}")
-    server, client = StpEndpoint(StpConfig(), seed), StpEndpoint(StpConfig(), seed + 1)
+    server = StpEndpoint(StpConfig(), seed, parts=parts)
     server.listen(PORT)
-    honest = client.connect(("server", 1), PORT)
-    line: list[tuple[float, StpEndpoint, bytes, tuple[str, int]]] = []
-    served: Connection | None = None
-    now, written, read, heaviest, rounds = 0.0, 0, 0, 0, 0
-    sent = 0
-    while sent < begins:
-        now += _AT_ONCE / _PER_SECOND
-        rounds += 1
-        arrived = 0
-        # STP-SEC-002 lets a flood push out calls that are pending, so the honest one comes first.
-        for _ in range(_AT_ONCE if served is not None else 0):
-            octets = _begin(numbers, sent)
-            arrived += len(octets)
-            server.receive(octets, ("forged", numbers.getrandbits(40)), now)
-            sent += 1
-        written += honest.write(stream(1, written, 1000)) if rounds % 10 == 0 else 0
-        answered = 0
-        for _, octets in client.transmit(now):
-            line.append((now + _ROUND_TRIP_S / 2, server, octets, ("client", 1)))
-        for peer, octets in server.transmit(now):
-            if peer[0] == "client":
-                line.append((now + _ROUND_TRIP_S / 2, client, octets, ("server", 1)))
-            else:
-                answered += len(octets)
-        if answered > 3 * arrived:
-            raise Violation("STP-SEC-001", f"{answered} octets answered {arrived}", now)
-        while line and line[0][0] <= now:
-            _, endpoint, octets, source = line.pop(0)
-            endpoint.receive(octets, source, now)
-        for connection, _ in server.take_events():
-            if connection.identity.peer[0] == "client":
-                served = connection
-        client.take_events()
-        if served is not None:
-            data = served.read()
-            if data != stream(1, read, len(data)):
-                raise Violation("STP-SEC-003", "the honest peer's data was altered", now)
-            read += len(data)
-        if (told := excess(server)) is not None:
-            raise Violation("STP-SEC-003", told, now)
-        heaviest = max(heaviest, weight(server))
-    if honest.failure is not None or written - read > 20_000:
-        raise Violation("STP-SEC-003", f"only {read} of the honest peer's {written} octets arrived")
-    return FloodResult(sent, heaviest, read)
+    honest = _Honest(server, seed + 1)
+    now, sent, largest, before = 0.0, 0, 0.0, 0
+    traced_already = tracemalloc.is_tracing()
+    tracemalloc.start()
+    try:
+        while sent < begins:
+            now += _AT_ONCE / _PER_SECOND
+            honest.step(now, writes=sent % 1000 == 0)
+            for _ in range(_AT_ONCE):
+                octets = _begin(numbers, sent)
+                server.receive(octets, ("forged", numbers.getrandbits(40)), now)
+                largest = max(largest, _answer(server, honest, now) / len(octets))
+                sent += 1
+            if sent == _WARM_BEGINS:
+                before = tracemalloc.get_traced_memory()[0]
+        grown = tracemalloc.get_traced_memory()[0] - before if sent > _WARM_BEGINS else 0
+    finally:
+        if not traced_already:
+            tracemalloc.stop()
+    if largest > 3:
+        raise Violation("STP-SEC-001", f"{largest:.1f} octets answer each of a BEGIN", now)
+    kept = weight(server) + len(server._cookies)
+    if grown > MOST_GROWTH or kept > _WARM_BEGINS:
+        kept_too = f"{kept} entries and {grown} octets more are kept after {sent} forged BEGINs"
+        raise Violation("STP-CC-036", kept_too, now)
+    if honest.connection.failure is not None or honest.written - honest.read > 20_000:
+        told = f"only {honest.read} of the honest peer's {honest.written} octets arrived"
+        raise Violation("STP-SEC-003", told)
+    return FloodResult(sent, largest, grown, honest.read)
+
+
+def _answer(server: StpEndpoint, honest: _Honest, now: float) -> int:
+    """Octets of the one packet that answers a forged BEGIN; the honest peer gets its own."""
+    sizes = []
+    for peer, octets in server.transmit(now):
+        if peer[0] == "client":
+            honest.answered(octets, now)
+        else:
+            sizes.append(len(octets))
+    if len(sizes) != 1:
+        raise Violation("STP-CC-036", f"{len(sizes)} packets answer a BEGIN", now)
+    return sizes[0]
 
 
 def _begin(numbers: random.Random, number: int) -> bytes:
     port = 1 + number % 65535
     csn = numbers.getrandbits(32)
     data = bytes(numbers.choice([0, 0, 40, 512]))
+    cookie = any_cookie(numbers)
     return encode(
-        Begin(port, PORT, csn & 0xFFFF, number % 2, numbers.getrandbits(24), 100, csn, data=data)
-    )
+        Begin(port, PORT, csn & 0xFFFF, number % 4, numbers.getrandbits(24), 100, csn,
+          cookie=cookie, data=data)
+    )  # fmt: skip

@@ -31,6 +31,7 @@ def invented(
     ours: int,
     top: int | None = None,
     polls: int = 0,
+    cookie: bytes | None = None,
 ) -> Packet:
     """A packet of any type with numbers of a connection, some of them wrong.
 
@@ -43,6 +44,7 @@ def invented(
         ours: VT(A) of the recipient.
         top: its VT(S).
         polls: its VT(PS).
+        cookie: of a BEGIN, if it carries one.
     """
     csn, own = csns
     flight = 0 if top is None else top - ours
@@ -57,33 +59,45 @@ def invented(
     kind = numbers.randrange(11)
     data = bytes(numbers.choice([0, 1, 100, 512, 1400]))
     if kind == 0:
-        return stp.Begin(*head, numbers.randrange(2), n_s, near(numbers, 4), csn, data=data,
-                     version=numbers.choice([1, 1, 1, 2]), max_sd=1400)  # fmt: skip
+        return stp.Begin(*head, numbers.randrange(4), n_s, near(numbers, 4), csn, data=data,
+                     version=numbers.choice([2, 2, 2, 1]), max_sd=1400, cookie=cookie)  # fmt: skip
     if kind == 1:
-        return stp.Bgak(*head, numbers.choice([0, 2]), n_s, near(numbers, ours), csn, own,
-                    near(numbers, ours), max_sd=512)  # fmt: skip
+        return stp.Bgak(*head, 0, n_s, near(numbers, ours), csn, own, near(numbers, ours),
+                    max_sd=512, cookie=any_cookie(numbers))  # fmt: skip
     if kind == 2:
-        return stp.Bgrej(*ports, 0, 0, numbers.randrange(9), own)
+        return stp.Bgrej(*ports, 0, 0, numbers.randrange(9), own, cookie=any_cookie(numbers))
     if kind == 3:
         flags = numbers.choice([0, 4, 8, 12])
         zero = numbers.random() < 0.2 and flags & 8
         return stp.End(*head, flags, near(numbers, ours), numbers.randrange(9),
-                   0 if zero else csn, own & 0xFFFF if zero else own)  # fmt: skip
+                   0 if zero else csn, own)  # fmt: skip
     if kind == 4:
         return stp.Endak(*head, 0, own)
     if kind == 5:
         return stp.Sd(*head, numbers.choice([0, 0, 0, 1]), n_s, data)
     if kind == 6:
-        return stp.Sdp(*head, numbers.choice([0, 0, 0, 1]), n_s, near(numbers, polls), 7, data)
+        return stp.Sdp(*head, numbers.choice([0, 0, 0, 1]), n_s, near(numbers, polls), 7, csn, data)
     if kind == 7:
-        return stp.Poll(*head, 0, n_s, near(numbers, polls), 7)
+        return stp.Poll(*head, 0, n_s, near(numbers, polls), 7, csn)
     n_r = numbers.choice([ours, near(numbers, ours), near(numbers, high)])
     credit = n_r + numbers.choice([0, 1, 16, 2048, (1 << 23) - 1]) & PACKET_MASK
     if kind == 8:
         first = near(numbers, n_r)
         return stp.Ustat(*head, 0, n_r, credit, (first, near(numbers, first)))
-    return stp.Stat(*head, 0, n_r, credit, near(numbers, polls), 7,
-                elements(numbers, n_r, flight))  # fmt: skip
+    n_ps = numbers.choice([0, near(numbers, polls), near(numbers, polls)])
+    return stp.Stat(*head, 0, n_r, credit, n_ps, 7, elements(numbers, n_r, flight))
+
+
+def any_cookie(numbers: random.Random) -> bytes | None:
+    """Octets that nobody has made a cookie of, or None."""
+    size = numbers.choice([0, stp.LEAST_COOKIE, 16, 16, stp.MOST_COOKIE])
+    return numbers.randbytes(size) if size else None
+
+
+def altered(cookie: bytes, numbers: random.Random) -> bytes:
+    """A cookie with one bit changed."""
+    at = numbers.randrange(8 * len(cookie))
+    return (int.from_bytes(cookie, "big") ^ 1 << at).to_bytes(len(cookie), "big")
 
 
 def elements(numbers: random.Random, n_r: int, flight: int) -> tuple[int, ...]:
@@ -120,6 +134,8 @@ def mutated(packet: Packet, numbers: random.Random) -> Packet:
         value = listed if isinstance(packet, stp.Stat) else (*listed, 1, 2)[:2]
     elif name == "max_sd":
         value = numbers.choice([None, 0, 512, 65535])
+    elif name == "cookie":
+        value = altered(value, numbers) if value and numbers.random() < 0.7 else any_cookie(numbers)
     elif name == "reason":
         value = numbers.randrange(256)
     elif name == "timestamp":

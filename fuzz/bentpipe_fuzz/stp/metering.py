@@ -15,35 +15,33 @@ _TIMERS_SLACK = 65
 
 
 def weight(endpoint: StpEndpoint) -> int:
-    """Entries of everything that could grow with what peers send, except remembered peers."""
+    """Entries of everything that could grow with what peers send, except cookies."""
     return sum(
         len(kept)
         for kept in (
-            endpoint.connections, endpoint._timers, endpoint._alarms, endpoint._pending,
-            endpoint._unproven, endpoint._active, endpoint._outbox, endpoint._eventful,
+            endpoint.connections, endpoint._timers, endpoint._alarms,
+            endpoint._active, endpoint._outbox, endpoint._eventful,
         )
     )  # fmt: skip
 
 
 def excess(endpoint: StpEndpoint) -> str | None:
-    """What the endpoint keeps too much of (STP-SEC-002, STP-SEC-003); None if it does not."""
+    """What the endpoint keeps too much of (STP-SEC-003); None if it does not."""
     config = endpoint.config
     connections = endpoint.connections
-    held = len(connections) + endpoint._pending.beside
-    most = config.max_connections + config.max_pending
+    held = len(connections)
     bounds = (
-        ("connections", held, most),
-        ("pending connections", len(endpoint._pending), config.max_pending),
-        ("unproven connections", len(endpoint._unproven), held),
         ("alarms", len(endpoint._alarms), held),
         ("timers", len(endpoint._timers), 4 * held + _TIMERS_SLACK),
-        ("remembered peers", len(endpoint._peers), config.peers_remembered),
-        ("connections with events", len(endpoint._eventful), 2 * most),
+        ("used cookies", len(endpoint._cookies), config.used_cookies),
+        ("addresses with void cookies", len(endpoint._cookies._void), config.used_cookies),
+        ("cookies for calls", len(endpoint._machine.actions._jar), config.kept_cookies),
+        ("connections with events", len(endpoint._eventful), 2 * config.max_connections),
     )
     for what, count, bound in bounds:
         if count > bound:
             return f"{count} {what} are kept, {bound} at most"
-    for connection in {*connections.values(), *endpoint._pending}:
+    for connection in connections.values():
         if (told := excess_of(connection)) is not None:
             return told
     return None
@@ -53,7 +51,6 @@ def excess_of(connection: Connection) -> str | None:
     """What a connection keeps beyond its windows and buffers; None if nothing."""
     config, sender, receiver = connection.config, connection.outgoing.sender, connection.receiver
     bounds = [
-        ("early SDs", len(connection.early), EARLY_CREDIT),
         ("SDs in flight", len(sender._kept), min(MOST_CREDIT, sender.vt_s - sender.vt_a)),
         ("SDs beyond the credit", sender.vt_s, max(sender.vt_ms, sender.iss + EARLY_CREDIT)),
         ("octets to send", sender.unsent, config.send_buffer),

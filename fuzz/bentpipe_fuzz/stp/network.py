@@ -10,7 +10,6 @@ from typing import Any
 
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.stp.codec import decode
-from bentpipe_reference.stp.config import CONFIRMATION_S
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
@@ -176,7 +175,6 @@ class Node:
         self.endpoint = StpEndpoint(self._setup.config, seed, parts=self._setup.parts)  # type: ignore[arg-type]
         for port in self._ports:
             self.endpoint.listen(port)
-        self._pending_since: dict[tuple[Any, int], float] = {}
         self._alarm = Alarm(self._network.simulation, self._woken(self._starts))
 
     def _woken(self, start: int) -> Callable[[], None]:
@@ -231,19 +229,6 @@ class Node:
         self._steps += 1
         if self._steps % _LOOK_EVERY == 0 and (told := excess(self.endpoint)) is not None:
             raise Violation("STP-SEC-003", f"endpoint {self.name}: {told}", now)
-        self._look_at_pending(now)
-
-    def _look_at_pending(self, now: float) -> None:
-        pending = self.endpoint._pending
-        if not pending and not self._pending_since:
-            return
-        since = {}
-        for call in pending:
-            mark = (call.identity, call.csn)
-            since[mark] = self._pending_since.get(mark, now)
-            if now - since[mark] > CONFIRMATION_S + 0.5:
-                raise Violation("STP-SEC-002", f"{self.name} keeps a pending connection", now)
-        self._pending_since = since
 
     def _take(self, octets: bytes, source: str) -> None:
         now = self._network.now

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from bentpipe_reference.stp.config import NO_RESPONSE_S
 from bentpipe_reference.stp.events import abort_text
 from bentpipe_reference.stp.packets import Bgak, Packet, Reason, Stat, Ustat
-from bentpipe_reference.stp.polling import Need
 from bentpipe_reference.stp.sequence import below
-from bentpipe_reference.stp.states import State
 
 from bentpipe_fuzz.campaign.violation import Violation
 from bentpipe_fuzz.stp.network import Network
@@ -63,9 +61,11 @@ class Witness:
                 return  # STP-DT-023: not a valid report
             self._acknowledged[key] = packet.n_r
             stats = self._stats.setdefault(key, [])
+            n_ps = packet.n_ps if isinstance(packet, Stat) else 0
+            newest = stats[-1][0] if stats else 0
             # STP-DT-007: a STAT that has been overtaken is not valid.
-            if isinstance(packet, Stat) and not (stats and below(packet.n_ps, stats[-1][0])):
-                stats.append((packet.n_ps, now))
+            if n_ps == 0 or newest == 0 or not below(n_ps, newest):
+                stats.append((n_ps or newest, now))
         elif isinstance(packet, Bgak):
             self._bgaks.setdefault((target, packet.peer_csn), now)
 
@@ -76,7 +76,7 @@ class Witness:
         return came < user.ended_at  # at the same moment, the timer was first
 
     def silence(self, user: User) -> float:
-        """Seconds without a STAT when the user was told the outcome."""
+        """Seconds without a report when the user was told the outcome."""
         assert user.connection is not None and user.ended_at is not None
         identity = user.connection.identity
         key = (user.node.name, identity.local_port, identity.peer_port)
@@ -84,25 +84,8 @@ class Witness:
         return user.ended_at - max(times, default=user.began_at)
 
 
-def waits_for_a_peer_that_is_gone(call: Call, user: User) -> bool:
-    """Known: an endpoint with nothing to send does not notice that its peer's five ENDs were lost.
-
-    Without keep-alive (STP-PL-010) it waits forever, as TCP would, which STP-CC-009 forbids.
-    """
-    connection, other = user.connection, call.other(user)
-    assert connection is not None
-    gone = other.lost or (other.ended_at is not None and not other.succeeded)
-    silent = connection.state is State.READY and connection.outgoing.polling.need is Need.NONE
-    return gone and silent and not connection.config.keep_alive
-
-
-KNOWN_HANGS = (waits_for_a_peer_that_is_gone,)
-"""Known defects of STP/1: what they explain is counted instead of reported. Delete those that have
-been fixed."""
-
-
-def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
-    """Judge every connection at the end of a run; return how many hang for a known reason.
+def judge(calls: list[Call], witness: Witness, deadline: float) -> None:
+    """Judge every connection at the end of a run.
 
     Args:
         calls: the honest connections.
@@ -112,16 +95,12 @@ def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
     Raises:
         Violation: what must not have happened.
     """
-    hanging = 0
     for call in calls:
         for user in call.users:
             if user.connection is None or user.lost:
                 continue
             who = f"the user at {user.node.name} of the connection to port {call.plan.port}"
             if user.ended_at is None:
-                if any(known(call, user) for known in KNOWN_HANGS):
-                    hanging += 1
-                    continue
                 raise Violation(
                     "STP-CC-009",
                     f"{who} was told no outcome; its connection is in state "
@@ -134,7 +113,6 @@ def judge(calls: list[Call], witness: Witness, deadline: float) -> int:
                 _judge_success(call, user)
             else:
                 _judge_failure(call, user, witness)
-    return hanging
 
 
 def _judge_success(call: Call, user: User) -> None:
@@ -165,7 +143,10 @@ def _judge_failure(call: Call, user: User, witness: Witness) -> None:
     assert connection is not None
     reason = connection.reason
     if reason == Reason.ABORTED:
-        explained = user.aborted or other.aborted
+        # A caller that has lost its state may call again between the same ports (STP-CC-041); a
+        # call without answer ends as if it had been aborted (section 5.1).
+        unanswered = other.connection is not None and other.connection.reason == Reason.NO_ANSWER
+        explained = user.aborted or other.aborted or other.lost or unanswered
     elif reason == Reason.NO_CONNECTION:
         explained = other.ended_at is not None or other.lost or other.connection is None
     elif reason == Reason.NO_ANSWER:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from bentpipe_reference.stp.config import CONFIRMATION_S, NO_RESPONSE_S
-from bentpipe_reference.stp.polling import MOST_BACKED_OFF_S
+from bentpipe_reference.stp.config import KEEP_ALIVE_S, LEAST_KEEP_ALIVE_S, NO_RESPONSE_S
+from bentpipe_reference.stp.polling import MOST_SILENCE_S
 
 Mode = Literal["unlucky", "vanish", "restart", "off-path", "on-path"]
 """``unlucky``: a bad link that recovers. ``vanish``: from some moment on everything is lost.
@@ -22,8 +22,6 @@ TURNS: tuple[Mode, ...] = (*("unlucky", "vanish", "unlucky", "restart") * 4, "of
 
 END_REPEATS_S = 31.0
 """From the first END, or BEGIN, until the last repetition has gone unanswered (STP-CC-026)."""
-
-KEEP_ALIVE_ROUND_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +166,9 @@ class Plan:
     def limit(self) -> float:
         """STP-CC-009: seconds by which every user must have been told an outcome.
 
-        From the moment when links and users do no more harm: a POLL that has backed off to a
-        minute, then the time after which a silent peer is given up, that of a call or release, the
-        life of a pending call, and a round trip with a POLL for every SD, at the slowest.
+        From the moment when links and users do no more harm: the longest wait of Timer_SILENCE,
+        then the time after which a silent peer is given up, that of a call, of one anew and of a
+        release, and a round trip with a POLL for every SD, at the slowest.
         """
         quiet = max(
             [self.faults_until]
@@ -184,9 +182,10 @@ class Plan:
             if gone
             else sum((call.near.octets + call.far.octets) / smallest + 8 for call in self.calls)
         )
-        timers = NO_RESPONSE_S + 3 * END_REPEATS_S + CONFIRMATION_S
-        timers += 0.0 if gone else MOST_BACKED_OFF_S
-        return quiet + timers + 2 * KEEP_ALIVE_ROUND_S + sds * (2 * self.round_trip + 0.5)
+        keep_alive: float = max(config["keep_alive"] for config in self.configs.values())
+        timers = NO_RESPONSE_S + 4 * END_REPEATS_S
+        timers += 0.0 if gone else MOST_SILENCE_S
+        return quiet + timers + 2 * keep_alive + sds * (2 * self.round_trip + 0.5)
 
 
 SIZES = (0, 0, 1, 10, 512, 513, 3000, 20_000, 60_000, 150_000)
@@ -200,7 +199,7 @@ def draw(mode: Mode, seed: int) -> Plan:
     return _DRAW[mode](mode, seed, random.Random(f"plan {mode} {seed}"))
 
 
-def _config(numbers: random.Random, *, keep_alive: bool = False) -> dict[str, Any]:
+def _config(numbers: random.Random) -> dict[str, Any]:
     config: dict[str, Any] = {
         "path_class": numbers.choice(["geo", "geo", "vbdc"]),
         "credit": numbers.choice([4, 5, 16, 64, 2048]),
@@ -212,7 +211,7 @@ def _config(numbers: random.Random, *, keep_alive: bool = False) -> dict[str, An
         "max_stat": numbers.choice([3, 5, 67]),
         "iss": numbers.choice(_WRAPS),
         "csn": numbers.choice(_CSN_WRAPS),
-        "keep_alive": keep_alive,
+        "keep_alive": LEAST_KEEP_ALIVE_S,
     }
     if numbers.random() < 0.1:
         config["max_rate"] = 1e6
@@ -273,13 +272,14 @@ def _calls(numbers: random.Random, *, waits: bool) -> tuple[CallPlan, ...]:
 
 
 def _unlucky(mode: Mode, seed: int, numbers: random.Random) -> Plan:
-    # Whoever waits for the other's FIN, with nothing to send, learns of lost ENDs by keep-alive.
+    # Frequent keep-alive POLLs would hide that a closed window is not probed (STP-DT-025).
+    keep_alive = LEAST_KEEP_ALIVE_S if seed % 4 else KEEP_ALIVE_S
     waits = numbers.random() < 0.3
     return Plan(
         mode,
         seed,
         clock=numbers.choice([0.0, 0.0, 4290.0]),
-        configs={name: _config(numbers, keep_alive=waits) for name in "ab"},
+        configs={name: {**_config(numbers), "keep_alive": keep_alive} for name in "ab"},
         links={"a>b": _bad_link(numbers), "b>a": _bad_link(numbers)},
         calls=_calls(numbers, waits=waits),
         faults_until=numbers.choice([5.0, 30.0, 150.0]),
@@ -295,7 +295,7 @@ def _vanish(mode: Mode, seed: int, numbers: random.Random) -> Plan:
     }
     return Plan(
         mode, seed, 0.0,
-        configs={name: _config(numbers, keep_alive=True) for name in "ab"},
+        configs={name: _config(numbers) for name in "ab"},
         links=links,
         calls=_calls(numbers, waits=True),
         faults_until=gone,
@@ -315,12 +315,12 @@ def _restart(mode: Mode, seed: int, numbers: random.Random) -> Plan:
         mode, seed, 0.0,
         # Numbers given beforehand would be those of the connection before the restart.
         configs={
-            name: {**_config(numbers, keep_alive=True), "iss": None, "csn": None} for name in "ab"
+            name: {**_config(numbers), "iss": None, "csn": None} for name in "ab"
         },
         links={name: LinkPlan(delay, loss=loss) for name in ("a>b", "b>a")},
         calls=(first, again),
         faults_until=30.0,
-        restarts=("a", when),
+        restarts=(numbers.choice("ab"), when),
     )  # fmt: skip
 
 
@@ -340,14 +340,12 @@ def _off_path(mode: Mode, seed: int, numbers: random.Random) -> Plan:
     delay = numbers.choice([0.02, 0.3])
     call = CallPlan(0.0, "a", "b", 100, 5000, _hostile_user(numbers), _hostile_user(numbers))
     configs = {name: {**_config(numbers), "iss": None, "csn": None} for name in "ab"}
-    return Plan(
-        mode, seed, 0.0, configs,
-        links={name: LinkPlan(delay) for name in ("a>b", "b>a")},
-        calls=(call,),
-        attack=AttackPlan(
-            numbers.choice([0.0, 0.5, 1.3]), 20.0, numbers.choice([5.0, 50.0, 300.0])
-        ),
+    attack = AttackPlan(
+        numbers.choice([0.0, 0.5, 1.3]), 20.0, numbers.choice([5.0, 50.0, 300.0])
     )  # fmt: skip
+    clock = numbers.choice([0.0, 4290.0])  # at the later one, a cookie can have expired
+    links = {name: LinkPlan(delay) for name in ("a>b", "b>a")}
+    return Plan(mode, seed, clock, configs, links, calls=(call,), attack=attack)
 
 
 def _on_path(mode: Mode, seed: int, numbers: random.Random) -> Plan:
@@ -355,13 +353,11 @@ def _on_path(mode: Mode, seed: int, numbers: random.Random) -> Plan:
     user = _hostile_user
     # One after the other, since forged ENDs soon end a connection whose CSNs are known.
     victims = [
-        CallPlan(0.1 + 2.0 * index, "a", "b", 200 + index, 6000, user(numbers), user(numbers))
+        CallPlan(1.5 + 2.0 * index, "a", "b", 200 + index, 6000, user(numbers), user(numbers))
         for index in range(5)
     ]
     calls = (CallPlan(0.0, "c", "b", 100, 5000, user(numbers), user(numbers)), *victims)
-    bounds = {
-        "max_connections": 8, "max_pending": 16, "max_unproven": 8, "peers_remembered": 16,
-    }  # fmt: skip
+    bounds = {"max_connections": 16, "used_cookies": 64, "kept_cookies": 16}
     ways = ("a>b", "b>a", "c>b", "b>c")
     metered = numbers.random() < 0.25
     return Plan(
@@ -369,7 +365,7 @@ def _on_path(mode: Mode, seed: int, numbers: random.Random) -> Plan:
         configs={name: {**_config(numbers), **bounds} for name in "abc"},
         links={name: LinkPlan(delay) for name in ways},
         calls=calls,
-        attack=AttackPlan(0.15, 10.0, numbers.choice([20.0, 200.0]), metered),
+        attack=AttackPlan(1.5, 11.5, numbers.choice([20.0, 200.0]), metered),
     )  # fmt: skip
 
 

@@ -64,6 +64,14 @@ class User:
         self._reads = self._waits = False
         self.peer = self
 
+    def again(self) -> User:
+        """Another user with the same plan, who knows nothing of this one."""
+        user = User(
+            self._network, self.node, self.plan, self._writes, self._expects, honest=self._honest
+        )
+        user.peer, self.peer.peer = self.peer, user
+        return user
+
     def begin(self, connection: Connection) -> None:
         """Use this connection."""
         self.connection = connection

@@ -375,15 +375,17 @@ class Actions:
                 v.events |= Events.READABLE
             if receiver.finished:
                 v.events |= Events.END_OF_STREAM
+        if v.trace is not None:
+            waits = gap is not None and not v.config.fifo
+            note(v, "sd", now, {"n": field, "gap": list(gap) if gap else None, "waits": waits})
         if not v.config.fifo:
             self.send_due_ustats(v, now)
-        if v.trace is not None:
-            note(v, "sd", now, {"n": field, "gap": list(gap) if gap else None})
 
     def send_due_ustats(self, v: Variables, now: float) -> None:
         """STP-DT-026: report the gaps that have waited long enough."""
         for run in v.incoming.due_ustats(now):
             self._send_ustat(v, run)
+            note(v, "late", now, {"gap": list(run)})
 
     def _send_ustat(self, v: Variables, run: Run) -> None:
         """STP-DT-001: one run in one USTAT."""

@@ -12,13 +12,15 @@ Those of data transfer:
 ``poll``          ``n_s``, ``n_ps``: a POLL left (for an SDP after its ``send``)
 ``stat``          ``n_r``, ``n_mr``, ``n_ps``, ``elements``, ``valid``: a STAT was processed
 ``ustat``         ``n_r``, ``n_mr``, ``elements``, ``valid``: a USTAT was processed
-``sd``            ``n``, ``gap`` (a pair or null): an SD arrived; ``gap`` is what its USTAT reports
+``sd``            ``n``, ``gap`` (a pair or null), ``waits``: an SD arrived; its USTAT reports
+                  ``gap``, at once unless it ``waits`` (STP-DT-026)
+``late``          ``gap``: a USTAT that has waited left
 ``poll_arrives``  ``n_s``, ``n_ps``, ``elements`` (the whole list): a POLL arrived and was answered
 ``announce``      a STAT announced credit (STP-DT-024) when the user read; ``time`` is null, for a
                   user reads without a clock
 
 The first five carry the sender's variables ``vt_s``, ``vt_a``, ``vt_ms``, ``vt_ps``, ``vt_pa``,
-``queue`` and ``kept`` (pairs of number and stamp), the last three the receiver's
+``queue`` and ``kept`` (pairs of number and stamp), the last four the receiver's
 ``vr_r``, ``vr_h``, ``vr_mr`` and ``held``. ``valid`` tells whether the report was not discarded;
 numbers in a report are as the sender reads them. ``send`` and ``sd`` also have ``fin``. Events of
 arriving packets have their ``tag`` and ``packet``, the type: an ``sd`` with another type is an
@@ -29,10 +31,10 @@ Those of connections, each with ``vt_s``, ``vt_a``, ``vt_ms`` and, where there i
 
 ``begin``         a BEGIN left (``first`` tells whether for the first time)
 ``called``        a BEGIN made this connection; the fields of a ``receive``
-``receive``       ``packet``: what arrived, apart from data and reports on it, except in state 3;
-                  ``n_r``, ``csn``, ``peer_csn``, ``iss``, ``flags``, ``reason``, ``tag``, ``n_s``,
-                  ``octets`` (of data) where it has them; ``row``: the condition of the state
-                  table's row
+``receive``       ``packet``: what arrived, apart from data and reports on it; ``n_r``, ``csn``,
+                  ``peer_csn``, ``iss``, ``flags``, ``reason``, ``tag``, ``n_s``, ``octets`` (of
+                  data) and ``cookie`` (hexadecimal) where it has them; ``row``: the condition of
+                  the state table's row
 ``release``       an END left
 ``put``           a packet left that answers nothing
 ``outcome``       ``result``: ``success`` or ``failure``, as the user was told; ``reason``; it
@@ -53,7 +55,7 @@ from bentpipe_reference.stp.sequence import unwrap, unwrap_poll
 from bentpipe_reference.stp.variables import Variables
 
 _SENDER_EVENTS = frozenset({"send", "retransmit", "poll", "stat", "ustat"})
-_RECEIVER_EVENTS = frozenset({"sd", "poll_arrives", "announce"})
+_RECEIVER_EVENTS = frozenset({"sd", "poll_arrives", "late", "announce"})
 _ARRIVALS = frozenset({"stat", "ustat", "sd", "poll_arrives"})
 _FIELDS = ("n_r", "n_s", "csn", "peer_csn", "iss", "flags", "reason", "tag")
 
@@ -114,6 +116,9 @@ def packet_values(packet: Packet) -> dict[str, Any]:
             values[field] = int(getattr(packet, field))
     if hasattr(packet, "data"):
         values["octets"] = len(packet.data)
+    cookie = getattr(packet, "cookie", None)
+    if cookie is not None:
+        values["cookie"] = cookie.hex()
     return values
 
 

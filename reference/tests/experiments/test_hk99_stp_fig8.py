@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from bentpipe_experiments import hk99_stp_fig8
 from bentpipe_experiments.hk99_stp_fig8 import (
+    appendix_a,
     compared,
     exchange,
     judge,
     measure,
     repaired_again,
-    appendix_a,
     suppressed,
     transmissions,
 )

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"net/netip"
-	"slices"
 	"time"
 )
 
@@ -17,11 +16,7 @@ type instant = time.Duration
 const never instant = math.MaxInt64
 
 const (
-	maxPending     = 64 // connections that wait for confirmation (STP-SEC-002)
-	maxBeside      = 8  // those between the same addresses and ports
-	maxPeers       = 4096
-	peerLife       = 600 * time.Second // STP-CC-013
-	endsPerSecond  = 10                // STP-CC-020
+	endsPerSecond  = 10 // STP-CC-020
 	firstLocalPort = 49152
 )
 
@@ -33,7 +28,7 @@ type config struct {
 	window          int // SDs sent and not yet acknowledged, at most
 	initialWindow   int // SDs
 	initialInterval time.Duration
-	keepAlive       time.Duration // 0: off
+	keepAlive       time.Duration
 	connections     int
 	rate            int // bit/s, 0: none
 	overhead        int // octets of IP and UDP in front of every packet
@@ -46,11 +41,6 @@ type key struct {
 	peerPort, port uint16
 }
 
-type knownPeer struct {
-	csn  uint32
-	last instant
-}
-
 // endpoint is everything behind one address: octets and times in, octets out.
 type endpoint struct {
 	cfg      config
@@ -58,11 +48,11 @@ type endpoint struct {
 	pseudo   func(peer netip.Addr, length int) uint64
 	services map[uint16]func() app
 
-	conns   map[key]*conn // but for those in state 3
-	timers  timers
-	pending []*conn // in state 3, the oldest first
-	peers   map[netip.AddrPort]knownPeer
-	rate    rateLimit
+	conns  map[key]*conn
+	timers timers
+	issuer issuer
+	purse  purse
+	rate   rateLimit
 
 	secret   [32]byte
 	opened   uint32 // CSNs given out
@@ -80,12 +70,13 @@ func newEndpoint(
 	ep := &endpoint{
 		cfg: cfg, send: send, services: services,
 		pseudo: func(netip.Addr, int) uint64 { return 0 },
-		conns:  map[key]*conn{}, peers: map[netip.AddrPort]knownPeer{},
-		rate: rateLimit{bitsPerSecond: cfg.rate}, nextPort: firstLocalPort,
+		conns:  map[key]*conn{}, nextPort: firstLocalPort,
+		rate: rateLimit{bitsPerSecond: cfg.rate}, purse: newPurse(),
 	}
 	for i := 0; i < len(ep.secret); i += 4 {
 		binary.BigEndian.PutUint32(ep.secret[i:], cfg.random())
 	}
+	ep.issuer = issuer{secret: ep.secret[:], bars: map[netip.AddrPort]uint64{}}
 	for i := range ep.ends {
 		ep.ends[i] = -time.Hour
 	}
@@ -111,41 +102,11 @@ func (ep *endpoint) receive(now instant, from netip.AddrPort, octets []byte) {
 	k := key{from, p.source, p.destination}
 	c := ep.conns[k]
 	if c == nil {
-		var others int
-		c, others = ep.waiting(k, p)
-		switch {
-		case c != nil:
-		case others == 0:
-			ep.unconnected(now, k, p, len(octets))
-			return
-		default:
-			if p.kind == typeBEGIN { // STP-CC-033
-				ep.called(now, k, p, len(octets))
-			}
-			return
-		}
-	}
-	if !c.proven {
-		c.received += len(octets)
+		ep.unconnected(now, k, p)
+		return
 	}
 	c.handle(now, p)
 	ep.settle(now, c)
-}
-
-// waiting is the newest call in state 3 that a packet belongs to, and how many wait between the same
-// addresses and ports (section 5.2).
-func (ep *endpoint) waiting(k key, p *packet) (*conn, int) {
-	var found *conn
-	count := 0
-	for _, c := range ep.pending {
-		if c.key == k {
-			count++
-			if c.owns(p) {
-				found = c
-			}
-		}
-	}
-	return found, count
 }
 
 // settle lets a connection go on after something happened to it, and drops one that is over.
@@ -153,33 +114,13 @@ func (ep *endpoint) settle(now instant, c *conn) {
 	if c.state != idle {
 		c.run(now)
 	}
-	if c.state != called && ep.noLongerPending(c) && c.state != idle {
-		ep.conns[c.key] = c
-		ep.forgetCalls(now, c.key)
-	}
-	if c.state != idle {
+	switch {
+	case c.state != idle:
 		heap.Fix(&ep.timers, c.index)
-		return
-	}
-	if ep.conns[c.key] == c {
-		if c.peerKnown && c.heard > 0 {
-			ep.refresh(now, c)
-		}
+	case c.index >= 0:
 		delete(ep.conns, c.key)
-	}
-	if c.index >= 0 {
 		heap.Remove(&ep.timers, c.index)
 		c.index = -1
-	}
-}
-
-// forgetCalls drops what waits where another call has been confirmed (STP-CC-033).
-func (ep *endpoint) forgetCalls(now instant, k key) {
-	for _, c := range slices.Clone(ep.pending) {
-		if c.key == k {
-			c.end(errNotConfirmed)
-			ep.settle(now, c)
-		}
 	}
 }
 
@@ -203,17 +144,24 @@ func (ep *endpoint) tick(now instant) {
 	}
 }
 
-func (ep *endpoint) add(c *conn) {
-	c.deadline, c.lastChallenge = never, -time.Hour
+// add makes a connection; its state is to be set before it is settled.
+func (ep *endpoint) add(k key, user app) *conn {
+	c := &conn{ep: ep, key: k, app: user, deadline: never}
+	ep.conns[k] = c
 	heap.Push(&ep.timers, c)
+	return c
 }
 
 // unconnected answers a packet in state 1 (section 9).
-func (ep *endpoint) unconnected(now instant, k key, p *packet, length int) {
+func (ep *endpoint) unconnected(now instant, k key, p *packet) {
 	switch p.kind {
 	case typeBEGIN:
-		ep.called(now, k, p, length)
-	case typeBGAK, typeSD, typeSDP, typePOLL:
+		if p.version != version {
+			ep.refuse(k, p.csn, reasonVersion)
+		} else {
+			ep.called(now, k, p, nil)
+		}
+	case typeBGAK, typeSDP, typePOLL:
 		ep.unknown(now, k, p)
 	case typeEND:
 		if p.flags&flagR == 0 {
@@ -222,56 +170,39 @@ func (ep *endpoint) unconnected(now instant, k key, p *packet, length int) {
 	}
 }
 
-func (ep *endpoint) called(now instant, k key, p *packet, length int) {
-	switch {
-	case p.version != version:
-		ep.refuse(k, p.csn, reasonVersion)
-		return
-	case ep.services[k.port] == nil:
+// called goes through the rows for a BEGIN in state 1. If it opens a connection, that replaces the
+// one between the same ports, if there is one (STP-CC-041).
+func (ep *endpoint) called(now instant, k key, p *packet, old *conn) {
+	if len(p.data) > ep.cfg.maxSD {
+		return // STP-DT-028
+	}
+	if ep.services[k.port] == nil {
 		ep.refuse(k, p.csn, reasonNobody)
 		return
-	case len(p.data) > ep.cfg.maxSD:
+	}
+	switch ep.issuer.judge(now, k.peer, p.cookie) {
+	case used:
+		ep.transmit(k, unknownTo(p)) // STP-CC-038
 		return
-	case len(ep.conns) >= ep.cfg.connections:
+	case bad:
+		ep.transmit(k, &packet{
+			kind: typeBGREJ, peerCSN: p.csn, reason: reasonAnew, maxSD: ep.cfg.maxSD,
+			hasMaxSD: true, cookie: ep.issuer.fresh(now, k.peer),
+		})
+		return
+	}
+	if old == nil && len(ep.conns) >= ep.cfg.connections || !ep.issuer.room() {
 		ep.refuse(k, p.csn, reasonBusy)
 		return
 	}
-	known, ok := ep.peers[k.peer]
-	_, others := ep.waiting(k, p)
-	trusted := ok && others == 0 && now-known.last <= peerLife && csnNewer(p.csn, known.csn)
-	c := &conn{
-		ep: ep, key: k, csn: ep.newCSN(k.peer), iss: ep.cfg.random() & seqMask,
-		received: length,
+	if old != nil {
+		old.end(errReplaced)
+		ep.settle(now, old)
 	}
-	ep.add(c)
-	c.beCalled(now, p, trusted)
-	if c.state == called {
-		ep.makeRoom(now, k, others)
-		ep.pending = append(ep.pending, c)
-	} else {
-		ep.conns[k] = c
-	}
+	ep.issuer.use(k.peer, p.cookie, p.flags&flagV != 0)
+	c := ep.add(k, nil)
+	c.beCalled(now, p)
 	ep.settle(now, c)
-}
-
-// makeRoom drops the oldest call to which a bound applies, if it is reached (STP-SEC-002).
-func (ep *endpoint) makeRoom(now instant, k key, beside int) {
-	if beside < maxBeside && len(ep.pending) < maxPending {
-		return
-	}
-	for _, c := range ep.pending {
-		if beside < maxBeside || c.key == k {
-			c.end(errNotConfirmed)
-			ep.settle(now, c)
-			return
-		}
-	}
-}
-
-// replace lets a new call take the place of a connection that is over.
-func (ep *endpoint) replace(now instant, c *conn, p *packet) {
-	ep.settle(now, c)
-	ep.called(now, c.key, p, fixedLength[typeBEGIN]+len(p.data))
 }
 
 // call opens a connection; it fails when no port is free or too many connections are open.
@@ -284,12 +215,9 @@ func (ep *endpoint) call(now instant, to netip.AddrPort, port uint16, user app) 
 		k.port = max(k.port+1, firstLocalPort)
 	}
 	ep.nextPort = max(k.port+1, firstLocalPort)
-	c := &conn{
-		ep: ep, key: k, csn: ep.newCSN(to), iss: ep.cfg.random() & seqMask, app: user,
-	}
-	ep.add(c)
-	ep.conns[k] = c
-	c.call(now)
+	c := ep.add(k, user)
+	c.made = ep.purse.calls(to)
+	c.call(now, ep.purse.take(now, to))
 	ep.settle(now, c)
 	return nil
 }
@@ -304,43 +232,6 @@ func (ep *endpoint) abortCalls(now instant) {
 	}
 }
 
-// noLongerPending tells whether it was.
-func (ep *endpoint) noLongerPending(c *conn) bool {
-	i := slices.Index(ep.pending, c)
-	if i >= 0 {
-		ep.pending = slices.Delete(ep.pending, i, i+1)
-	}
-	return i >= 0
-}
-
-// remember keeps the newest CSN of an address; the oldest memory makes room for a new one.
-func (ep *endpoint) remember(now instant, peer netip.AddrPort, csn uint32) {
-	known, ok := ep.peers[peer]
-	if !ok && len(ep.peers) >= maxPeers {
-		var oldest netip.AddrPort
-		least := never
-		for address, entry := range ep.peers {
-			if entry.last < least {
-				oldest, least = address, entry.last
-			}
-		}
-		delete(ep.peers, oldest)
-	}
-	if !ok || now-known.last > peerLife || csnNewer(csn, known.csn) {
-		known.csn = csn
-	}
-	known.last = now
-	ep.peers[peer] = known
-}
-
-// refresh counts the life of a memory from the last packet of the connection.
-func (ep *endpoint) refresh(now instant, c *conn) {
-	if known, ok := ep.peers[c.key.peer]; ok && c.heard > known.last {
-		known.last = c.heard
-		ep.peers[c.key.peer] = known
-	}
-}
-
 // transmit sends a packet of a connection, or of none.
 func (ep *endpoint) transmit(k key, p *packet) {
 	p.source, p.destination = k.port, k.peerPort
@@ -352,25 +243,28 @@ func (ep *endpoint) refuse(k key, csn uint32, reason uint8) {
 	ep.transmit(k, &packet{kind: typeBGREJ, peerCSN: csn, reason: reason})
 }
 
-// acknowledgeEND answers an END; nothing is needed for that but the END (section 5.5).
+// acknowledgeEND answers an END; nothing is needed for that but the END (section 5.4).
 func (ep *endpoint) acknowledgeEND(k key, p *packet) {
 	ep.transmit(k, &packet{kind: typeENDAK, peerCSN: p.csn, tag: uint16(p.peerCSN)})
 }
 
-// unknown sends the END out of the blue of section 5.6, at most ten in a second.
+// unknown answers a packet that belongs to no connection, at most ten in a second (STP-CC-020).
 func (ep *endpoint) unknown(now instant, k key, p *packet) {
 	if now-ep.ends[ep.endsAt] < time.Second {
 		return
 	}
 	ep.ends[ep.endsAt] = now
 	ep.endsAt = (ep.endsAt + 1) % endsPerSecond
-	end := packet{kind: typeEND, flags: flagA | flagR, reason: reasonUnknown}
+	ep.transmit(k, unknownTo(p))
+}
+
+// unknownTo is the END that says "I know no such connection" (section 5.5).
+func unknownTo(p *packet) *packet {
+	end := packet{kind: typeEND, flags: flagA | flagR, reason: reasonUnknown, peerCSN: p.csn}
 	if p.kind == typeBGAK {
-		end.csn, end.peerCSN, end.tag = p.peerCSN, p.csn, uint16(p.peerCSN)
-	} else {
-		end.peerCSN = uint32(p.tag)
+		end.csn, end.tag = p.peerCSN, uint16(p.peerCSN)
 	}
-	ep.transmit(k, &end)
+	return &end
 }
 
 // timers is the heap of connections by deadline.

@@ -21,12 +21,11 @@ import (
 )
 
 const (
-	name              = "stp-go"
-	leastMaxSD        = 512   // STP-PF-010
-	mostMaxSD         = 65400 // with headers, in one UDP datagram
-	mostCredit        = 1 << 20
-	mostConnections   = 10_000 // fewer than there are local ports
-	keepAliveInterval = 15 * time.Second
+	name            = "stp-go"
+	leastMaxSD      = 512   // STP-PF-010
+	mostMaxSD       = 65400 // with headers, in one UDP datagram
+	mostCredit      = 1 << 20
+	mostConnections = 10_000 // fewer than there are local ports
 )
 
 type options struct {
@@ -48,7 +47,7 @@ func parseOptions(arguments []string) (options, error) {
 	flags.IntVar(&chosen.connections, "connections", 256, "most connections at once")
 	flags.IntVar(&chosen.rate, "rate", 0, "most `bit/s` of a whole endpoint's SDs, 0 for no limit")
 	path := flags.String("path-class", "geo", "timers for `geo`, leo or vbdc")
-	keepAlive := flags.Bool("keep-alive", false, "send POLLs on idle connections")
+	keepAlive := flags.Int("keep-alive", 600, "`seconds` without a packet until an idle end asks")
 	flags.BoolVar(&chosen.log, "log", false, "tell on standard error what discard has read")
 	flags.SetOutput(io.Discard) // an error is one sentence, not the whole list
 	if err := flags.Parse(arguments); err != nil {
@@ -66,9 +65,6 @@ func parseOptions(arguments []string) (options, error) {
 	default:
 		return chosen, fmt.Errorf("--path-class can be geo, leo or vbdc, not %q", *path)
 	}
-	if *keepAlive {
-		chosen.keepAlive = keepAliveInterval
-	}
 	for _, bound := range []struct {
 		option             string
 		value, least, most int
@@ -79,6 +75,7 @@ func parseOptions(arguments []string) (options, error) {
 		{"window", chosen.window, earlyCredit, mostCredit},
 		{"connections", chosen.connections, 1, mostConnections},
 		{"rate", chosen.rate, 0, 1 << 40},
+		{"keep-alive", *keepAlive, 15, 7200},
 	} {
 		if bound.value < bound.least || bound.value > bound.most {
 			return chosen, fmt.Errorf(
@@ -89,6 +86,7 @@ func parseOptions(arguments []string) (options, error) {
 	if flags.NArg() > 0 || chosen.listen == "" {
 		return chosen, errors.New("--listen ADDRESS:UDPPORT is required, and no other words")
 	}
+	chosen.keepAlive = time.Duration(*keepAlive) * time.Second
 	chosen.maxSTAT = maxSTAT(chosen.maxSD)
 	chosen.overhead = overhead(chosen.listen, chosen.ip != 0)
 	chosen.random = func() uint32 {

@@ -1,6 +1,6 @@
 package main
 
-// Packet numbers count modulo 2^24, connection sequence numbers modulo 2^32 (STP/1 section 2).
+// Packet and poll numbers count modulo 2^24 (STP/1 section 2).
 
 const (
 	seqMask = 1<<24 - 1
@@ -28,10 +28,4 @@ func seqHigher(a, b uint32) uint32 {
 		return b
 	}
 	return a
-}
-
-// csnNewer tells whether a is newer than b.
-func csnNewer(a, b uint32) bool {
-	distance := a - b
-	return distance >= 1 && distance < 1<<31
 }

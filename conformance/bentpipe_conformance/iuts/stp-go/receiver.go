@@ -7,10 +7,10 @@ type arrival struct {
 	held bool
 }
 
-// receiver is the receiving half of one direction (STP/1 sections 6.2, 6.3 and 6.6). It holds at
+// receiver is the receiving half of one direction (STP/1 sections 6.2, 6.3 and 6.5). It holds at
 // most window SDs, whatever arrives.
 type receiver struct {
-	vrR, vrH, vrMR uint32
+	vrR, vrH, vrMR uint32 // vrMR is what has been announced (STP-DT-020)
 	top            uint32 // just above the highest SD taken
 	window         int
 
@@ -21,15 +21,12 @@ type receiver struct {
 	fin      uint32   // number of the SD with the FIN
 	finKnown bool
 	finished bool // the FIN and all before it have been delivered
-
-	lastPS, lastTimestamp uint32 // of the newest POLL answered
-	lastMR                uint32 // the credit that the last report showed
+	shut     bool // the last report showed no credit beyond vrH (STP-DT-024)
 }
 
 func (r *receiver) start(iss uint32, window int) {
 	*r = receiver{vrR: iss, vrH: iss, top: iss, window: window, ring: make([]arrival, window)}
 	r.vrMR = seqAdd(iss, window)
-	r.lastMR = r.vrMR
 }
 
 // take receives an SD. If it opens a gap, [from, n) is what a USTAT has to report (STP-DT-001).
@@ -40,7 +37,7 @@ func (r *receiver) take(n uint32, data []byte, fin bool) (from uint32, gap bool)
 	}
 	above := seqAdd(n, 1)
 	if fin && seqBelow(above, r.top) {
-		return 0, false // the stream goes on already (section 6.2)
+		return 0, false // the stream goes on already (STP-DT-028)
 	}
 	place := &r.ring[(r.head+offset)%r.window]
 	if place.held {
@@ -66,12 +63,15 @@ func (r *receiver) deliver() {
 		r.head = (r.head + 1) % r.window
 		r.vrR = seqAdd(r.vrR, 1)
 	}
-	r.giveCredit()
 }
 
-func (r *receiver) giveCredit() {
-	r.vrMR = seqHigher(r.vrMR, seqAdd(r.vrR, r.window-len(r.queue)))
+// credit is what could be announced.
+func (r *receiver) credit() uint32 {
+	return seqHigher(r.vrMR, seqAdd(r.vrR, r.window-len(r.queue)))
 }
+
+// announce raises VR(MR) just before it is sent.
+func (r *receiver) announce() { r.vrMR = r.credit() }
 
 // read takes the next octets in order, nil if there are none yet.
 func (r *receiver) read() []byte {
@@ -81,31 +81,24 @@ func (r *receiver) read() []byte {
 	data := r.queue[0]
 	r.queue[0] = nil
 	r.queue = r.queue[1:]
-	r.giveCredit()
 	return data
 }
 
 // ended tells whether the user has taken everything up to the peer's FIN (STP-CC-004).
 func (r *receiver) ended() bool { return r.finished && len(r.queue) == 0 }
 
-// overtaken is how far the N(S) of a POLL may lie below VR(R) for its N(PS) to count.
-const overtaken = 1 << 15
-
-// polled takes note of a POLL's N(S); one beyond the credit raises nothing (STP-DT-008), and the
-// N(PS) of one whose N(S) is out of its window does not count for announcements (STP-DT-024).
-// It tells whether it was in its window.
-func (r *receiver) polled(nS, nPS, timestamp uint32) bool {
-	if seqBelow(r.vrH, nS) && seqWithin(r.vrH, nS, r.vrMR) {
+// polled takes note of a POLL's N(S); one beyond the credit or the end raises nothing (STP-DT-008).
+func (r *receiver) polled(nS uint32) {
+	last := r.vrMR
+	if r.finKnown {
+		last = seqAdd(r.fin, 1)
+	}
+	if seqWithin(r.vrH, nS, last) {
 		r.vrH = nS
 	}
-	inWindow := seqWithin(seqAdd(r.vrR, -overtaken), nS, r.vrMR)
-	if inWindow && !seqBelow(nPS, r.lastPS) {
-		r.lastPS, r.lastTimestamp = nPS, timestamp
-	}
-	return inWindow
 }
 
-// list is the uncut list of a STAT (section 3.6).
+// list is the uncut list of a STAT (section 3.5).
 func (r *receiver) list() []uint32 {
 	span := seqDist(r.vrR, r.vrH)
 	if span == 0 {
@@ -134,8 +127,5 @@ func cut(list []uint32, most int) [][]uint32 {
 
 // reopened tells whether a closed window must be announced as open now (STP-DT-024).
 func (r *receiver) reopened() bool {
-	if seqBelow(r.vrH, r.lastMR) || r.finished {
-		return false
-	}
-	return seqDist(r.vrH, r.vrMR) >= max(1, min(16, r.window/2))
+	return r.shut && !r.finKnown && seqDist(r.vrH, r.credit()) >= max(1, min(16, r.window/2))
 }

@@ -1,6 +1,6 @@
 package main
 
-// Working off STATs and USTATs (STP/1 sections 6.4 and 6.5).
+// Working off STATs and USTATs (STP/1 section 6.4).
 
 // validReport checks what STAT and USTAT have in common (STP-DT-023, STP-PF-011, STP-PF-013). All
 // numbers are taken as distances from N(R), so that none can hide behind the modulus; the work
@@ -24,19 +24,22 @@ func (s *sender) validReport(nR, nMR uint32, list []uint32) bool {
 	return len(list) != 1
 }
 
-// stat works off a STAT and tells whether it was valid.
-func (s *sender) stat(now instant, p *packet) bool {
-	newest := seqBelow(s.vtPA, p.nPS)
-	if seqBelow(s.vtPS, p.nPS) || !newest && p.nPS != s.vtPA ||
-		!s.validReport(p.sequence, p.nMR, p.list) {
-		return false
+// stat works off a STAT.
+func (s *sender) stat(now instant, p *packet) {
+	newest := p.nPS != 0 && seqBelow(s.vtPA, p.nPS)
+	switch {
+	case p.nPS == 0 && len(p.list) > 0, // it only announces credit
+		p.nPS != 0 && !newest && p.nPS != s.vtPA,
+		p.nPS != 0 && seqBelow(s.vtPS, p.nPS),
+		!s.validReport(p.sequence, p.nMR, p.list):
+		return
 	}
-	if newest && seqDist(p.nPS, s.vtPS) < pollRecord {
-		s.rtt.measure(now - s.polled[p.nPS%pollRecord])
+	if newest {
+		if seqDist(p.nPS, s.vtPS) < pollRecord {
+			s.rtt.measure(now - s.polled[p.nPS%pollRecord])
+		}
+		s.vtPA = p.nPS
 	}
-	s.vtPA = p.nPS
-	s.unanswered, s.unheard = never, false
-	s.silences, s.inRow, s.silentFrom = 0, 0, never
 	r := s.begin(p.sequence, p.nMR)
 	for i := 1; i < len(p.list); i++ {
 		from, to := p.list[i-1], p.list[i]
@@ -49,20 +52,13 @@ func (s *sender) stat(now instant, p *packet) bool {
 			}
 		}
 	}
-	s.window.answered = s.window.answered || r.shown
-	r.finish(p.sequence)
-	return true
+	r.finish(now, p.sequence)
 }
 
 // ustat works off a USTAT: only what was sent exactly once is sent again (STP-DT-014).
-func (s *sender) ustat(now instant, p *packet) bool {
+func (s *sender) ustat(now instant, p *packet) {
 	if !s.validReport(p.sequence, p.nMR, p.list) {
-		return false
-	}
-	// It ends the silence; only a STAT ends the doubling (STP-PL-007).
-	s.inRow, s.silentFrom = 0, never
-	if s.silences > 0 {
-		s.silentFrom = now
+		return
 	}
 	r := s.begin(p.sequence, p.nMR)
 	for n := p.list[0]; n != p.list[1]; n = seqAdd(n, 1) {
@@ -70,30 +66,30 @@ func (s *sender) ustat(now instant, p *packet) bool {
 			r.missing(n, sd)
 		}
 	}
-	r.finish(p.sequence)
-	return true
+	r.finish(now, p.sequence)
 }
 
-// acknowledged takes N(R) and credit of a BGAK.
-func (s *sender) acknowledged(nR, nMR uint32) {
-	r := s.begin(nR, nMR)
-	r.finish(nR)
+// accepted takes N(R) and credit of a BGAK. It is no report, and so the window does not grow.
+func (s *sender) accepted(nR, nMR uint32) {
+	if smss := s.c.smss(); smss != s.window.smss {
+		s.window.start(smss, s.c.ep.cfg.initialWindow, s.c.ep.cfg.window)
+	}
+	s.begin(nR, nMR).advance(nR)
+	s.openSince, s.ask = never, s.unacknowledged() // STP-CC-042
 }
 
 // report is a STAT or USTAT being worked off.
 type report struct {
 	s      *sender
 	flight int  // before it
-	grown  int  // octets newly arrived that may grow the window
-	shown  bool // it shows an SD as arrived that no report had
+	grown  int  // octets newly arrived
 	loss   bool // a transmission made after the last reduction is lost
+	closed bool // the window was, before it
 }
 
 func (s *sender) begin(nR, nMR uint32) *report {
-	r := &report{s: s, flight: s.flight}
-	if seqBelow(s.vtMS, nMR) {
-		s.vtMS, s.probe = nMR, 0
-	}
+	r := &report{s: s, flight: s.flight, closed: s.closed()}
+	s.vtMS = seqHigher(s.vtMS, nMR)
 	for i := range s.sds[:seqDist(s.vtA, nR)] {
 		r.arrived(&s.sds[i])
 	}
@@ -104,15 +100,11 @@ func (r *report) arrived(sd *outgoing) {
 	if sd.arrived {
 		return
 	}
-	sd.arrived, r.shown = true, true
 	if !sd.queued {
 		r.s.flight -= sd.octets()
 	}
-	sd.queued = false
-	if !sd.idle {
-		r.grown += sd.octets()
-	}
-	sd.data = nil
+	r.grown += sd.octets()
+	sd.arrived, sd.queued, sd.data = true, false, nil
 }
 
 func (r *report) missing(n uint32, sd *outgoing) {
@@ -127,14 +119,33 @@ func (r *report) missing(n uint32, sd *outgoing) {
 	}
 }
 
-func (r *report) finish(nR uint32) {
+// advance lets go of what lies below N(R).
+func (r *report) advance(nR uint32) {
+	r.s.sds = r.s.sds[seqDist(r.s.vtA, nR):]
+	r.s.vtA = nR
+}
+
+func (r *report) finish(now instant, nR uint32) {
 	s := r.s
+	r.advance(nR)
 	if r.loss {
-		s.window.lost(r.flight)
+		s.window.lost()
 		s.reduced, s.free = s.serial, true
 	} else {
-		s.window.arrived(r.grown)
+		s.window.arrived(r.grown, r.flight)
 	}
-	s.sds = s.sds[seqDist(s.vtA, nR):]
-	s.vtA = nR
+	s.noResponseAt, s.silences = never, 0
+	if !r.closed || !s.closed() { // the doubling goes on while there is no credit (STP-DT-025)
+		s.silenceWait = s.silence()
+	}
+	s.silenceAt = now + s.silenceWait
+	if !s.unacknowledged() && !s.lacksCredit() {
+		s.silenceAt = never
+	}
+	s.openSince = never
+	for i := range s.sds {
+		if sd := &s.sds[i]; sd.stamp == s.vtPS {
+			s.openSince = min(s.openSince, sd.at)
+		}
+	}
 }

@@ -57,7 +57,8 @@ func newWorld(t *testing.T, seed int64) *world {
 func testConfig(random *rand.Rand) config {
 	return config{
 		maxSD: 1200, maxSTAT: 67, credit: 256, window: 256, initialWindow: 4,
-		initialInterval: time.Second, connections: 64, random: random.Uint32,
+		initialInterval: time.Second, connections: 64, keepAlive: 600 * time.Second,
+		random: random.Uint32,
 	}
 }
 
@@ -143,13 +144,13 @@ func (w *world) run(limit time.Duration, done func() bool) {
 	}
 }
 
-// checkBounds looks at what no packet may break: memory, and the order of the variables.
+// checkBounds looks at what no packet may break: memory, timers, and the order of the variables.
 func checkBounds(t *testing.T, ep *endpoint) {
-	if len(ep.pending) > maxPending || len(ep.conns) > ep.cfg.connections {
-		t.Fatalf("%d connections, %d pending", len(ep.conns), len(ep.pending))
+	if len(ep.conns) > ep.cfg.connections || len(ep.timers) != len(ep.conns) {
+		t.Fatalf("%d connections, %d timers", len(ep.conns), len(ep.timers))
 	}
-	if len(ep.timers) != len(ep.conns)+len(ep.pending) || len(ep.peers) > maxPeers {
-		t.Fatalf("%d timers for %d connections", len(ep.timers), len(ep.conns)+len(ep.pending))
+	if i := &ep.issuer; len(i.used) > maxUsed || len(i.bars) > len(i.used) || len(ep.purse.tokens) > maxKept {
+		t.Fatalf("%d used cookies of %d addresses, %d kept", len(i.used), len(i.bars), len(ep.purse.tokens))
 	}
 	for _, c := range ep.conns {
 		if c.state != ready {
@@ -170,9 +171,11 @@ func checkBounds(t *testing.T, ep *endpoint) {
 			len(s.sds) > ep.cfg.window || len(s.again) > len(s.sds)+ep.cfg.window {
 			t.Fatalf("sender: %d in flight, not %d; %d SDs", flight, s.flight, len(s.sds))
 		}
-		if s.open && s.unacknowledged() && c.allowance() >= fixedLength[typePOLL] &&
-			s.obstacle() != none && (s.window.small() || s.obstacle() == noData) {
-			t.Fatal("the last SD of a burst has no POLL (STP-PL-003, STP-PL-004)")
+		if c.ccAt == never && s.openSince != never && s.obstacle() == noData {
+			t.Fatal("the last SD has no POLL (STP-PL-004)")
+		}
+		if c.ccAt == never && s.unacknowledged() && min(s.silenceAt, s.pollAt, s.gate) == never {
+			t.Fatal("no timer asks for what is unacknowledged (STP-DT-004)")
 		}
 		if len(s.buffer) > 3*ep.cfg.maxSD {
 			t.Fatalf("%d octets wait to be sent", len(s.buffer))

@@ -98,7 +98,7 @@ func TestUserThatStopsReadingSenderProbesAndGoesOn(t *testing.T) {
 	w.run(60*time.Second, nil)
 	before := polls
 	w.run(300*time.Second, nil)
-	if probes := polls - before; probes < 20 || probes > 30 {
+	if probes := polls - before; probes < 18 || probes > 21 {
 		t.Errorf("%d POLLs in 300 s of a closed window", probes)
 	}
 	reader.willing = true
@@ -147,7 +147,7 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 		t.Errorf("given up after %v", after)
 	}
 	for i := len(polls) - 4; i < len(polls); i++ { // the usual ones before the first silence aside
-		if last, before := polls[i]-polls[i-1], polls[i-1]-polls[i-2]; last < before*3/2 {
+		if last, before := polls[i]-polls[i-1], polls[i-1]-polls[i-2]; last < min(before*3/2, mostSilence) {
 			t.Errorf("POLLs %v and then %v apart", before, last)
 		}
 	}
@@ -181,66 +181,6 @@ func TestClosedPortRefuses(t *testing.T) {
 	delete(w.ends[w.address(1)].services, portEcho)
 	if line := open(w, d, o, portEcho, 1, 10*time.Second); !strings.Contains(line, errRefused.Error()) {
 		t.Fatalf("said %q", line)
-	}
-}
-
-func TestKnownCallerIsNotAskedForConfirmation(t *testing.T) {
-	w, d, o := pair(t, 8)
-	var answers []uint8
-	w.seen = func(from, to netip.AddrPort, p *packet) {
-		if from == w.address(1) && p.kind == typeBGAK {
-			answers = append(answers, p.flags)
-		}
-	}
-	expectOK(t, open(w, d, o, portEcho, 100, 20*time.Second))
-	expectOK(t, open(w, d, o, portEcho, 100, 20*time.Second))
-	w.run(peerLife+time.Second, nil)
-	expectOK(t, open(w, d, o, portEcho, 100, 20*time.Second))
-	if len(answers) != 3 || answers[0] != flagC || answers[1] != 0 || answers[2] != flagC {
-		t.Fatalf("flags of the BGAKs: %v", answers)
-	}
-}
-
-func TestKnownAddressUnprovenGetsAtMostThreeTimesWhatItSent(t *testing.T) {
-	w, d, o := pair(t, 9)
-	expectOK(t, open(w, d, o, portEcho, 100, 20*time.Second))
-	w.run(5*time.Second, nil)
-	sent, got := 0, 0
-	var csn uint32
-	w.seen = func(from, to netip.AddrPort, p *packet) {
-		if from == w.address(1) {
-			got += p.length()
-		}
-	}
-	csn = w.ends[w.address(1)].peers[w.address(2)].csn + 1
-	forged := packet{
-		kind: typeBEGIN, source: 50000, destination: portChargen, version: version, csn: csn,
-		tag: uint16(csn), nMR: 1000, maxSD: 1200, hasMaxSD: true,
-	}
-	octets := forged.appendTo(nil, 0)
-	delete(w.ends, w.address(2)) // whose address it is does not answer
-	w.ends[w.address(1)].receive(w.now, w.address(2), octets)
-	sent += len(octets)
-	w.run(120*time.Second, nil)
-	if got == 0 || got > 3*sent {
-		t.Fatalf("%d octets received, %d sent", sent, got)
-	}
-}
-
-func TestBothCallEachOtherOneConnection(t *testing.T) {
-	w, _, _ := pair(t, 10)
-	one, two := w.ends[w.address(1)], w.ends[w.address(2)]
-	results := &outcome{}
-	for i, ep := range []*endpoint{one, two} {
-		ep.nextPort = 50001 + uint16(i)
-		user := &both{report: results.report}
-		if err := ep.call(w.now, w.address(2-i), 50002-uint16(i), user); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.run(60*time.Second, func() bool { return len(results.lines) == 2 })
-	if len(results.lines) != 2 || results.lines[0] != "ok 3000" || results.lines[1] != "ok 3000" {
-		t.Fatalf("said %q", results.lines)
 	}
 }
 
@@ -332,6 +272,12 @@ func TestHostilePacketsHarmNeitherConnectionNorEndpoint(t *testing.T) {
 			if p.parse(forged, 0) != nil {
 				t.Fatal("an own packet cannot be read")
 			}
+			if p.cookie != nil {
+				random.Read(p.cookie) // nor can this be overheard
+			}
+			if p.kind == typePOLL || p.kind == typeSDP {
+				p.csn += 1 + uint32(random.Int31())
+			}
 			hostile := mutate(random, &p)
 			from := w.address(3 + random.Intn(200))
 			if random.Intn(2) == 0 {
@@ -342,9 +288,6 @@ func TestHostilePacketsHarmNeitherConnectionNorEndpoint(t *testing.T) {
 					continue // these tell the CSNs, which cannot be overheard off the path
 				}
 				if hostile[4]&15 == typeBEGIN {
-					if len(server.pending) > 0 {
-						continue // it would take the place of a call not yet confirmed (section 9)
-					}
 					binary.BigEndian.PutUint32(hostile[16:], p.csn+1+uint32(random.Int31()))
 					fixChecksum(hostile)
 				}
@@ -408,22 +351,31 @@ func TestHostilePeerThatKnowsEverythingBreaksOnlyItsOwnConnection(t *testing.T) 
 	}
 }
 
-func TestManySpoofedBEGINsAreBounded(t *testing.T) {
+func TestManySpoofedBEGINsLeaveNothing(t *testing.T) {
 	w, d, o := pair(t, 13)
 	server := w.ends[w.address(1)]
-	p := packet{kind: typeBEGIN, destination: portEcho, version: version, nMR: 100, maxSD: 1200, hasMaxSD: true}
+	p := packet{
+		kind: typeBEGIN, destination: portEcho, version: version, nMR: 100, maxSD: 1200, hasMaxSD: true,
+		cookie: make([]byte, cookieLength),
+	}
+	answered, most := 0, 0
+	w.seen = func(from, to netip.AddrPort, p *packet) {
+		answered++
+		most = max(most, p.length())
+	}
 	for i := range 100_000 {
 		p.source, p.csn = uint16(i), w.random.Uint32()
-		server.receive(w.now, netip.AddrPortFrom(w.address(3+i%200).Addr(), uint16(i)), p.appendTo(nil, 0))
+		w.random.Read(p.cookie)
+		from := netip.AddrPortFrom(w.address(3+i%200).Addr(), uint16(i))
+		server.receive(w.now, from, p.appendTo(nil, 0))
 	}
 	w.flights = nil
 	checkBounds(t, server)
-	if len(server.pending) != maxPending {
-		t.Errorf("%d pending", len(server.pending))
+	if answered != 100_000 || most > 3*fixedLength[typeBEGIN] {
+		t.Errorf("%d answers of at most %d octets", answered, most)
+	}
+	if len(server.conns) != 0 || len(server.issuer.used) != 0 || len(server.issuer.bars) != 0 {
+		t.Error("something is kept")
 	}
 	expectOK(t, open(w, d, o, portEcho, 1000, 60*time.Second))
-	w.run(confirmation, nil)
-	if len(server.conns) != 0 {
-		t.Errorf("%d connections are left", len(server.conns))
-	}
 }

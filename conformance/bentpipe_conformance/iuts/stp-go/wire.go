@@ -22,12 +22,12 @@ const (
 // Flags (section 3.1).
 const (
 	flagFIN = 1
-	flagC   = 2
+	flagV   = 2
 	flagA   = 4
 	flagR   = 8
 )
 
-// Reasons of BGREJ and END (section 3.5).
+// Reasons of BGREJ and END (section 3.4).
 const (
 	reasonNone    = 0
 	reasonAborted = 1
@@ -35,25 +35,29 @@ const (
 	reasonNobody  = 3
 	reasonVersion = 4
 	reasonBusy    = 5
+	reasonAnew    = 6
 	reasonSilence = 7
 )
 
 const (
-	version      = 1
+	version      = 2
 	headerLength = 12
 	checksumAt   = 8
 	optionMaxSD  = 1
+	optionCookie = 2
+	leastCookie  = 8 // octets
+	mostCookie   = 32
 )
 
 // flagsOf names the flags that mean something, by type; all others are reserved (STP-PF-004).
 var flagsOf = [16]uint8{
-	typeBEGIN: flagFIN, typeBGAK: flagC, typeEND: flagA | flagR, typeSD: flagFIN, typeSDP: flagFIN,
+	typeBEGIN: flagFIN | flagV, typeEND: flagA | flagR, typeSD: flagFIN, typeSDP: flagFIN,
 }
 
 // fixedLength is the length of each type before options, data or list; 0 is an unused type.
 var fixedLength = [16]int{
 	typeBEGIN: 20, typeBGAK: 28, typeEND: 24, typeENDAK: 16, typeBGREJ: 20,
-	typeSD: 12, typeSDP: 20, typePOLL: 20, typeSTAT: 24, typeUSTAT: 24,
+	typeSD: 12, typeSDP: 24, typePOLL: 24, typeSTAT: 24, typeUSTAT: 24,
 }
 
 var (
@@ -79,6 +83,7 @@ type packet struct {
 	list      []uint32
 	maxSD     int    // of the MaxSD option
 	hasMaxSD  bool   // there is one
+	cookie    []byte // nil if there is none; aliases the octets parsed
 	data      []byte // aliases the octets parsed
 }
 
@@ -171,12 +176,17 @@ func (p *packet) parseBody(octets []byte, fixed int) error {
 	case typeBGREJ:
 		p.reason = body[0]
 		p.peerCSN = binary.BigEndian.Uint32(body[4:])
+		if len(rest) != int(body[1]&15)*4 {
+			return errMalformed
+		}
+		return p.parseOptions(rest)
 	case typeSD:
 		p.data = rest
 		return nil
 	case typeSDP, typePOLL:
 		p.nPS = word24(body)
 		p.timestamp = binary.BigEndian.Uint32(body[4:])
+		p.csn = binary.BigEndian.Uint32(body[8:])
 		if p.kind == typeSDP {
 			p.data = rest
 			return nil
@@ -202,7 +212,7 @@ func (p *packet) parseBody(octets []byte, fixed int) error {
 	return nil
 }
 
-// parseOptions reads the options of BEGIN and BGAK (section 3.3).
+// parseOptions reads the options of BEGIN, BGAK and BGREJ (section 3.3).
 func (p *packet) parseOptions(options []byte) error {
 	for len(options) > 0 {
 		if options[0] == 0 {
@@ -213,8 +223,16 @@ func (p *packet) parseOptions(options []byte) error {
 			return errMalformed
 		}
 		length := int(options[1])
-		if options[0] == optionMaxSD && length == 4 && !p.hasMaxSD {
-			p.maxSD, p.hasMaxSD = int(binary.BigEndian.Uint16(options[2:])), true
+		value := options[2:length]
+		switch options[0] {
+		case optionMaxSD:
+			if len(value) == 2 && !p.hasMaxSD {
+				p.maxSD, p.hasMaxSD = int(binary.BigEndian.Uint16(value)), true
+			}
+		case optionCookie:
+			if len(value) >= leastCookie && len(value) <= mostCookie && p.cookie == nil {
+				p.cookie = value
+			}
 		}
 		options = options[length:]
 	}
@@ -223,14 +241,23 @@ func (p *packet) parseOptions(options []byte) error {
 
 // length is how many octets appendTo writes.
 func (p *packet) length() int {
-	length := fixedLength[p.kind] + len(p.data)
+	length := fixedLength[p.kind] + 4*p.optionWords() + len(p.data)
 	if p.kind == typeSTAT {
 		length += 4 * len(p.list)
 	}
-	if p.hasMaxSD {
-		length += 4
-	}
 	return length
+}
+
+// optionWords is how many words of four octets the options fill.
+func (p *packet) optionWords() int {
+	words := 0
+	if p.hasMaxSD {
+		words = 1
+	}
+	if p.cookie != nil {
+		words += (2 + len(p.cookie) + 3) / 4
+	}
+	return words
 }
 
 // appendTo writes the packet, with its checksum, behind what is in octets already.
@@ -243,10 +270,7 @@ func (p *packet) appendTo(octets []byte, pseudo uint64) []byte {
 	octets = put32(octets, uint32(p.flags)<<28|uint32(p.kind)<<24|p.sequence&seqMask)
 	octets = put16(octets, 0)
 	octets = put16(octets, p.tag)
-	options := uint32(0)
-	if p.hasMaxSD {
-		options = 1
-	}
+	options := uint32(p.optionWords())
 	switch p.kind {
 	case typeBEGIN:
 		octets = put32(octets, uint32(p.version)<<28|options<<24|p.nMR&seqMask)
@@ -263,11 +287,12 @@ func (p *packet) appendTo(octets []byte, pseudo uint64) []byte {
 	case typeENDAK:
 		octets = put32(octets, p.peerCSN)
 	case typeBGREJ:
-		octets = put32(octets, uint32(p.reason)<<24)
+		octets = put32(octets, uint32(p.reason)<<24|options<<16)
 		octets = put32(octets, p.peerCSN)
 	case typeSDP, typePOLL:
 		octets = put32(octets, p.nPS&seqMask)
 		octets = put32(octets, p.timestamp)
+		octets = put32(octets, p.csn)
 	case typeSTAT, typeUSTAT:
 		octets = put32(octets, p.nMR&seqMask)
 		if p.kind == typeSTAT {
@@ -278,8 +303,15 @@ func (p *packet) appendTo(octets []byte, pseudo uint64) []byte {
 			octets = put32(octets, element&seqMask)
 		}
 	}
-	if options != 0 && (p.kind == typeBEGIN || p.kind == typeBGAK) {
+	if p.hasMaxSD {
 		octets = put32(octets, optionMaxSD<<24|4<<16|uint32(p.maxSD)&0xFFFF)
+	}
+	if p.cookie != nil {
+		octets = append(octets, optionCookie, byte(2+len(p.cookie)))
+		octets = append(octets, p.cookie...)
+		for padding := -(2 + len(p.cookie)) & 3; padding > 0; padding-- {
+			octets = append(octets, 0)
+		}
 	}
 	octets = append(octets, p.data...)
 	checksum := ^fold(sum16(octets[start:], pseudo))

@@ -1,8 +1,8 @@
 """The binding of STP's data transfer: one stream, its sender and its receiver in one trace.
 
 The events are those of ``bentpipe_reference.stp.tracing``, both endpoints' together in the order of
-time. The stream is that of the endpoint whose BEGIN comes first; what belongs to other streams, or
-to the connection alone, is left out.
+time. The stream is that of the endpoint whose BEGIN comes first; it begins again when a BGREJ makes
+it call anew. What belongs to other streams, or to the connection alone, is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bentpipe_conformance.models.rejection import Module
 from bentpipe_conformance.models.values import Value
 
 _ENDS = {"end": int}
-_SENDER = ("vt_s", "vt_a", "vt_ms", "vt_ps", "vt_pa", "vt_pd")
+_SENDER = ("vt_s", "vt_a", "vt_ms", "vt_ps", "vt_pa")
 _RECEIVER = ("vr_r", "vr_h", "vr_mr")
 _SENDERS: dict[str, type] = {
     **_ENDS, **dict.fromkeys(_SENDER, int), "queue": list, "kept": list,
@@ -32,7 +32,8 @@ _OWN = {
     "ustat": ("n_r", "n_mr", "valid"),
     "sd": ("n",),
     "poll_arrives": ("n_s", "n_ps"),
-    "announce": ("n_ps",),
+    "late": (),
+    "announce": (),
 }
 """Fields that go into the model as they are, besides the variables."""
 
@@ -43,6 +44,7 @@ class StreamEncoder:
     def __init__(self, name: str, _binding: Binding) -> None:
         self._name = name
         self._sender: int | None = None
+        self._called: dict[int, Step] = {}
 
     def steps(self, event: dict[str, Any], line: int) -> Iterable[Step]:
         """The step of an event of the stream; none for another.
@@ -52,9 +54,16 @@ class StreamEncoder:
         """
         kind = event["event"]
         where = f"{self._name}, line {line}"
-        if kind == "begin" and self._sender is None:
+        if kind == "begin":
+            call = Step("call", {"vt_s": self._numbered(event, "vt_s", where)}, line)
+            self._called.setdefault(event["end"], call)
+            if self._sender is None:
+                self._sender = event["end"]
+                return [call]
+            return []
+        if kind == "receive" and self._anew(event):
             self._sender = event["end"]
-            return [Step("call", {"vt_s": self._numbered(event, "vt_s", where)}, line)]
+            return [Step("anew", self._called[event["end"]].fields, line)]
         if kind == "receive" and event["end"] == self._sender and event["packet"] == "BGAK":
             values = {
                 "n_r": self._numbered(event, "vt_a", where),
@@ -75,12 +84,21 @@ class StreamEncoder:
             fields[field] = frozenset(numbers(event[field], f"{where}: {field!r}"))
         if not at_receiver:
             fields["kept"] = _stamps(event["kept"], where)
-        if kind == "sd":
+        if kind in ("sd", "late"):
             fields["gap"] = _gap(event.get("gap"), where)
+            fields["waits"] = bool(event.get("waits"))
         if "elements" in event:
             listed = numbers(event["elements"], f"{where}: 'elements'")
             fields["gaps"], fields["h"] = _missing(listed, event, where)
+            fields["lo"] = listed[0] if listed else fields["h"]
+        if kind == "stat" and event["n_ps"] == 0 and event["elements"] == []:
+            kind = "credit"  # STP-DT-024
         return [Step(kind, fields, line)]
+
+    def _anew(self, event: dict[str, Any]) -> bool:
+        """Whether a BGREJ made the sender call anew (STP-CC-037); the CSN is the new call's."""
+        answers = event["packet"] == "BGREJ" and event.get("peer_csn") == self._sender
+        return answers and event["end"] != self._sender and event["end"] in self._called
 
     @staticmethod
     def _numbered(event: dict[str, Any], field: str, where: str) -> int:
@@ -141,7 +159,9 @@ STP_DATA = Binding(
     bounds={"window": "Window"},
     forms={
         "begin": Form({**_ENDS, "vt_s": int}, ("Called",)),
-        "receive": Form({**_ENDS, "packet": str, "vt_a": int, "vt_ms": int}, ("Opened",)),
+        "receive": Form(
+            {**_ENDS, "packet": str, "vt_a": int, "vt_ms": int}, ("Opened", "CalledAnew")
+        ),
         "release": Form({}, ()),
         "outcome": Form({}, ()),
         "called": Form({}, ()),
@@ -151,13 +171,14 @@ STP_DATA = Binding(
         "send": Form(_fields("send", _SENDERS), ("Sent",)),
         "retransmit": Form(_fields("retransmit", _SENDERS), ("Repeated",)),
         "poll": Form(_fields("poll", _SENDERS), ("Polled",)),
-        "stat": Form(_fields("stat", _SENDERS, _REPORT), ("StatArrived",)),
+        "stat": Form(_fields("stat", _SENDERS, _REPORT), ("StatArrived", "CreditArrived")),
         "ustat": Form(_fields("ustat", _SENDERS, _REPORT), ("UstatArrived",)),
         "sd": Form(_fields("sd", _RECEIVERS), ("SdArrived",)),
         "poll_arrives": Form(
             {**_fields("poll_arrives", _RECEIVERS), "elements": list}, ("PollArrived",)
         ),
-        "announce": Form({**_fields("announce", _RECEIVERS), "elements": list}, ("Announced",)),
+        "late": Form(_fields("late", _RECEIVERS), ("LateUstatSent",)),
+        "announce": Form(_fields("announce", _RECEIVERS), ("Announced",)),
     },
     encoder=StreamEncoder,
 )

@@ -15,7 +15,7 @@ from bentpipe_conformance.models.binding import Binding, Form, Step, TraceProble
 from bentpipe_conformance.models.rejection import Module
 from bentpipe_conformance.models.values import Record, Value
 
-_FIN, _C, _A, _R = 1, 2, 4, 8
+_FIN, _A, _R = 1, 4, 8
 _NUMBERS = 1 << 24
 _STRANGE = 1
 """In place of a CSN that neither side has chosen."""
@@ -26,6 +26,10 @@ _REACH = 400_000
 _SIDES = {"client": "server", "server": "client"}
 _OPEN = -1
 """In place of a variable that an event does not tell."""
+_FOREIGN = -1
+"""In place of a cookie that the server has not made."""
+_PORT = 1
+"""The client's only port."""
 _LEFT_OUT = ("retransmit", "poll", "announce")
 _TYPES = {"SDP": "SD", "USTAT": "STAT"}
 
@@ -84,6 +88,7 @@ class SessionEncoder:
         self._name = name
         self._sides = {side: _Numbers() for side in _SIDES}
         self._iss: dict[int, int] = {}
+        self._cookies: dict[str, int] = {}
         self._result: tuple[Event, int] | None = None
         self._released = {"client": (0, 0.0), "server": (0, 0.0)}
         self._started = False
@@ -119,7 +124,7 @@ class SessionEncoder:
             return
         if kind == "forged":
             self._sides["client"].learn(event["csn"])
-            fields: dict[str, Value] = {"at": at, "end": 0, "client": 0, "sent": ()}
+            fields: dict[str, Value] = {"at": at, "end": 0, "sent": ()}
             yield Step("forged", fields | {"m": self._message(event, "client")}, line)
             return
         self._learn(event, at)
@@ -136,12 +141,10 @@ class SessionEncoder:
             yield step
 
     def _start(self, at: str, line: int) -> Iterable[Step]:
-        if at == "client":
-            raise TraceProblem(f"{self._name}, line {line}: the model's client does not restart.")
         self._sides[at].restart()
-        if self._started:
-            yield Step("start", {"at": at, "end": 0, "client": 0, "sent": ()}, line)
-        self._started = True
+        if self._started or at == "client":
+            yield Step("start", {"at": at, "end": 0, "sent": ()}, line)
+        self._started = self._started or at == "server"
 
     def _learn(self, event: Event, at: str) -> None:
         kind = event["event"]
@@ -150,14 +153,17 @@ class SessionEncoder:
         for packet in (event, *event.get("sent", ())):
             if "iss" in packet:
                 self._iss[packet["csn"]] = packet["iss"]
+        if at == "server":
+            for packet in event.get("sent", ()):
+                if "cookie" in packet:
+                    self._cookies.setdefault(packet["cookie"], len(self._cookies) + 1)
 
     def _base(self, event: Event) -> dict[str, Value]:
         at = event["at"]
         own = self._sides[at].of(event["end"] or 0)
         peer = self._sides[_SIDES[at]].of(event["peer_end"] or 0)
         return {
-            "at": at, "end": own, "peer": peer, "client": own if at == "client" else peer,
-            "state": event["state"] or 0,
+            "at": at, "end": own, "peer": peer, "state": event["state"] or 0,
         }  # fmt: skip
 
     def _told(self, event: Event, line: int) -> Step:
@@ -185,6 +191,7 @@ class SessionEncoder:
             return Step("arrive", fields, line)
         if kind in ("stat", "ustat", "sd", "poll_arrives"):
             fields["m"] = self._data(event, kind, _SIDES[at])
+            fields["asks"] = event["packet"] in ("SDP", "POLL")
             if kind in ("sd", "poll_arrives"):
                 held = numbers(event["held"], f"{self._name}, line {line}: 'held'")
                 fields["held"] = frozenset(held)
@@ -192,6 +199,7 @@ class SessionEncoder:
         if kind == "begin":
             fields |= {"first": bool(event["first"]), "carries": event["vt_s"] > 0}
             fields["fin"] = any(packet["flags"] & _FIN for packet in sent)
+            fields["ck"] = self._cookie(sent[0]) if sent else 0
         elif kind == "send":
             fields |= {"n": event["n"], "fin": bool(event["fin"])}
         return Step(kind, fields, line)
@@ -199,7 +207,7 @@ class SessionEncoder:
     def _data(self, event: Event, kind: str, sender: str) -> Record:
         """Data or a report, with numbers relative to the ISS."""
         csn = self._sides[sender].tagged(event["tag"])
-        common = (("from", sender), ("csn", csn))
+        common = (("from", sender), ("port", _PORT), ("csn", csn))
         if kind == "sd":
             fields = (("n", int(event["n"])), ("fin", bool(event["fin"])))
             return Record((("type", "SD"), *common, *fields))
@@ -214,8 +222,10 @@ class SessionEncoder:
         own, other = self._sides[sender], self._sides[_SIDES[sender]]
         flags = packet["flags"]
         fin = bool(flags & _FIN)
-        fields: dict[str, int | bool | str] = {"from": sender}
-        if kind in ("SD", "POLL", "STAT"):
+        fields: dict[str, int | bool | str] = {"from": sender, "port": _PORT}
+        if kind == "POLL":
+            fields["csn"] = own.of(packet["csn"])
+        elif kind in ("SD", "STAT"):
             fields["csn"] = own.tagged(packet["tag"])
             if kind == "STAT":
                 fields["r"] = 0  # it will be discarded
@@ -224,21 +234,29 @@ class SessionEncoder:
                 fields |= {"n": number, "fin": fin}
         elif kind == "BEGIN":
             data = packet["octets"] > 0 or fin
-            fields |= {"csn": own.of(packet["csn"]), "data": data, "fin": fin}
-        elif kind == "END" and flags & _R and packet["csn"] == 0:
-            kind, fields["csn"] = "NOBODY", other.tagged(packet["peer_csn"])
+            fields |= {"csn": own.of(packet["csn"]), "ck": self._cookie(packet)}
+            fields |= {"data": data, "fin": fin, "at": 0}
         else:
             peer_csn = packet["peer_csn"]
             if kind in ("BGAK", "END"):
                 fields["csn"] = own.of(packet["csn"])
             fields["peer"] = other.of(peer_csn)
             if kind == "BGAK":
-                fields |= {"r": self._relative(packet["n_r"], peer_csn), "asks": bool(flags & _C)}
+                number = self._relative(packet["n_r"], peer_csn)
+                fields |= {"r": number, "ck": self._cookie(packet)}
+            elif kind == "BGREJ":
+                fields |= {"reason": packet["reason"], "ck": self._cookie(packet)}
             elif kind == "END":
                 which = "unknown" if flags & _R else "abort" if flags & _A else "release"
                 number = self._relative(packet["n_r"], peer_csn)
                 fields |= {"kind": which, "r": number if which == "release" else 0}
         return Record((("type", kind), *fields.items()))
+
+    def _cookie(self, packet: Event) -> int:
+        """The server's cookies, counted in the order in which it sent them; 0 for none."""
+        if "cookie" not in packet:
+            return 0
+        return self._cookies.get(packet["cookie"], _FOREIGN)
 
     def _relative(self, field: int, csn: int) -> int:
         """A number counted from the ISS of the direction whose sender has this CSN."""

@@ -30,18 +30,23 @@ NAMES = {
     SD: "SD", SDP: "SDP", POLL: "POLL", STAT: "STAT", USTAT: "USTAT",
 }  # fmt: skip
 
-FIN, C, A, R = 1, 2, 4, 8
-FLAGS = {BEGIN: FIN, BGAK: C, END: A | R, SD: FIN, SDP: FIN}
+FIN, V, A, R = 1, 2, 4, 8
+FLAGS = {BEGIN: FIN | V, END: A | R, SD: FIN, SDP: FIN}
 """The flags that section 3.1 names for a type; for a type that is not here, none."""
 
-VERSION = 1
+VERSION = 2
 PROTOCOLS = (253, 254)
 
 _HEADER = struct.Struct("!HHBBHHH")
-_LEAST = {
+LEAST = {
     BEGIN: 20, BGAK: 28, END: 24, ENDAK: 16, BGREJ: 20,
-    SD: 12, SDP: 20, POLL: 20, STAT: 24, USTAT: 24,
+    SD: 12, SDP: 24, POLL: 24, STAT: 24, USTAT: 24,
 }  # fmt: skip
+"""The least octets of each type (section 3.1)."""
+
+_OPTIONED = (BEGIN, BGAK, BGREJ)
+_COOKIE_LENGTHS = range(10, 35)
+"""Of a whole Cookie option (section 3.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,8 @@ class Stp:
     """One STP packet and what carried it, as dissected from an IPv4 datagram.
 
     Fields that the packet's type does not have are None, empty or zero. Of a packet with a
-    ``fault`` only the common header and ``octets`` are read.
+    ``fault`` only the common header and ``octets`` are read; what follows the first 20 octets of a
+    BEGIN of another version is all ``data``.
 
     Attributes:
         src, dst: addresses of sender and receiver.
@@ -63,16 +69,18 @@ class Stp:
         n_ps: poll number of SDP, POLL and STAT, 24 bits.
         timestamp: of SDP, POLL and STAT, 32 bits.
         elements: list of STAT and USTAT, 24 bits each.
-        csn: connection sequence number of the sender in BEGIN, BGAK and END.
+        csn: connection sequence number of the sender in BEGIN, BGAK, END, SDP and POLL.
         peer_csn: that of the recipient in BGAK, BGREJ, END and ENDAK.
         reason: of BGREJ and END.
         version: of BEGIN.
         max_sd: value of the first well-formed MaxSD option, None without one.
-        options: the raw option field of BEGIN and BGAK.
+        cookie: value of the first well-formed Cookie option, None without one.
+        options: the raw option field of BEGIN, BGAK and BGREJ.
         data: user data of BEGIN, SD and SDP.
         reserved: the reserved fields of the body in the order of the wire, empty when all are zero
-            or there are none. BGAK: 4 bits beside optlen, 8 before N(R). BGREJ, END: 24 bits.
-            SDP, POLL, STAT, USTAT: 8 bits for each word but the timestamp.
+            or there are none. BGAK: 4 bits beside optlen, 8 before N(R). BGREJ: 4 bits beside
+            optlen, 16 behind it. END: 24 bits. SDP, POLL: 8 bits before N(PS). STAT, USTAT: 8 bits
+            for each word but the timestamp.
         protocol: IP protocol number: 17 for UDP, 253 or 254.
         udp_sport, udp_dport: UDP source and destination port, 0 without UDP.
         dont_fragment: the IP header's flag.
@@ -103,6 +111,7 @@ class Stp:
     reason: int | None = None
     version: int | None = None
     max_sd: int | None = None
+    cookie: bytes | None = None
     options: bytes = b""
     data: bytes = b""
     reserved: tuple[int, ...] = ()
@@ -124,8 +133,8 @@ class Stp:
     @property
     def flag_names(self) -> str:
         """The flags that are set, joined by ``+``, for example ``A+R``."""
-        names = ("FIN", "C", "A", "R")
-        return "+".join(name for bit, name in enumerate(names) if self.flags >> bit & 1)
+        names = {FIN: "FIN", V: "V", A: "A", R: "R"}
+        return "+".join(name for flag, name in names.items() if self.flags & flag)
 
     @property
     def reserved_flags(self) -> int:
@@ -173,7 +182,7 @@ def dissect(packet: bytes) -> Stp:
 
 def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
     """The fields of :class:`Stp` behind the common header, or a fault."""
-    size, least = len(octets), _LEAST.get(kind)
+    size, least = len(octets), LEAST.get(kind)
     if least is None:
         return {"fault": f"type {kind} is not used"}
     if size < least:
@@ -183,23 +192,23 @@ def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:
     if kind == STAT:
         if size % 4:
             return {"fault": f"{size} octets do not end with a whole list element"}
-    elif kind not in (BEGIN, BGAK, SDP) and size > least:
+    elif kind not in (*_OPTIONED, SDP) and size > least:
         return {"fault": f"{size} octets are too many for {NAMES[kind]}, which has {least}"}
     words = struct.unpack_from(f"!{(least - 12) // 4}I", octets, 12)
-    if kind in (BEGIN, BGAK):
-        return _dissect_opening(octets, least, *words)
+    if kind in _OPTIONED:
+        return _dissect_opening(kind, octets, words)
     if kind == ENDAK:
         return {"peer_csn": words[0]}
     low = [word & 0xFFFFFF for word in words]
-    if kind in (END, BGREJ):
-        own = {"csn": words[1]} if kind == END else {}
+    if kind == END:
         reserved = (low[0],) if low[0] else ()
-        return {"reason": words[0] >> 24, "peer_csn": words[-1], "reserved": reserved, **own}
+        reason = {"reason": words[0] >> 24, "reserved": reserved}
+        return {**reason, "csn": words[1], "peer_csn": words[2]}
     if kind == USTAT:
         return {"n_mr": low[0], "elements": (low[1], low[2]), "reserved": _high_octets(words)}
     if kind in (SDP, POLL):
-        polls = {"n_ps": low[0], "timestamp": words[1], "reserved": _high_octets(words[:1])}
-        return {**polls, "data": octets[20:]}
+        polls = {"n_ps": low[0], "timestamp": words[1], "csn": words[2], "data": octets[24:]}
+        return {**polls, "reserved": _high_octets(words[:1])}
     listed = struct.unpack(f"!{(size - 24) // 4}I", octets[24:])
     return {
         "n_mr": low[0],
@@ -214,27 +223,40 @@ def _high_octets(words: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([word >> 24 for word in words]) if max(words) >> 24 else ()
 
 
-def _dissect_opening(octets: bytes, least: int, first: int, csn: int, *own: int) -> dict[str, Any]:
-    """The fields of BEGIN, or of BGAK with its two words of its own, or a fault."""
-    end = least + (first >> 24 & 15) * 4
+def _dissect_opening(kind: int, octets: bytes, words: tuple[int, ...]) -> dict[str, Any]:
+    """The fields of BEGIN, BGAK or BGREJ, or a fault."""
+    first, csn, *own = words
+    if kind == BEGIN and first >> 28 != VERSION:
+        fixed = {"n_mr": first & 0xFFFFFF, "csn": csn, "version": first >> 28}
+        return {**fixed, "data": octets[20:]}
+    least = LEAST[kind]
+    end = least + (first >> (16 if kind == BGREJ else 24) & 15) * 4
     if end > len(octets):
         return {"fault": f"optlen says {end} octets, the packet has {len(octets)}"}
-    fits, max_sd = _walk_options(options := octets[least:end])
-    if not fits:
+    options = octets[least:end]
+    known = _walk_options(options)
+    if known is None:
         return {"fault": "an option does not fit into the option field"}
-    opening = {"n_mr": first & 0xFFFFFF, "options": options, "max_sd": max_sd, "csn": csn}
-    if not own:
-        return {**opening, "version": first >> 28, "data": octets[end:]}
+    opening: dict[str, Any] = {"options": options, **known}
+    if kind == BEGIN:
+        fixed = {"n_mr": first & 0xFFFFFF, "csn": csn, "version": first >> 28}
+        return {**opening, **fixed, "data": octets[end:]}
     if end < len(octets):
-        return {"fault": f"{len(octets) - end} octets behind the options of BGAK"}
-    peer_csn, n_r = own
-    reserved = (first >> 28, n_r >> 24) if first >> 28 or n_r >> 24 else ()
-    return {**opening, "peer_csn": peer_csn, "n_r": n_r & 0xFFFFFF, "reserved": reserved}
+        return {"fault": f"{len(octets) - end} octets behind the options of {NAMES[kind]}"}
+    if kind == BGREJ:
+        reserved = (first >> 20 & 15, first & 0xFFFF)
+        opening |= {"reason": first >> 24, "peer_csn": csn}
+    else:
+        peer_csn, n_r = own
+        reserved = (first >> 28, n_r >> 24)
+        opening |= {"n_mr": first & 0xFFFFFF, "csn": csn, "peer_csn": peer_csn}
+        opening["n_r"] = n_r & 0xFFFFFF
+    return {**opening, "reserved": reserved if any(reserved) else ()}
 
 
-def _walk_options(octets: bytes) -> tuple[bool, int | None]:
-    """Whether every option fits, and MaxSD if it is there."""
-    max_sd = None
+def _walk_options(octets: bytes) -> dict[str, Any] | None:
+    """MaxSD and Cookie as far as they are there; None if an option does not fit."""
+    known: dict[str, Any] = {}
     at, end = 0, len(octets)
     while at < end:
         kind = octets[at]
@@ -242,19 +264,22 @@ def _walk_options(octets: bytes) -> tuple[bool, int | None]:
             at += 1
             continue
         if at + 1 >= end or not 2 <= octets[at + 1] <= end - at:
-            return False, None
+            return None
         size = octets[at + 1]
-        if kind == 1 and size == 4 and max_sd is None:
-            max_sd = int.from_bytes(octets[at + 2 : at + 4], "big")
+        value = octets[at + 2 : at + size]
+        if kind == 1 and size == 4:
+            known.setdefault("max_sd", int.from_bytes(value, "big"))
+        elif kind == 2 and size in _COOKIE_LENGTHS:
+            known.setdefault("cookie", value)
         at += size
-    return True, max_sd
+    return known
 
 
 def octets_of(packet: Stp) -> bytes:
     """The octets of the STP packet alone, with the correct checksum.
 
     All fields are written as they are: a reserved flag, a wrong sequence or nonsense in a list too.
-    ``options`` is used when there are any, else ``max_sd`` makes the option field.
+    ``options`` is used when there are any, else ``max_sd`` and ``cookie`` make the option field.
 
     Raises:
         ValueError: a type that is not used, or a field out of its range.
@@ -282,18 +307,18 @@ def _build_body(packet: Stp) -> bytes:
     kind = packet.type
     if kind == SD:
         return packet.data
-    if kind in (BEGIN, BGAK):
+    if kind in _OPTIONED:
         return _build_opening(packet)
     reserved = packet.reserved
-    if kind in (END, BGREJ):
-        csn = [packet.csn or 0] if kind == END else []
+    if kind == END:
         first = (packet.reason or 0) << 24 | (reserved[0] if reserved else 0)
-        return _words(first, *csn, packet.peer_csn or 0)
+        return _words(first, packet.csn or 0, packet.peer_csn or 0)
     if kind == ENDAK:
         return _words(packet.peer_csn or 0)
     if kind in (SDP, POLL):
         (n_ps,) = _with_reserved([packet.n_ps], reserved)
-        return _words(n_ps, packet.timestamp or 0) + (packet.data if kind == SDP else b"")
+        words = _words(n_ps, packet.timestamp or 0, packet.csn or 0)
+        return words + (packet.data if kind == SDP else b"")
     if kind == USTAT:
         return _words(*_with_reserved([packet.n_mr, *packet.elements], reserved))
     if kind == STAT:
@@ -303,19 +328,29 @@ def _build_body(packet: Stp) -> bytes:
 
 
 def _build_opening(packet: Stp) -> bytes:
-    options = packet.options
-    if not options and packet.max_sd is not None:
-        options = struct.pack("!BBH", 1, 4, packet.max_sd)
+    options = packet.options or option_field(packet.max_sd, packet.cookie)
     if len(options) % 4 or len(options) > 60:
         raise ValueError(f"{len(options)} octets of options; make it whole words, at most 60")
-    beside, before = packet.reserved or (0, 0)
+    beside, behind = packet.reserved or (0, 0)
+    if packet.type == BGREJ:
+        optlen = len(options) // 4
+        first = (packet.reason or 0) << 24 | beside << 20 | optlen << 16 | behind
+        return _words(first, packet.peer_csn or 0) + options
     if packet.type == BEGIN:
         beside = VERSION if packet.version is None else packet.version
     first = beside << 28 | len(options) << 22 | _24_bits(packet.n_mr)
     if packet.type == BEGIN:
         return _words(first, packet.csn or 0) + options + packet.data
-    last = before << 24 | _24_bits(packet.n_r)
+    last = behind << 24 | _24_bits(packet.n_r)
     return _words(first, packet.csn or 0, packet.peer_csn or 0, last) + options
+
+
+def option_field(max_sd: int | None = None, cookie: bytes | None = None) -> bytes:
+    """The options MaxSD and Cookie, as far as they are given, padded to whole words."""
+    options = b"" if max_sd is None else struct.pack("!BBH", 1, 4, max_sd)
+    if cookie is not None:
+        options += bytes([2, 2 + len(cookie)]) + cookie
+    return options + bytes(-len(options) % 4)
 
 
 def _words(*words: int) -> bytes:

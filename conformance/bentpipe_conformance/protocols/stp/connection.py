@@ -7,12 +7,13 @@ wire by composing a packet and changing it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.peer import Losses, NotReached, rule_to_lose
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import Answer, Arrival, at_once
-from bentpipe_conformance.protocols.stp.codec import FIN, NAMES, C, R, Stp
+from bentpipe_conformance.protocols.stp.codec import FIN, NAMES, R, Stp
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.speaking import Speaker
 
@@ -26,8 +27,8 @@ class Connection(Speaker):
         opening: the IUT's first BGAK (or its BEGIN, when it opens).
         highest: one past the highest SD of the IUT that has arrived, lost or not.
         polls: POLLs and SDPs of the IUT that have arrived.
-        questions: BGAKs with C flag that have arrived.
-        polite: answer ENDs with ENDAK and challenges with BGAK without being told.
+        refusal: reason of the BGREJ that refused the tester's call, None without one.
+        polite: answer ENDs with ENDAK without being told.
     """
 
     hears_after_the_end: ClassVar[bool] = True
@@ -38,13 +39,19 @@ class Connection(Speaker):
         self.opening: Arrival | None = None
         self.highest = 0
         self.polls = 0
-        self.questions = 0
+        self.refusal: int | None = None
         self.polite = True
 
     @property
     def answered(self) -> bool:
         """Whether the IUT's BGAK or BEGIN has come."""
         return self.opening is not None
+
+    @property
+    def begun(self) -> Stp:
+        """The BEGIN by which the IUT opened the connection."""
+        assert self.opening is not None
+        return self.opening.packet
 
     @property
     def progress(self) -> str:
@@ -60,19 +67,19 @@ class Connection(Speaker):
             return
         arrival = self._learn(time, packet)
         self.inbox.append(arrival)
-        if packet.type == codec.BGREJ and packet.peer_csn == self.csn:
+        if packet.type in (codec.BGAK, codec.BGREJ) and packet.peer_csn == self.csn:
+            self.jar.keep(time, packet)
+        if packet.type == codec.BGREJ and packet.peer_csn == self.csn and not self.answered:
+            self.refusal = packet.reason
             self.closed = f"the IUT refused it, reason {packet.reason}"
         elif packet.type == codec.END:
             if packet.flags & R:
-                self.closed = "the IUT knows no such connection"
+                if packet.peer_csn == self.csn and packet.csn in (0, self.peer_csn):
+                    self.closed = "the IUT knows no such connection"
             elif packet.csn == self.peer_csn and packet.peer_csn in (self.csn, 0):
                 self.closed = f"the IUT ended it, reason {packet.reason}"
                 if self.polite:
                     self.send(codec.ENDAK)
-        else:
-            asks = packet.type == codec.BGAK and packet.flags & C and packet.peer_csn == self.csn
-            if asks and self.polite and self.confirmed:
-                self.confirm()
 
     def _learn(self, time: float, packet: Stp) -> Arrival:
         """What a well-formed packet says about the IUT."""
@@ -93,7 +100,6 @@ class Connection(Speaker):
             self.opening = Arrival(time, packet, near(packet.n_r or 0, self.iss, self.vt_a))
         if self.peer_iss is None:
             return Arrival(time, packet)
-        self.questions += kind == codec.BGAK and bool(packet.flags & C)
         if kind in (codec.BGAK, codec.STAT, codec.USTAT, codec.END):
             n_r = near((packet.n_r if kind == codec.BGAK else packet.seq) or 0, self.iss, self.vt_a)
             if kind != codec.END:
@@ -196,6 +202,22 @@ class Connection(Speaker):
         return self.expect(
             codec.STAT, lambda stat: stat.packet.n_ps == n_ps, within=within, what=what
         )
+
+    def await_credit(self) -> None:
+        """Ask until the IUT permits another SD; what arrives meanwhile is taken in.
+
+        Raises:
+            NotReached: it gives no more credit.
+        """
+        for _ in range(3):
+            if self.vt_s < self.vt_ms:
+                return
+            self.poll()
+            with suppress(NotReached):
+                permitted = lambda: self.vt_s < self.vt_ms  # noqa: E731
+                self.serve(permitted, credit=None, within=2 * self.rtt + 0.5)
+        if self.vt_s >= self.vt_ms:
+            raise NotReached(f"the IUT's credit ends at SD {self.vt_ms}, which is too little")
 
     def deliver(self, within: float | None = None) -> None:
         """Be an ordinary sender until everything that was sent has been acknowledged.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
 from bentpipe_conformance.engine.lane import OpenRequest, Port
 from bentpipe_conformance.engine.peer import UNUSED_PORT, BasePeer, NotReached
-from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, C, Stp, dissect
+from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, Stp, dissect
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.cookies import Jar
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD
 
 Opener = Callable[[OpenRequest], None]
@@ -22,12 +23,19 @@ Role = Literal["send", "receive"]
 ROLES: Mapping[Role, int] = {"send": DISCARD, "receive": CHARGEN}
 """The tester's port that the IUT calls for a role: discard and chargen."""
 
+CALL_ANEW = 6
+"""Reason of a BGREJ that brings a cookie (section 3.4)."""
+
+CALLS = 3
+"""How often the tester calls with a cookie that the IUT does not find good."""
+
 
 class Peer(BasePeer[Stp, Connection]):
     """The tester on one lane during one case.
 
     Attributes:
-        udp_port: the tester's UDP port, where STP travels in UDP.
+        udp_port: the tester's UDP port, where STP travels in UDP; cookies hold for one only.
+        jar: the cookies of the case.
     """
 
     def __init__(
@@ -45,6 +53,7 @@ class Peer(BasePeer[Stp, Connection]):
         self.udp_port = DEFAULT_UDP_PORT
         self._encapsulation = encapsulation
         self._opener = opener
+        self.jar = Jar(self.random)
         self._csn = self.random.getrandbits(32)
 
     def dissect(self, octets: bytes) -> Stp:
@@ -65,39 +74,81 @@ class Peer(BasePeer[Stp, Connection]):
         }  # fmt: skip
 
     def connect(
-        self,
-        service: str | int = "chargen",
-        *,
-        data: bytes = b"",
-        fin: bool = False,
-        confirm: bool = True,
-        **own: Any,
+        self, service: str | int = "chargen", *, data: bytes = b"", fin: bool = False, **own: Any
     ) -> Connection:
-        """Open a connection to a service of the IUT and complete the handshake.
+        """Open a connection to a service of the IUT: obtain a cookie if there is none, and call.
 
         Args:
             service: name of an upper-tester service, or a port.
             data: data of the BEGIN.
             fin: FIN flag of the BEGIN.
-            confirm: answer a BGAK with C flag; False stays at that point.
             own: what the tester offers, see :class:`Connection`, and ``csn``.
 
         Raises:
-            NotReached: no BGAK came, or the connection was refused.
+            NotReached: no cookie or no BGAK came, or the connection was refused.
         """
-        connection = self.begin(service, data=data, fin=fin, **own)
+        for _ in range(CALLS):
+            connection = self.call(service, data=data, fin=fin, **own)
+            self.pump_until(lambda c=connection: c.answered or bool(c.closed), self.patience)  # type: ignore[misc]
+            if connection.refusal != CALL_ANEW:
+                break
+            own = {**own, "source_port": connection.source_port, "csn": None, "cookie": None}
         connection.await_answer("BGAK")
         assert connection.opening is not None
         # Others wait for the script; the BGAK has been looked at.
         connection.inbox.remove(connection.opening)
-        if confirm and connection.opening.packet.flags & C:
-            connection.confirm()
         return connection
+
+    def call(
+        self,
+        service: str | int = "chargen",
+        *,
+        data: bytes = b"",
+        fin: bool = False,
+        cookie: bytes | None = None,
+        **own: Any,
+    ) -> Connection:
+        """Send a BEGIN with a cookie and return at once; arguments as for :meth:`connect`.
+
+        Args:
+            service: see :meth:`connect`.
+            data: see :meth:`connect`.
+            fin: see :meth:`connect`.
+            cookie: the oldest one that has not been used when omitted, or a new one.
+            own: see :meth:`connect`.
+
+        Raises:
+            NotReached: the IUT gave no cookie.
+        """
+        good = self.cookie(service) if cookie is None else cookie
+        return self.begin(service, data=data, fin=fin, cookie=good, **own)
+
+    def cookie(self, service: str | int = "discard") -> bytes:
+        """A cookie that has not been used: the oldest, or one given for an empty BEGIN.
+
+        Raises:
+            NotReached: the IUT gave none.
+        """
+        return self.jar.take(self.now()) or self.fresh_cookie(service)
+
+    def fresh_cookie(self, service: str | int = "discard") -> bytes:
+        """A cookie given for an empty BEGIN from a port of its own; older ones are forgotten.
+
+        Raises:
+            NotReached: the IUT gave none.
+        """
+        asking = self.begin(service)
+        self.pump_until(lambda: asking.answered or bool(asking.closed), self.patience)
+        found = self.jar.newest()
+        if asking.refusal != CALL_ANEW or found is None:
+            reason = asking.closed or "no BGREJ came"
+            raise NotReached(f"no cookie from port {asking.port}: {reason}")
+        return found
 
     def begin(
         self, service: str | int = "chargen", *, data: bytes = b"", fin: bool = False, **own: Any
     ) -> Connection:
-        """Send a BEGIN and return at once; arguments as for :meth:`connect`."""
+        """Send a BEGIN, without a cookie unless ``own`` says so, and return at once."""
         connection = self.prepare(service, **own)
         connection.begin(data, fin=fin)
         return connection
@@ -117,24 +168,31 @@ class Peer(BasePeer[Stp, Connection]):
             source_port: the tester's port; a new one when omitted. A later connection on the ports
                 of an earlier one takes the packets that arrive from then on.
             csn: the tester's CSN; a newer one than all before when omitted.
-            own: see :meth:`connect`.
+            own: see :meth:`connect`, and ``cookie``.
         """
         port = self.port_of(service)
         own_port = self.new_port() if source_port is None else source_port
         own_csn = self.next_csn() if csn is None else csn
-        return self.add(Connection(self, port, own_port, self.carriage(), own_csn, **own))
+        return self.add(Connection(self, port, own_port, self.carriage(), own_csn, self.jar, **own))
 
     def summon(
-        self, role: Role = "receive", *, octets: int = 100_000, within: float | None = None
+        self,
+        role: Role = "receive",
+        *,
+        octets: int = 100_000,
+        within: float | None = None,
+        anew: bool = True,
     ) -> Connection:
         """Have the IUT open a connection and wait for its BEGIN, which is not answered yet.
 
-        Answer it with :meth:`Connection.confirm`, a BGAK, or with anything else.
+        Answer it with :meth:`Connection.bgak`, or with anything else.
 
         Args:
             role: what the IUT does: ``send`` (it calls port 9) or ``receive`` (it calls port 19).
             octets: how much it sends at least, if it sends.
             within: seconds to wait for the BEGIN.
+            anew: answer BEGINs that carry none of the tester's cookies with one, so that the BEGIN
+                which is returned has one; False returns the first BEGIN.
 
         Raises:
             NotReached: no BEGIN came.
@@ -143,17 +201,27 @@ class Peer(BasePeer[Stp, Connection]):
         if self._opener is None:
             raise NotReached("this lane cannot make the implementation open a connection")
         own = ROLES[role]
-        before = len(self.strays)
         udp_port = self.udp_port if self._encapsulation.kind == "udp" else 0
         self._opener(OpenRequest(self.address, own, octets, udp_port))
+        connection = self.await_call(own, within)
+        while anew and connection.begun.cookie not in self.jar.made:
+            connection.reject(CALL_ANEW)
+            connection = self.await_anew(connection, within)
+        return connection
+
+    def await_call(self, port: int, within: float | None = None) -> Connection:
+        """Wait for a BEGIN to a port of the tester from ports that have no connection.
+
+        Raises:
+            NotReached: none came.
+        """
         patience = self.patience if within is None else within
 
         def calls() -> list[int]:
             return [
                 place
-                for place in range(before, len(self.strays))
-                for packet in self.strays[place][1:]
-                if isinstance(packet, Stp) and packet.type == BEGIN and packet.dport == own
+                for place, (_, packet) in enumerate(self.strays)
+                if isinstance(packet, Stp) and packet.type == BEGIN and packet.dport == port
             ]
 
         if not self.pump_until(lambda: bool(calls()), patience):
@@ -163,14 +231,35 @@ class Peer(BasePeer[Stp, Connection]):
         (time, begin), *later = self.strays[place:]
         del self.strays[place:]
         assert isinstance(begin, Stp)
-        connection = self.prepare(begin.sport, source_port=own)
-        connection.accept(time, begin)
-        connection.inbox.clear()
-        for time, packet in later:
+        return self._called(begin.sport, port, [(time, begin), *later])
+
+    def await_anew(self, earlier: Connection, within: float | None = None) -> Connection:
+        """Wait until the IUT calls anew from the ports of a call that the tester has refused.
+
+        Raises:
+            NotReached: it does not.
+        """
+        begin = earlier.expect(
+            BEGIN, lambda at: at.packet.csn != earlier.peer_csn, within=within,
+            what="a BEGIN with a new CSN",
+        )  # fmt: skip
+        later = [(at.time, at.packet) for at in earlier.inbox]
+        earlier.inbox.clear()
+        earlier.closed = earlier.closed or "the tester refused it"
+        arrived = [(begin.time, begin.packet), *later]
+        return self._called(earlier.port, earlier.source_port, arrived)
+
+    def _called(
+        self, port: int, own_port: int, arrived: Sequence[tuple[float, Stp | bytes]]
+    ) -> Connection:
+        """The connection that the first packet of ``arrived``, a BEGIN, has opened."""
+        connection = self.prepare(port, source_port=own_port)
+        for time, packet in arrived:
             if isinstance(packet, Stp):
                 self.deliver(time, packet)
             else:
                 self.strays.append((time, packet))
+        connection.inbox.popleft()
         return connection
 
     def finish(self) -> None:

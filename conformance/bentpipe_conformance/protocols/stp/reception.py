@@ -60,7 +60,7 @@ class Reception:
 
     def polled(self, n_s: int) -> None:
         """Take in a POLL's N(S) (section 6.3)."""
-        if self.vr_h < n_s <= self.vr_mr:
+        if self.vr_h < n_s <= self.vr_mr and (self.fin is None or n_s <= self.fin + 1):
             self.vr_h = n_s
 
     def elements(self) -> Elements:

@@ -26,7 +26,7 @@ LEGEND = (
 )
 REASONS = {
     0: "normal", 1: "aborted by the user", 2: "no such connection", 3: "nobody listens",
-    4: "version not supported", 5: "no resources", 6: "protocol error", 7: "no answer",
+    4: "version not supported", 5: "no resources", 6: "call anew", 7: "no answer",
 }  # fmt: skip
 
 
@@ -49,6 +49,8 @@ def _title(stp: Stp) -> str:
     if stp.type in (BEGIN, BGAK):
         texts.append(f"ISS {thousands(stp.seq)}")
         texts += [f"MaxSD {stp.max_sd}"] if stp.max_sd is not None else []
+    if stp.cookie is not None:
+        texts.append(f"cookie {stp.cookie.hex()[:16]}")
     if stp.type in (END, BGREJ) and stp.reason is not None:
         texts.append(f"reason {stp.reason} ({REASONS.get(stp.reason, 'unknown')})")
     if stp.data:
@@ -84,8 +86,8 @@ def _event(event: Event) -> tuple[list[str], list[str]]:
             notes = [] if event.new else [f"transmission {event.transmission}"]
             return [f"number {thousands(event.number)}"], notes
         case events.SdHeard():
-            there = event.duplicate, event.beyond, event.early
-            notes = [*compress(("duplicate", "beyond the credit", "held back"), there)]
+            there = event.duplicate, event.beyond
+            notes = [*compress(("duplicate", "beyond the credit"), there)]
             return [f"number {thousands(event.number)}"], notes
         case events.PollSent() | events.PollHeard():
             n_s = [] if event.stp.type == SDP else [f"N(S) {thousands(event.n_s)}"]

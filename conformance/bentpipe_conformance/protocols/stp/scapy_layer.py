@@ -51,10 +51,11 @@ TYPES = {
 
 REASONS = {
     0: "none", 1: "aborted", 2: "no connection", 3: "nobody listens", 4: "version not supported",
-    5: "no resources", 6: "protocol error", 7: "no answer",
+    5: "no resources", 6: "call anew", 7: "no answer",
 }  # fmt: skip
 
 _SD = 8
+_VERSION = 2
 
 
 class STP(Packet):
@@ -64,7 +65,7 @@ class STP(Packet):
     fields_desc = [
         ShortField("sport", 0),
         ShortField("dport", 0),
-        FlagsField("flags", 0, 4, ["FIN", "C", "A", "R"]),
+        FlagsField("flags", 0, 4, ["FIN", "V", "A", "R"]),
         BitEnumField("type", _SD, 4, TYPES),
         ThreeBytesField("seq", 0),
         XShortField("chksum", None),
@@ -143,10 +144,6 @@ class _ListItem(Packet):
         return b"", s
 
 
-def _reason(default: int) -> list[Any]:
-    return [ByteEnumField("reason", default, REASONS), ThreeBytesField("reserved", 0)]
-
-
 def _number(name: str, reserved: str) -> list[Any]:
     return [ByteField(reserved, 0), ThreeBytesField(name, 0)]
 
@@ -156,7 +153,7 @@ class STPOption(_ListItem):
 
     name = "STP option"
     fields_desc = [
-        ByteEnumField("kind", 2, {1: "MaxSD"}),
+        ByteEnumField("kind", 3, {1: "MaxSD", 2: "Cookie"}),
         FieldLenField("length", None, fmt="B", length_of="value", adjust=lambda _, x: x + 2),
         StrLenField("value", b"", length_from=lambda option: option.length - 2),
     ]
@@ -166,6 +163,8 @@ class STPOption(_ListItem):
         """The class of the option that begins ``octets``."""
         if octets[:1] == b"\x00":
             return STPPadding
+        if octets[:1] == b"\x02" and len(octets) > 1 and 10 <= octets[1] <= 34:
+            return STPCookie
         return STPMaxSD if octets[:2] == b"\x01\x04" else cls
 
 
@@ -180,6 +179,17 @@ class STPMaxSD(_ListItem):
     ]
 
 
+class STPCookie(_ListItem):
+    """What proves the address of a caller to the endpoint that made it, 8 to 32 octets."""
+
+    name = "STP cookie"
+    fields_desc = [
+        ByteEnumField("kind", 2, {2: "Cookie"}),
+        FieldLenField("length", None, fmt="B", length_of="cookie", adjust=lambda _, x: x + 2),
+        StrLenField("cookie", bytes(8), length_from=lambda option: option.length - 2),
+    ]
+
+
 class STPPadding(_ListItem):
     """One octet of padding."""
 
@@ -188,13 +198,16 @@ class STPPadding(_ListItem):
 
 
 class _Opening(_Body):
-    """BEGIN and BGAK, which have options."""
+    """BEGIN, BGAK and BGREJ, which have options."""
+
+    optlen_at = 0
+    """Octet of the body whose low half counts the words of options."""
 
     @classmethod
     def fits(cls, octets: bytes) -> bool:
         if len(octets) < cls.least:
             return False
-        end = cls.least + 4 * (octets[0] & 15)
+        end = cls.least + 4 * (octets[cls.optlen_at] & 15)
         if len(octets) < end or (len(octets) > end and not cls.open_ended):
             return False
         at = cls.least
@@ -211,29 +224,46 @@ class _Opening(_Body):
         """Pad the options to whole words and fill in optlen, unless optlen is given."""
         if self.optlen is None:
             p += bytes(-len(p) % 4)
-            words = (len(p) - self.least) // 4
-            p = bytes([p[0] & 0xF0 | words & 15]) + p[1:]
+            words, at = (len(p) - self.least) // 4, self.optlen_at
+            p = p[:at] + bytes([p[at] & 0xF0 | words & 15]) + p[at + 1 :]
         return p + pay
 
 
+def _options_length(body: Packet) -> int:
+    """Octets of the option field; of a BEGIN of another version it is not examined (STP-PF-003)."""
+    return 4 * body.optlen if getattr(body, "version", _VERSION) == _VERSION else 0
+
+
+_OPTIONS = PacketListField("options", [], STPOption, length_from=_options_length)
+
+
 class STPBegin(_Opening):
-    """BEGIN (section 3.3); its data, if any, is the payload."""
+    """BEGIN (section 3.3); its data, if any, is the payload.
+
+    Of another version only the first 20 octets of the packet are read, and all others are payload.
+    """
 
     name = "STP BEGIN"
     type_code = 1
     least = 8
     open_ended = True
     fields_desc = [
-        BitField("version", 1, 4),
+        BitField("version", _VERSION, 4),
         BitField("optlen", None, 4),
         ThreeBytesField("n_mr", 0),
         XIntField("csn", 0),
-        PacketListField("options", [], STPOption, length_from=lambda packet: 4 * packet.optlen),
+        _OPTIONS,
     ]
+
+    @classmethod
+    def fits(cls, octets: bytes) -> bool:
+        """Whether the body has a length and options that its type allows."""
+        other = len(octets) >= cls.least and octets[0] >> 4 != _VERSION
+        return other or super().fits(octets)
 
 
 class STPBgak(_Opening):
-    """BGAK (section 3.4)."""
+    """BGAK (section 3.3)."""
 
     name = "STP BGAK"
     type_code = 2
@@ -246,21 +276,44 @@ class STPBgak(_Opening):
         XIntField("csn", 0),
         XIntField("peer_csn", 0),
         *_number("n_r", "reserved_n_r"),
-        PacketListField("options", [], STPOption, length_from=lambda packet: 4 * packet.optlen),
+        _OPTIONS,
+    ]
+
+
+class STPBgrej(_Opening):
+    """BGREJ (section 3.3)."""
+
+    name = "STP BGREJ"
+    type_code = 7
+    answered = "STP BEGIN"
+    least = 8
+    optlen_at = 1
+    fields_desc = [
+        ByteEnumField("reason", 1, REASONS),
+        BitField("reserved", 0, 4),
+        BitField("optlen", None, 4),
+        ShortField("reserved_2", 0),
+        XIntField("peer_csn", 0),
+        _OPTIONS,
     ]
 
 
 class STPEnd(_Body):
-    """END (section 3.5)."""
+    """END (section 3.4)."""
 
     name = "STP END"
     type_code = 3
     least = 12
-    fields_desc = [*_reason(0), XIntField("csn", 0), XIntField("peer_csn", 0)]
+    fields_desc = [
+        ByteEnumField("reason", 0, REASONS),
+        ThreeBytesField("reserved", 0),
+        XIntField("csn", 0),
+        XIntField("peer_csn", 0),
+    ]
 
 
 class STPEndak(_Body):
-    """ENDAK (section 3.5)."""
+    """ENDAK (section 3.4)."""
 
     name = "STP ENDAK"
     type_code = 4
@@ -269,37 +322,27 @@ class STPEndak(_Body):
     fields_desc = [XIntField("peer_csn", 0)]
 
 
-class STPBgrej(_Body):
-    """BGREJ (section 3.5)."""
-
-    name = "STP BGREJ"
-    type_code = 7
-    answered = "STP BEGIN"
-    least = 8
-    fields_desc = [*_reason(1), XIntField("peer_csn", 0)]
-
-
 class STPSdp(_Body):
-    """SDP (section 3.6) behind the common header; its data is the payload."""
+    """SDP (section 3.5) behind the common header; its data is the payload."""
 
     name = "STP SDP"
     type_code = 9
-    least = 8
+    least = 12
     open_ended = True
-    fields_desc = [*_number("n_ps", "reserved"), IntField("timestamp", 0)]
+    fields_desc = [*_number("n_ps", "reserved"), IntField("timestamp", 0), XIntField("csn", 0)]
 
 
 class STPPoll(_Body):
-    """POLL (section 3.6)."""
+    """POLL (section 3.5)."""
 
     name = "STP POLL"
     type_code = 10
-    least = 8
+    least = 12
     fields_desc = STPSdp.fields_desc
 
 
 class STPStat(_Body):
-    """STAT (section 3.6)."""
+    """STAT (section 3.5)."""
 
     name = "STP STAT"
     type_code = 11
@@ -327,7 +370,7 @@ class STPStat(_Body):
 
 
 class STPUstat(_Body):
-    """USTAT (section 3.6)."""
+    """USTAT (section 3.5)."""
 
     name = "STP USTAT"
     type_code = 12

@@ -11,8 +11,9 @@ from typing import Any
 from bentpipe_conformance.engine.peer import BaseConnection, BasePeer, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import Arrival
-from bentpipe_conformance.protocols.stp.codec import FIN, A, C, R, Stp, build
-from bentpipe_conformance.protocols.stp.numbers import on_wire, tag_of
+from bentpipe_conformance.protocols.stp.codec import FIN, VERSION, A, Stp, V, build, option_field
+from bentpipe_conformance.protocols.stp.cookies import Jar
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 
 MAX_STAT = 67
@@ -32,7 +33,8 @@ class Speaker(BaseConnection[Stp, Arrival]):
         vt_ms: highest credit of the IUT, first SD the tester may not send.
         vt_ps: poll number of the tester's last POLL.
         sent: data and FIN of each of the tester's SDs.
-        confirmed: whether a BGAK without C flag has been sent.
+        cookie: what the tester's BEGIN carries, None for no Cookie option.
+        voiding: whether it has the V flag.
     """
 
     def __init__(
@@ -42,7 +44,10 @@ class Speaker(BaseConnection[Stp, Arrival]):
         source_port: int,
         carriage: Mapping[str, Any],
         csn: int,
+        jar: Jar,
         *,
+        cookie: bytes | None = None,
+        voiding: bool = False,
         iss: int | None = None,
         credit: int = 256,
         max_sd: int | None = 1400,
@@ -56,13 +61,19 @@ class Speaker(BaseConnection[Stp, Arrival]):
             source_port: the tester's port.
             carriage: fields of :class:`Stp` that say how packets travel.
             csn: the tester's CSN.
+            jar: the cookies of the case.
+            cookie: Cookie option of the BEGIN, None to leave it out.
+            voiding: V flag of the BEGIN.
             iss: the tester's ISS; a random one when omitted.
             credit: SDs that the BEGIN permits.
             max_sd: MaxSD option, None to leave it out.
-            options: raw option field in place of MaxSD's.
+            options: raw options in whole words, in front of MaxSD and Cookie.
         """
         super().__init__(peer, port, source_port)
         self.csn = csn
+        self.jar = jar
+        self.cookie = cookie
+        self.voiding = voiding
         self.iss = peer.random.getrandbits(24) if iss is None else iss
         self.max_sd = max_sd
         self.options = options
@@ -73,7 +84,6 @@ class Speaker(BaseConnection[Stp, Arrival]):
         self.reception = Reception(vr_mr=credit)
         self.vt_s = self.vt_a = self.vt_ps = 0
         self.vt_ms = 4
-        self.confirmed = False
         self.sent: dict[int, tuple[bytes, bool]] = {}
         self._offset = 0
         self.last_poll: tuple[int, int] = (0, 0)
@@ -101,12 +111,14 @@ class Speaker(BaseConnection[Stp, Arrival]):
         reception = self.reception
         vr_r, vr_mr = self.theirs(reception.vr_r), self.theirs(reception.vr_mr)
         peer_csn = self.peer_csn or 0
-        opening = {"seq": self.iss, "csn": self.csn, "max_sd": self.max_sd, "options": self.options}
+        opening = {"seq": self.iss, "csn": self.csn}
         match kind:
             case codec.BEGIN:
-                return {**opening, "n_mr": reception.vr_mr, "version": 1}
+                options = self._options(self.cookie)
+                return {**opening, **options, "n_mr": reception.vr_mr, "version": VERSION}
             case codec.BGAK:
-                return {**opening, "peer_csn": peer_csn, "n_mr": vr_mr, "n_r": vr_r}
+                options = self._options(self.jar.make())
+                return {**opening, **options, "peer_csn": peer_csn, "n_mr": vr_mr, "n_r": vr_r}
             case codec.BGREJ:
                 return {"tag": 0, "peer_csn": peer_csn, "reason": 3}
             case codec.END:
@@ -117,7 +129,8 @@ class Speaker(BaseConnection[Stp, Arrival]):
                 return {"seq": self.ours(self.vt_s)}
             case codec.SDP | codec.POLL:
                 own = self.ours(self.vt_s)
-                return {"seq": own, "n_ps": self.vt_ps, "timestamp": self.timestamp()}
+                polling = {"n_ps": self.vt_ps, "timestamp": self.timestamp()}
+                return {"seq": own, "csn": self.csn, **polling}
             case codec.STAT:
                 n_ps, timestamp = self.last_poll
                 polled = {"n_ps": n_ps, "timestamp": timestamp}
@@ -126,6 +139,11 @@ class Speaker(BaseConnection[Stp, Arrival]):
             case codec.USTAT:
                 return {"seq": vr_r, "n_mr": vr_mr}
         raise KeyError(kind)
+
+    def _options(self, cookie: bytes | None) -> dict[str, Any]:
+        """MaxSD and a cookie, behind the raw options if there are any."""
+        raw = self.options and self.options + option_field(self.max_sd, cookie)
+        return {"max_sd": self.max_sd, "cookie": cookie, "options": raw}
 
     def ours(self, count: int) -> int:
         """The number on the wire of one of the tester's SDs."""
@@ -155,12 +173,17 @@ class Speaker(BaseConnection[Stp, Arrival]):
             self.sent[0] = data, fin
             self.vt_s = 1
             self._offset = len(data)
-        self.send(codec.BEGIN, **{"data": data, "flags": FIN if fin else 0, **fields})
+        flags = (FIN if fin else 0) | (V if self.voiding else 0)
+        self.send(codec.BEGIN, **{"data": data, "flags": flags, **fields})
 
-    def confirm(self, *, challenge: bool = False, **fields: Any) -> None:
-        """Send a BGAK with both CSNs, with the C flag when it is a ``challenge``."""
-        self.confirmed = self.confirmed or not challenge
-        self.send(codec.BGAK, **{"flags": C if challenge else 0, **fields})
+    def bgak(self, **fields: Any) -> None:
+        """Accept the IUT's call: send a BGAK with both CSNs and a new cookie of the tester's."""
+        self.send(codec.BGAK, **fields)
+
+    def reject(self, reason: int = 3, **fields: Any) -> None:
+        """Refuse the IUT's call, with ``reason`` 6 by a new cookie of the tester's."""
+        options = {"max_sd": self.max_sd, "cookie": self.jar.make()} if reason == 6 else {}
+        self.send(codec.BGREJ, **{"reason": reason, **options, **fields})
 
     def sd(
         self,
@@ -175,18 +198,20 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """Send an SD: the next new one, or ``number`` with the data it had.
 
         Args:
-            data: user data, or how many octets of the pattern :func:`pattern`.
+            data: user data, or how many octets of :func:`pattern`, at most the IUT's MaxSD.
             number: count of the SD; one sent before is repeated as it was.
             fin: set the FIN flag.
             poll: send an SDP with the next poll number.
             after: seconds to wait before it leaves.
             fields: raw fields, see :meth:`compose`.
         """
+        if number is None:
+            self.await_credit()
         count = self.vt_s if number is None else number
         if count in self.sent and number is not None:
             octets, fin = self.sent[count]
         else:
-            octets = pattern(self._offset, data) if isinstance(data, int) else data
+            octets = self._pattern(data) if isinstance(data, int) else data
             if count >= self.vt_s:
                 self._offset += len(octets)
                 self.sent[count] = octets, fin
@@ -197,12 +222,19 @@ class Speaker(BaseConnection[Stp, Arrival]):
             fields = {"n_ps": self.vt_ps, "timestamp": self.timestamp(), **fields}
         return self.send(codec.SDP if poll else codec.SD, after=after, **fields)
 
+    def await_credit(self) -> None:
+        """Wait until the IUT permits another SD; what exceeds its credit is sent raw."""
+
+    def _pattern(self, octets: int) -> bytes:
+        return pattern(self._offset, min(octets, self.peer_max_sd or LEAST_MAX_SD))
+
     def sds(self, count: int, octets: int = 100, *, skip: Iterable[int] = ()) -> None:
         """Send new SDs; those of ``skip``, by count, are not put on the link: they are lost."""
         left_out = set(skip)
         for _ in range(count):
+            self.await_credit()
             if self.vt_s in left_out:
-                data = pattern(self._offset, octets)
+                data = self._pattern(octets)
                 self.sent[self.vt_s] = data, False
                 self._offset += octets
                 self.vt_s += 1
@@ -247,10 +279,6 @@ class Speaker(BaseConnection[Stp, Arrival]):
     def end(self, *, flags: int = 0, **fields: Any) -> None:
         """Send an END; without flags a normal release."""
         self.send(codec.END, flags=flags, **fields)
-
-    def hint(self) -> None:
-        """Send the END of a peer that knows the IUT's tag and nothing else (section 5.6)."""
-        self.end(flags=A | R, reason=2, seq=0, tag=0, csn=0, peer_csn=tag_of(self.peer_csn or 0))
 
     def abort(self, reason: int = 1) -> None:
         """Send an END with the A flag, which ends the connection for the tester as well."""

@@ -18,7 +18,7 @@ from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.story import BaseStory, ends
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.codec import C, Stp, build, build_datagram, dissect
+from bentpipe_conformance.protocols.stp.codec import VERSION, Stp, build, build_datagram, dissect
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
@@ -31,12 +31,18 @@ IUT_ISS, TESTER_ISS = MODULUS - 2, MODULUS - 3
 IUT_CSN, TESTER_CSN = CSN_MODULUS - 1, 0x1234_5678
 IUT_TAG = tag_of(IUT_CSN)
 
+COOKIES = tuple(bytes([number]) * 16 for number in range(1, 9))
+"""Cookies of the implementation, in the order in which it makes them."""
+
+TESTER_COOKIES = tuple(bytes([0xF0 + number]) * 16 for number in range(8))
+"""Cookies of the tester."""
+
 CLAIMS: Mapping[str, Any] = {
     "active_open": True,
     "fifo": True,
     "rate_limit": False,
     "initial_window_sds": 4,
-    "remembers_peers": True,
+    "keep_alive_s": 600,
     "path_class": "geo",
 }
 """The conformance statement of the implementation in the stories."""
@@ -60,20 +66,30 @@ class StpStory(BaseStory):
     credit: int = 64
     max_sd: int = 1400
 
-    def opened(self, *, known: bool = False, data: bytes = b"", wait: float = 0.6) -> StpStory:
-        """The tester calls: BEGIN, BGAK, and a confirming BGAK unless the peer is ``known``.
+    def asked(self, cookie: bytes = COOKIES[0], *, port: int = 39999) -> StpStory:
+        """The tester asks for a cookie by an empty BEGIN from another port, and is given it."""
+        asking = StpStory(at=self.at)
+        csn = TESTER_CSN - 1
+        asking.tester(codec.BEGIN, csn=csn, cookie=None)
+        asking.iut(codec.BGREJ, reason=6, peer_csn=csn, max_sd=self.max_sd, cookie=cookie)
+        self.packets += [between(packet, port=port) for packet in asking.packets]
+        self.at = asking.at
+        return self
+
+    def opened(self, *, data: bytes = b"", wait: float = 0.6) -> StpStory:
+        """The tester calls with the cookie it has been given: BEGIN and BGAK.
 
         ``wait`` is the round-trip time, seconds.
         """
-        n_r = int(known and bool(data))
-        self.tester(codec.BEGIN, data=data).iut(codec.BGAK, n_r, flags=0 if known else C)
-        if not known:
-            self.tester(codec.BGAK, after=wait)
-        return self
+        self.asked().tester(codec.BEGIN, data=data, after=wait)
+        return self.iut(codec.BGAK, int(bool(data)))
 
-    def called(self) -> StpStory:
-        """The implementation calls: BEGIN and BGAK."""
-        return self.iut(codec.BEGIN).tester(codec.BGAK, after=0.6)
+    def called(self, data: bytes = b"") -> StpStory:
+        """The implementation calls, is given a cookie, and calls anew: BEGIN and BGAK."""
+        self.iut(codec.BEGIN, csn=IUT_CSN - 1, seq=7, cookie=None)
+        self.tester(codec.BGREJ, reason=6, peer_csn=IUT_CSN - 1, after=0.6)
+        self.iut(codec.BEGIN, data=data)
+        return self.tester(codec.BGAK, int(bool(data)), after=0.6)
 
     def iut(self, kind: int, number: int = 0, *, after: float = 0.0, **fields: Any) -> StpStory:
         """The implementation sends a packet.
@@ -108,31 +124,38 @@ class StpStory(BaseStory):
     def _compose(self, outgoing: bool, kind: int, number: int, fields: dict[str, Any]) -> Stp:
         mine, other = (IUT_ISS, TESTER_ISS) if outgoing else (TESTER_ISS, IUT_ISS)
         csn, peer = (IUT_CSN, TESTER_CSN) if outgoing else (TESTER_CSN, IUT_CSN)
-        numbered = {"seq": on_wire(number, mine)}
-        acknowledging = {"seq": on_wire(number, other)}
-        polling = {"n_ps": 1, "timestamp": 7}
+        numbered: dict[str, Any] = {"seq": on_wire(number, mine)}
+        acknowledging: dict[str, Any] = {"seq": on_wire(number, other)}
+        reported: dict[str, Any] = {"n_ps": 1, "timestamp": 7}
+        polling = {**reported, "csn": csn}
         both = {"csn": csn, "peer_csn": peer}
         opening = {"seq": mine, "csn": csn, "n_mr": self.credit, "max_sd": self.max_sd}
-        right: dict[str, Any] = {
-            codec.BEGIN: {**opening, "version": 1},
+        # A call carries what the other side has given; its BGAK brings the next one.
+        owns, others = (COOKIES, TESTER_COOKIES) if outgoing else (TESTER_COOKIES, COOKIES)
+        usual: dict[int, dict[str, Any]] = {
+            codec.BEGIN: {**opening, "version": VERSION, "cookie": others[0]},
             codec.BGAK: {**opening, **both, "n_mr": on_wire(self.credit, other),
-                   "n_r": on_wire(number, other)},
+                   "n_r": on_wire(number, other), "cookie": owns[1]},
             codec.BGREJ: {"tag": 0, "peer_csn": peer, "reason": 3},
             codec.END: {**acknowledging, **both, "reason": 0},
             codec.ENDAK: {"peer_csn": peer},
-            codec.SD: numbered,
+            codec.SD: {**numbered},
             codec.SDP: {**numbered, **polling},
             codec.POLL: {**numbered, **polling},
-            codec.STAT: {**acknowledging, **polling},
+            codec.STAT: {**acknowledging, **reported},
             codec.USTAT: acknowledging,
-        }[kind]  # fmt: skip
+        }  # fmt: skip
         if kind in (codec.STAT, codec.USTAT):
             fields = {"n_mr": self.credit, "elements": (), **fields}
             fields["n_mr"] = on_wire(fields["n_mr"], other)
             fields["elements"] = tuple(on_wire(count, other) for count in fields["elements"])
+        if kind == codec.BGREJ and fields.get("reason") == 6:
+            fields = {"max_sd": self.max_sd, "cookie": owns[0], **fields}
+        if kind in (codec.BEGIN, codec.BGAK) and "csn" in fields:
+            fields = {"tag": tag_of(fields["csn"]), **fields}
         carried = {"tag": tag_of(csn), "udp_sport": UDP_PORT, "udp_dport": UDP_PORT}
         ports = ends(outgoing, IUT_PORT, TESTER_PORT)
-        return Stp(*ports, kind, **{**carried, **right, **fields})
+        return Stp(*ports, kind, **{**carried, **usual[kind], **fields})
 
     def of_service(self, port: int) -> StpStory:
         """The same packets, but of another service of the implementation."""
@@ -140,8 +163,8 @@ class StpStory(BaseStory):
         return self
 
     def flow(self) -> Flow:
-        """The first connection told, replayed."""
-        return read_flows(self.trace())[0]
+        """The connection told, replayed: the one between the usual ports that came last."""
+        return [flow for flow in read_flows(self.trace()) if flow.ends[2] == TESTER_PORT][-1]
 
 
 def opened() -> StpStory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from .conftest import Checked, Event, judged, lines, written
 
 BEGIN = {"event": "begin", "protocol": "stp-data", "profile": "stp1", "window": 8}
 CALL = {"event": "begin", "end": 7, "vt_s": 1}
-SENDER = {"vt_s": 2, "vt_a": 0, "vt_ms": 4, "vt_ps": 0, "vt_pa": 0, "vt_pd": 2, "queue": []}
+SENDER = {"vt_s": 2, "vt_a": 0, "vt_ms": 4, "vt_ps": 0, "vt_pa": 0, "queue": []}
 SEND = {"event": "send", "end": 7, "n": 1, **SENDER, "kept": [[0, 0], [1, 0]]}
+NOTHING = {"vt_a": 0, "vt_ms": 4}
 RECEIVER = {"end": 9, "peer_end": 7, "vr_r": 0, "vr_h": 2, "vr_mr": 8, "held": [1]}
 ARRIVAL = {"event": "sd", "n": 1, "gap": [0, 1], **RECEIVER}
 
@@ -39,7 +41,21 @@ def test_events_of_one_stream_become_records(tmp_path: Path) -> None:
     assert [step.kind for step in trace.steps] == ["call", "send", "sd", "stat"]
     assert "kept |-> (0 :> 0 @@ 1 :> 0)" in trace.steps[1].text()
     assert "held |-> {1}, gap |-> {0}" in trace.steps[2].text()
-    assert "kept |-> <<>>, gaps |-> {7, 8, 11}, h |-> 12" in trace.steps[3].text()
+    assert "kept |-> <<>>, gaps |-> {7, 8, 11}, h |-> 12, lo |-> 7" in trace.steps[3].text()
+
+
+def test_stat_that_answers_no_poll_is_an_announcement(tmp_path: Path) -> None:
+    stat = {"event": "stat", "end": 7, "n_r": 7, "n_mr": 15, "n_ps": 0, "valid": True, **SENDER}
+    trace = read(tmp_path, CALL, {**stat, "kept": [], "elements": []})
+    assert [step.kind for step in trace.steps] == ["call", "credit"]
+
+
+def test_call_that_was_given_a_cookie_begins_anew(tmp_path: Path) -> None:
+    again = {"event": "begin", "end": 8, "vt_s": 1}
+    refused = {"event": "receive", "packet": "BGREJ", "end": 8, "peer_csn": 7, **NOTHING}
+    trace = read(tmp_path, {**CALL, "vt_s": 0}, again, refused, SEND, {**SEND, "end": 8})
+    told = [(step.kind, step.fields["vt_s"], step.line) for step in trace.steps]
+    assert told == [("call", 0, 2), ("anew", 1, 4), ("send", 2, 6)]
 
 
 def test_events_of_the_other_stream_left_out(tmp_path: Path) -> None:
@@ -104,18 +120,28 @@ def link(rate: float) -> LinkProfile:
 
 
 def recorded(
-    seed: int, octets: int = 30_000, rate: float = 0.08, parts: Parts = TRUE_PARTS
+    seed: int,
+    octets: int = 30_000,
+    rate: float = 0.08,
+    parts: Parts = TRUE_PARTS,
+    **settings: Any,
 ) -> list[Event]:
     """A transfer of about 100 events; every third one's numbers wrap."""
     iss = None if seed % 3 else 2**24 - 5
-    config = StpConfig(credit=(32, 4)[seed % 2], iss=iss)
+    config = StpConfig(credit=(32, 4)[seed % 2], iss=iss, **settings)
     return record(link(rate), config, octets, parts=parts, seed=seed).events
+
+
+def sender_of(events: list[Event]) -> int:
+    """The CSN of the stream's sender, which a call anew changes."""
+    csn: int = next(event["peer_end"] for event in events if event["event"] == "sd")
+    return csn
 
 
 def changed(events: list[Event], name: str, seed: int) -> tuple[list[Event], int]:
     """A copy with one event changed, and its line."""
     kinds, fits, change = CHANGES[name]
-    near = events[1]["end"]
+    near = sender_of(events)
     ours = [
         at
         for at, event in enumerate(events[1:], start=1)
@@ -178,7 +204,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], Callable[[Event], bool], Callable[[Eve
 
 
 def test_transfer_of_the_reference_is_one_of_the_model(tmp_path: Path, checked: Checked) -> None:
-    events = recorded(9)
+    events = recorded(21)
     traces = {"true": events}
     expected: dict[str, int | None] = {"true": None}
     for name in CHANGES:
@@ -188,13 +214,37 @@ def test_transfer_of_the_reference_is_one_of_the_model(tmp_path: Path, checked: 
     kinds = {step.kind for step in found["true"].trace.steps}
     assert kinds >= {
         "send", "retransmit", "poll", "stat", "ustat", "sd", "poll_arrives", "announce", "bgak",
-        "call",
+        "call", "anew",
     }  # fmt: skip
     guards = {name: item.guard for name, item in found.items()}
     assert "(STP-DT-016)" in guards["another SD sent"]
     assert "STP-DT-001" in guards["a gap not reported"]
     assert "no such STAT" in guards["a list with another bound"]
     assert "STP-DT-021" in guards["credit beyond the buffer"]
+
+
+def has_cut_list(events: list[Event]) -> bool:
+    ours = [event for event in events if event["end"] == sender_of(events)]
+    return any(
+        first["event"] == second["event"] == "stat" and first["n_ps"] == second["n_ps"] > 0
+        for first, second in pairwise(ours)
+    )
+
+
+def has_late_ustat(events: list[Event]) -> bool:
+    return any(
+        event["event"] == "late" and event["peer_end"] == sender_of(events) for event in events
+    )
+
+
+def test_lists_that_are_cut_and_ustats_that_wait_followed(tmp_path: Path, checked: Checked) -> None:
+    cut = (recorded(seed, 60_000, 0.2, max_stat=3) for seed in range(20))
+    waits = (recorded(seed, 60_000, 0.15, fifo=False) for seed in range(20))
+    traces = {
+        "cut": next(events for events in cut if has_cut_list(events[1:])),
+        "waits": next(events for events in waits if has_late_ustat(events[1:])),
+    }
+    assert lines(judged(tmp_path, checked, traces)) == {"cut": None, "waits": None}
 
 
 @pytest.mark.slow

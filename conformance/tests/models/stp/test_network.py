@@ -7,50 +7,78 @@ from bentpipe_conformance.models.graph import Edge, Graph
 from bentpipe_conformance.models.stp.network import history
 from bentpipe_conformance.models.tool import ToolProblem
 
-BEGIN = '[type |-> "BEGIN", from |-> "client", csn |-> 1, data |-> TRUE, fin |-> FALSE]'
-BGAK = '[type |-> "BGAK", from |-> "server", csn |-> 21, peer |-> 1, r |-> 0, asks |-> TRUE]'
-CONFIRM = '[type |-> "BGAK", from |-> "client", csn |-> 1, peer |-> 21, r |-> 0, asks |-> FALSE]'
-SD = '[type |-> "SD", from |-> "client", csn |-> 1, n |-> 1, fin |-> FALSE]'
-LAST = '[type |-> "SD", from |-> "client", csn |-> 1, n |-> 2, fin |-> TRUE]'
-STAT = '[type |-> "STAT", from |-> "server", csn |-> 21, r |-> 1]'
 
-
-def end(csn: int, peer: int, rcv: int = 0, held: str = "{}") -> str:
+def begin(csn: int, cookie: int) -> str:
+    data = "TRUE" if cookie else "FALSE"
     return (
-        f"[csn |-> {csn}, peer |-> {peer}, sent |-> 0, fin |-> -1, acked |-> 0, rcv |-> {rcv}, "
-        f"held |-> {held}, rfin |-> -1]"
+        f'[type |-> "BEGIN", from |-> "client", port |-> 1, csn |-> {csn}, ck |-> {cookie}, '
+        f"data |-> {data}, fin |-> FALSE, at |-> 0]"
     )
+
+
+EMPTY, BEGIN = begin(1, 0), begin(2, 1)
+BGREJ = '[type |-> "BGREJ", from |-> "server", port |-> 1, peer |-> 1, reason |-> 6, ck |-> 1]'
+BGAK = '[type |-> "BGAK", from |-> "server", port |-> 1, csn |-> 1, peer |-> 2, r |-> 1, ck |-> 2]'
+SD = '[type |-> "SD", from |-> "client", port |-> 1, csn |-> 2, n |-> 1, fin |-> FALSE]'
+LAST = '[type |-> "SD", from |-> "client", port |-> 1, csn |-> 2, n |-> 2, fin |-> TRUE]'
+STAT = '[type |-> "STAT", from |-> "server", port |-> 1, csn |-> 1, r |-> 1]'
+POLL = '[type |-> "POLL", from |-> "client", port |-> 1, csn |-> 2]'
+UNKNOWN = (
+    '[type |-> "END", from |-> "server", port |-> 1, csn |-> 0, peer |-> 2, kind |-> "unknown", '
+    "r |-> 0]"
+)
+
+
+def end(
+    st: str, csn: int = 0, peer: int = 0, rcv: int = 0, held: str = "{}", acked: int = 0
+) -> str:
+    return (
+        f'[st |-> "{st}", csn |-> {csn}, peer |-> {peer}, sent |-> 0, fin |-> -1, '
+        f"acked |-> {acked}, rcv |-> {rcv}, held |-> {held}, rfin |-> -1]"
+    )
+
+
+def begun(csn: int, cookie: int) -> str:
+    return f"[csn |-> {csn}, call |-> 1, ck |-> {cookie}, epoch |-> 0]"
+
+
+def opened(told: str = "nothing", csn: int = 2) -> str:
+    return f'[own |-> 1, csn |-> {csn}, ck |-> 1, port |-> 1, told |-> "{told}"]'
 
 
 def state(*net: str, **changes: object) -> dict[str, str]:
     values: dict[str, object] = {
-        "cState": '"begun"', "c": end(1, 0), "told": '<<"nothing">>', "sState": '"listen"',
-        "s": end(0, 0), "pending": "{}", "sTold": '<<"nothing">>', "taken": "<<0>>", "log": "<<>>",
+        "C": f"<<{end('idle')}>>", "S": f"<<{end('idle')}>>", "stock": "<<>>", "begins": "<<>>",
+        "calls": '<<[told |-> "nothing"]>>', "opened": "<<>>", "log": "<<>>", "back": "<<>>",
         **changes,
     }  # fmt: skip
     return {name: str(value) for name, value in values.items()} | {"net": f"{{{', '.join(net)}}}"}
 
 
-WAITING = {"pending": f"{{{end(21, 1, held='{0}')}}}", "taken": "<<1>>"}
-CONFIRMING = {**WAITING, "cState": '"open"', "c": end(1, 21)}
-OPEN = {
-    "cState": '"open"', "c": end(1, 21), "sState": '"open"', "s": end(21, 1, 1), "taken": "<<1>>",
-    "log": "<<<<1, 0>>>>",
+ONE = {"C": f"<<{end('begun', 1)}>>", "begins": f"<<{begun(1, 0)}>>"}
+TWO = {"C": f"<<{end('begun', 2)}>>", "begins": f"<<{begun(1, 0)}, {begun(2, 1)}>>"}
+TAKEN = {
+    **TWO, "S": f"<<{end('open', 1, 2, 1)}>>", "opened": f"<<{opened()}>>",
+    "log": "<<<<1, 2, 0>>>>",
 }  # fmt: skip
-DONE = {**OPEN, "s": end(21, 1, 1, "{2}")}
+OPEN = {**TAKEN, "C": f"<<{end('open', 2, 1, acked=1)}>>", "stock": "<<2>>"}
 STATES = [
-    state(c=end(0, 0)),
-    state(BEGIN),
-    state(BEGIN, BGAK, **WAITING),
-    state(BEGIN, BGAK, CONFIRM, **CONFIRMING),
-    state(BEGIN, BGAK, CONFIRM, SD, **CONFIRMING),
-    state(BEGIN, BGAK, CONFIRM, SD, LAST, **CONFIRMING),
-    state(BEGIN, BGAK, CONFIRM, SD, LAST, STAT, **OPEN),
-    state(BEGIN, BGAK, CONFIRM, SD, LAST, STAT, **DONE),
-]
+    state(),
+    state(EMPTY, **ONE),
+    state(EMPTY, BGREJ, **ONE),
+    state(EMPTY, BGREJ, BEGIN, **TWO),
+    state(EMPTY, BGREJ, BEGIN, BGAK, STAT, **TAKEN),
+    state(EMPTY, BGREJ, BEGIN, BGAK, STAT, **OPEN),
+    state(EMPTY, BGREJ, BEGIN, BGAK, STAT, SD, **OPEN),
+    state(EMPTY, BGREJ, BEGIN, BGAK, STAT, SD, LAST, **OPEN),
+    state(
+        EMPTY, BGREJ, BEGIN, BGAK, STAT, SD, LAST,
+        **{**OPEN, "S": f"<<{end('open', 1, 2, 1, '{<<2, 2>>}')}>>"},
+    ),
+]  # fmt: skip
 ACTIONS = [
-    "BeginWith", "ServerReceivesBegin", "ClientReceivesBgak", "ClientSends", "ClientSends",
-    "ServerReceivesBgak", "ServerReceivesSd",
+    "Call", "ServerReceivesBegin", "ClientReceivesBgrej", "ServerReceivesBegin",
+    "ClientReceivesBgak", "ClientSends", "ClientSends", "ServerReceivesSd",
 ]  # fmt: skip
 
 
@@ -67,70 +95,69 @@ def last(actions: list[str], *states: dict[str, str]) -> str:
 def test_deliveries_of_a_path_are_inferred_in_order() -> None:
     past = history(graph(STATES, ACTIONS), range(len(ACTIONS)))
     assert past.order == (
-        "client opens",
-        "deliver BEGIN csn=1 data=True fin=False from=client",
-        "deliver BGAK asks=True csn=21 from=server peer=1 r=0",
-        "deliver BGAK asks=False csn=1 from=client peer=21 r=0",
-        "deliver SD csn=1 fin=True from=client n=2",
+        "client calls",
+        "deliver BEGIN at=0 ck=0 csn=1 data=False fin=False from=client port=1",
+        "deliver BGREJ ck=1 from=server peer=1 port=1 reason=6",
+        "deliver BEGIN at=0 ck=1 csn=2 data=True fin=False from=client port=1",
+        "deliver BGAK ck=2 csn=1 from=server peer=2 port=1 r=1",
+        "deliver SD csn=2 fin=True from=client n=2 port=1",
     )
     assert [(item.kind, item.nth, item.to_server) for item in past.sent] == [
-        ("BEGIN", 1, True), ("BGAK", 1, False), ("CONFIRM", 1, True), ("SD", 1, True),
-        ("SD", 2, True), ("STAT", 1, False),
+        ("BEGIN", 1, True), ("BGREJ", 1, False), ("BEGIN", 2, True), ("BGAK", 1, False),
+        ("STAT", 1, False), ("SD", 1, True), ("SD", 2, True),
     ]  # fmt: skip
     assert past.fates() == [
         {"message": "SD", "nth": 1, "number": 1, "transmission": 1, "fate": "lost"}
     ]
 
 
-def test_message_that_arrives_again_is_doubled() -> None:
-    again = BGAK.replace("21", "31")
-    waits = {"pending": f"{{{end(31, 1)}}}", "taken": "<<1>>"}
-    states = [*STATES[:3], state(BEGIN, BGAK), state(BEGIN, BGAK, again, **waits)]
-    actions = [*ACTIONS[:2], "Restart", "ServerReceivesBegin"]
-    past = history(graph(states, actions), range(4))
-    assert past.order[-2] == "server restarts" and past.order[-1].startswith("deliver BEGIN csn=1")
+def test_begin_that_is_asked_about_again_is_doubled() -> None:
+    again = BGREJ.replace("ck |-> 1", "ck |-> 2")
+    states = [*STATES[:3], state(EMPTY, BGREJ, **ONE), state(EMPTY, BGREJ, again, **ONE)]
+    past = history(graph(states, [*ACTIONS[:2], "Restart", "ServerReceivesBegin"]), range(4))
+    assert past.order[-2] == "server restarts" and past.order[-1].startswith("deliver BEGIN at=0")
     assert past.fates() == [{"message": "BEGIN", "nth": 1, "fate": "doubled"}]
 
 
 def test_data_handed_over_names_its_message() -> None:
-    old = SD.replace("csn |-> 1", "csn |-> 2")
-    after = state(BEGIN, SD, old, **{**OPEN, "log": "<<<<1, 0>>, <<2, 1>>>>"})
+    old = SD.replace("csn |-> 2", "csn |-> 1")
+    after = state(BEGIN, SD, old, **{**OPEN, "log": "<<<<1, 2, 0>>, <<1, 1, 1>>>>"})
     states = state(), state(BEGIN), state(BEGIN, SD), state(BEGIN, SD, old, **OPEN), after
-    found = last(["BeginWith", "ClientSends", "Restart", "ServerReceivesSd"], *states)
-    assert found == "deliver SD csn=2 fin=False from=client n=1"
+    found = last(["Call", "ClientSends", "Restart", "ServerReceivesSd"], *states)
+    assert found == "deliver SD csn=1 fin=False from=client n=1 port=1"
 
 
-def test_early_data_names_its_message() -> None:
-    held = {"pending": f"{{{end(21, 1, held='{0, 1}')}}}", "taken": "<<1>>"}
-    states = state(BEGIN, **WAITING), state(BEGIN, SD, **WAITING), state(BEGIN, SD, **held)
-    found = last(["ClientSends", "ServerReceivesSd"], *states)
-    assert found == "deliver SD csn=1 fin=False from=client n=1"
-
-
-def test_challenge_names_a_begin_of_another_connection() -> None:
-    other = BEGIN.replace("csn |-> 1", "csn |-> 2")
-    asks = BGAK.replace("r |-> 0", "r |-> 1")
-    before = state(BEGIN, other, **OPEN)
-    found = last(
-        ["BeginWith", "ServerReceivesBegin"], state(**OPEN), before,
-        state(BEGIN, other, asks, **OPEN),
-    )  # fmt: skip
-    assert found.startswith("deliver BEGIN csn=2")
+def test_poll_without_a_connection_named_by_its_answer() -> None:
+    states = state(**OPEN), state(POLL, **OPEN), state(POLL, UNKNOWN, **OPEN)
+    assert last(["ClientPolls", "ServerReceivesPoll"], *states).startswith("deliver POLL csn=2")
 
 
 @pytest.mark.parametrize(("kind", "told"), [("release", "success"), ("abort", "failure")])
 def test_end_named_by_what_the_user_is_told(kind: str, told: str) -> None:
     ends = [
-        f'[type |-> "END", from |-> "client", csn |-> 1, peer |-> 21, kind |-> "{name}", r |-> 1]'
+        f'[type |-> "END", from |-> "client", port |-> 1, csn |-> 2, peer |-> 1, '
+        f'kind |-> "{name}", r |-> 1]'
         for name in ("abort", "release")
     ]
-    after = {**OPEN, "sState": '"over"', "sTold": f'<<"{told}">>'}
+    after = {**OPEN, "S": f"<<{end('over', 1, 2, 1)}>>", "opened": f"<<{opened(told)}>>"}
     states = state(**OPEN), state(*ends, **OPEN), state(*ends, **after)
     assert f"kind={kind} " in last(["ClientReleases", "ServerReceivesEnd"], *states)
 
 
+def test_packet_of_an_attacker_is_forged() -> None:
+    taken = {"S": f"<<{end('open', 1, -9, 1)}>>", "opened": f"<<{opened(csn=-9)}>>"}
+    found = last(["ServerReceivesBegin"], state(), state(**taken))
+    assert found == "forge BEGIN ck=1 csn=-9 from=client port=1"
+
+
+def test_call_names_its_port_where_there_are_several() -> None:
+    before = f"<<{end('idle')}, {end('idle')}>>"
+    after = f"<<{end('idle')}, {end('begun', 1)}>>"
+    assert last(["Call"], state(C=before), state(EMPTY, C=after)) == "client calls from port 2"
+
+
 def test_step_that_no_message_explains_is_refused() -> None:
-    states = [state(), state(s=end(21, 1, 1))]
+    states = [state(), state(S=f"<<{end('open', 1)}>>")]
     with pytest.raises(ToolProblem, match="no message of the network explains a ServerReceivesSd"):
         history(graph(states, ["ServerReceivesSd"]), range(1))
 

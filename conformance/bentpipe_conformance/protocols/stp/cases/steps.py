@@ -13,8 +13,9 @@ from typing import Any
 
 from bentpipe_conformance.engine import scripts
 from bentpipe_conformance.engine.peer import PATIENCE_S, NotReached
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, NAMES, USTAT
+from bentpipe_conformance.protocols.stp.codec import BEGIN, NAMES, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
 PAUSE_S = 0.3
@@ -22,6 +23,9 @@ PAUSE_S = 0.3
 
 CREDIT = 8
 """SDs that a script permits at a time."""
+
+BATCH = 40
+"""SDs that may be sent at once without being lost in the queue of the link."""
 
 WARM_UP = 20
 """SDs after which the sender's window permits that many."""
@@ -93,18 +97,23 @@ def go_on(
 
 
 def summoned(
-    *requirements: str, role: Role = "receive", accepted: bool = False, aborted: bool = True
+    *requirements: str,
+    role: Role = "receive",
+    anew: bool = True,
+    accepted: bool = False,
+    aborted: bool = True,
 ) -> scripts.Registration:
     """Register a case on a connection that the IUT opens.
 
-    Its BEGIN is not answered yet, or ``accepted`` at once, and its questions are not answered.
+    Its BEGIN carries a cookie of the tester's unless ``anew`` is False; it is not answered yet, or
+    ``accepted`` at once.
     """
 
     def stage(peer: Peer) -> tuple[Connection]:
-        connection = peer.summon(role)
+        connection = peer.summon(role, anew=anew)
         if accepted:
             connection.polite = False
-            connection.confirm()
+            connection.bgak()
         return (connection,)
 
     return scripts.staged(*requirements, stage=stage, needs=("active_open",), aborted=aborted)
@@ -124,26 +133,42 @@ def send_each(connection: Connection, names: str, apart: float = PAUSE_S) -> Non
 
 
 def call_again(peer: Peer, earlier: Connection, **own: Any) -> Connection:
-    """Call from the ports of an earlier connection, and confirm the call."""
-    connection = peer.begin("discard", source_port=earlier.source_port, **own)
-    connection.expect(BGAK)
-    connection.confirm()
+    """Call from the ports of an earlier connection, and make sure that the call has opened."""
+    connection = peer.connect("discard", source_port=earlier.source_port, **own)
     connection.ask()
     return connection
 
 
-def send_foreign_begin(peer: Peer, connection: Connection) -> None:
+def send_foreign_begin(
+    peer: Peer, connection: Connection, cookie: bytes | None = None, **raw: Any
+) -> None:
     """Send a BEGIN of another incarnation of the peer from the ports of a connection."""
-    connection.send(BEGIN, csn=peer.next_csn(), seq=peer.random.getrandbits(24))
+    csn = peer.next_csn()
+    raw = {"csn": csn, "tag": tag_of(csn), "seq": peer.random.getrandbits(24), **raw}
+    connection.send(BEGIN, cookie=cookie, **raw)
 
 
-def confirmed(peer: Peer, csn: int | None = None) -> Connection:
-    """A connection that has been confirmed and aborted, so that the IUT knows its CSN."""
-    connection = peer.connect("discard", csn=csn)
-    connection.confirm()
+def over(peer: Peer, service: str = "discard") -> Connection:
+    """A connection that was opened, used and aborted."""
+    connection = peer.connect(service)
     connection.ask()
     connection.abort()
+    peer.wait(PAUSE_S)
     return connection
+
+
+def widen(connection: Connection, sds: int) -> None:
+    """Send and have acknowledged what the credit permits until it permits ``sds`` at a time.
+
+    Raises:
+        NotReached: the credit does not become that large.
+    """
+    for _ in range(20):
+        if connection.vt_ms - connection.vt_s >= sds:
+            return
+        connection.sds(min(max(connection.vt_ms - connection.vt_s, 0), BATCH), octets=8)
+        connection.ask()
+    raise NotReached(f"the credit does not rise to {sds} SDs")
 
 
 def half_released(peer: Peer) -> Connection:

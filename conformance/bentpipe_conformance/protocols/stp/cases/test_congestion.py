@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.stp.cases.steps import connected
+from bentpipe_conformance.protocols.stp.cases.steps import connected, go_on
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -39,9 +39,21 @@ def test_ready_several_losses_in_a_window(connection: Connection) -> None:
     connection.receive(220, losing=[60, 64, 70, 110, 111], credit=AMPLE)
 
 
+@connected("STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE)
+def test_ready_retransmission_is_lost(connection: Connection) -> None:
+    """A retransmission that is lost was made after the reduction, so that it reduces again."""
+    connection.receive(260, losing={70: 2, 71: 1}, credit=AMPLE)
+
+
+@connected("STP-CG-005", "STP-DT-003", "STP-DT-014", to="chargen", credit=AMPLE)
+def test_ready_many_in_a_row_are_lost(connection: Connection) -> None:
+    """Runs of several missing SDs, one of them at the end of a list: each SD goes again once."""
+    connection.receive(200, losing=[*range(40, 47), 60, 61, *range(90, 100)], credit=AMPLE)
+
+
 @connected("STP-CG-004", to="chargen", credit=AMPLE)
 def test_ready_long_after_a_loss(connection: Connection) -> None:
-    """After a loss the window grows by an SMSS in a round trip."""
+    """After a loss the window grows by two SMSS for each window that arrives."""
     connection.receive(260, losing=[24], credit=AMPLE)
 
 
@@ -55,9 +67,10 @@ def test_ready_stream_at_a_maximum_rate(connection: Connection) -> None:
 def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> None:
     """What went one SD at a time has not widened the window when there is much to send."""
     reception = connection.reception
-    for turn in range(1, DIALOGUE + 1):
-        connection.sd(bytes(TURN_OCTETS), poll=True)
-        _take_in(connection, turn * TURN_OCTETS)
+    octets = 0
+    for _ in range(DIALOGUE):
+        octets += len(connection.sd(TURN_OCTETS, poll=True).data)
+        _take_in(connection, octets)
     connection.deliver()
     last = min(connection.vt_ms, connection.vt_s + MUCH)
     if last < connection.vt_s + LITTLE:
@@ -94,14 +107,13 @@ def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> Non
 def test_ready_stats_return_after_two_silences(peer: Peer) -> None:
     """After two silences a STAT for one SD permits next to nothing."""
     connection = peer.connect("chargen", credit=AMPLE)
-    connection.receive(20, credit=AMPLE)
+    connection.receive(24, credit=AMPLE)
+    connection.stat()
     known = connection.reception.vr_r
-    started = peer.now()
-    while peer.now() < started + 12.0:
-        connection.collect(1.0)
+    go_on(connection, SILENT_S, answering=False)
     first = connection.highest
     connection.stat(n_r=min(known + 1, first), elements=(), n_mr=first + AMPLE)
     connection.discard(2 * peer.rtt + 1.0)
-    connection.stat(n_mr=first + AMPLE)
+    connection.stat(n_r=first, elements=(), n_mr=first + AMPLE)
     connection.discard(peer.rtt + 0.5)
     connection.abort()

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, summoned
-from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, build_datagram, octets_of
-from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.peer import Peer
+from typing import Any
 
-UNKNOWN_THEN_MAX_SD = bytes((0xAA, 4, 1, 2, 1, 4, 0x03, 0x20))
-"""An option of a kind nobody knows, then MaxSD = 800."""
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    PAUSE_S,
+    connected,
+    half_released,
+    holding,
+    summoned,
+    widen,
+)
+from bentpipe_conformance.protocols.stp.codec import LEAST, Stp, build_datagram, octets_of
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
+
+UNKNOWN = bytes((0xAA, 4, 1, 2, 0xAB, 2, 0, 0))
+"""Options of kinds nobody knows, and padding."""
+
+APART_S = 0.2
+"""Seconds between packets where there are many, so that an answer has one cause only."""
 
 
 @connected(
@@ -21,7 +34,7 @@ def test_ready_chargen_transfer_with_loss(connection: Connection) -> None:
     connection.receive(60, losing=[7, 20, 21])
 
 
-@connected("STP-PF-001", "STP-PF-002", "STP-PF-011", "STP-PF-013")
+@connected("STP-PF-001", "STP-PF-002", "STP-PF-005", "STP-PF-006", "STP-PF-011", "STP-PF-013")
 def test_ready_sds_arrive_with_gaps(connection: Connection) -> None:
     """The USTAT names the run that was skipped, and the STAT's list every run."""
     connection.sds(9, skip=[2, 3, 6])
@@ -33,86 +46,141 @@ def test_ready_sds_arrive_with_gaps(connection: Connection) -> None:
 @connected("STP-PF-012")
 def test_ready_every_other_sd_missing(connection: Connection) -> None:
     """A list longer than MaxSTAT is sent in several STATs, none longer than the path carries."""
-    count = min(connection.vt_ms, 160)
-    for first in range(0, count, 40):
-        connection.sds(min(40, count - first), octets=8, skip=range(1, count, 2))
+    widen(connection, 160)
+    first = connection.vt_s
+    for _ in range(4):
+        connection.sds(40, octets=8, skip=range(first + 1, first + 160, 2))
         connection.wait(PAUSE_S)
     connection.poll()
     connection.discard(2 * connection.rtt + 1.0)
 
 
-@connected("STP-PF-003")
-def test_ready_malformed_packets_arrive(connection: Connection) -> None:
-    """Truncated, overlong and unused packets are discarded, and the connection goes on."""
+def _every(connection: Connection) -> list[tuple[Stp, bytes]]:
+    """A packet of each type that would count if it came, and its octets."""
+    polls = {"n_ps": connection.vt_ps + 1}
+    raw: dict[int, dict[str, Any]] = {
+        codec.END: {"flags": codec.A, "reason": 1},
+        codec.SD: {"data": b"never to be taken in"},
+        codec.SDP: {"data": b"never to be taken in", **polls},
+        codec.POLL: polls,
+        codec.STAT: {"n_ps": 0, "timestamp": 0},
+        codec.USTAT: {"elements": (1, 2)},
+    }
+    packets = [connection.compose(kind, **raw.get(kind, {})) for kind in codec.NAMES]
+    return [(packet, octets_of(packet)) for packet in packets]
+
+
+def _send_broken(connection: Connection) -> None:
+    """Send every type with a wrong checksum, one octet short and too long; and unused types."""
+    for packet, octets in _every(connection):
+        for place in (0, 1):
+            broken = bytearray(octets)
+            broken[8 + place] ^= 0x40
+            connection.peer.send(build_datagram(packet, bytes(broken)))
+            connection.wait(APART_S)
+        least = LEAST[packet.type]
+        cuts = [octets[: least - 1], octets[:12] if least > 12 else b""]
+        # One with data, or a list, may be longer.
+        longer = [] if packet.type in (codec.BEGIN, codec.SD, codec.SDP) else [octets + b"\0\0"]
+        for wrong in (*filter(None, cuts), *longer):
+            connection.peer.send(build_datagram(packet, wrong, rechecked=True))
+            connection.wait(APART_S)
+    poll = connection.compose(codec.POLL, n_ps=connection.vt_ps + 1)
+    for unused in (0, 5, 6, 13, 14, 15):
+        octets = octets_of(poll)
+        changed = octets[:4] + bytes([unused]) + octets[5:]
+        connection.peer.send(build_datagram(poll, changed, rechecked=True))
+        connection.wait(APART_S)
+    for kind in (codec.BEGIN, codec.BGAK, codec.BGREJ):
+        for options in (bytes((1, 8, 5, 0)), bytes((9, 1, 0, 0)), bytes((0, 0, 0, 2))):
+            connection.send(kind, options=options)
+            connection.wait(APART_S)
+
+
+@case("STP-PF-003", "STP-PF-007")
+def test_idle_broken_packets_arrive(peer: Peer) -> None:
+    """Broken packets of every type draw nothing where there is no connection."""
+    connection = peer.prepare("discard", cookie=peer.fresh_cookie())
+    connection.peer_csn = peer.random.getrandbits(32)
+    _send_broken(connection)
+    peer.wait(2 * peer.rtt)
+
+
+@connected("STP-PF-003", "STP-PF-007", "STP-SEC-003")
+def test_ready_broken_packets_arrive(connection: Connection) -> None:
+    """Broken packets of every type are discarded, and the connection goes on."""
     connection.sd(poll=True)
-    connection.expect(STAT)
-    poll = connection.compose(POLL, n_ps=connection.vt_ps + 1)
-    stat = connection.compose(STAT)
-    for octets in (
-        octets_of(poll)[:16],
-        octets_of(poll) + bytes(4),
-        octets_of(stat)[:22],
-        octets_of(stat) + bytes(2),
-        bytes((*octets_of(poll)[:4], 5, *octets_of(poll)[5:])),
-        bytes((*octets_of(poll)[:4], 15, *octets_of(poll)[5:])),
-        octets_of(poll)[:12],
-    ):
-        connection.peer.send(build_datagram(poll, octets, rechecked=True))
+    connection.expect(codec.STAT)
+    _send_broken(connection)
+    for _ in range(2):
+        connection.poll()
         connection.wait(PAUSE_S)
     connection.sd()
-    connection.ask()
+    connection.deliver()
+
+
+@case("STP-PF-003", "STP-PF-007")
+def test_releasing_broken_packets_arrive(peer: Peer) -> None:
+    """Broken packets of every type leave the wait for the ENDAK as it was."""
+    _send_broken(half_released(peer))
+    peer.wait(2 * peer.rtt)
+
+
+@summoned("STP-PF-003", "STP-PF-007", role="send")
+def test_calling_broken_packets_arrive(connection: Connection) -> None:
+    """Broken packets of every type leave the call as it was."""
+    _send_broken(connection)
+    connection.bgak()
+    connection.receive(8)
 
 
 @case("STP-PF-003", "STP-PF-008")
 def test_idle_begin_with_options(peer: Peer) -> None:
-    """A BEGIN with an unknown option opens a connection; one whose options do not fit does not."""
-    broken = peer.prepare("chargen", options=bytes((1, 8, 5, 0)))
+    """A BEGIN with unknown options opens a connection; one whose options do not fit does not."""
+    cookie = peer.fresh_cookie()
+    broken = peer.prepare("chargen", options=bytes((9, 8, 5, 0)), max_sd=None)
     broken.begin()
     peer.wait(2 * peer.rtt + PAUSE_S)
-    connection = peer.connect("chargen", options=UNKNOWN_THEN_MAX_SD)
+    connection = peer.connect("chargen", options=UNKNOWN, max_sd=800, cookie=cookie)
     connection.receive(12)
     connection.abort()
 
 
-@connected("STP-PF-004")
-def test_ready_reserved_bits_set(connection: Connection) -> None:
-    """Reserved flags and fields of SDs, SDPs and POLLs change nothing."""
+@case("STP-PF-004", "STP-CC-012", "STP-CC-022")
+def test_ready_reserved_bits_set(peer: Peer) -> None:
+    """Reserved flags and fields of all types change nothing."""
+    connection = peer.prepare("echo", cookie=peer.fresh_cookie())
+    connection.begin(flags=0b1100)
+    connection.await_answer("BGAK")
+    connection.inbox.clear()
     connection.sd(flags=0b1110)
     connection.sd(poll=True, flags=0b0100, reserved=(0xFF,))
     connection.wait(PAUSE_S)
     connection.poll(flags=0b1111, reserved=(0xA5,))
+    connection.serve(lambda: connection.reception.vr_r >= 2, answer=lambda _poll, _nth: ())
+    connection.send(codec.STAT, flags=0b1111, reserved=(0xFF, 0xFF))
     connection.wait(PAUSE_S)
-    connection.ask()
+    connection.begin(flags=0b1100)
+    connection.wait(PAUSE_S)
+    connection.end(flags=codec.A | 0b0011, reason=1, reserved=(0xFFFFFF,))
+    connection.closed = "the tester aborted it"
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
+@holding("STP-PF-004", losing=[3, 5])
+def test_ready_reports_with_reserved_bits_arrive(connection: Connection, base: int) -> None:
+    """A USTAT and a STAT with reserved bits have lost SDs sent again."""
+    connection.ustat(base + 3, base + 4, flags=0b1111, reserved=(0xFF, 0xFF, 0xFF))
+    connection.wait(PAUSE_S)
+    connection.stat(flags=0b1111, reserved=(0xFF,) * 8)
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 @case("STP-PF-004")
-def test_idle_begin_with_reserved_flags(peer: Peer) -> None:
-    """A BEGIN with reserved flags is answered like any other."""
-    connection = peer.prepare("discard")
-    connection.begin(flags=0b1110)
-    peer.wait(2 * peer.rtt + PAUSE_S)
-    connection.confirm()
-    connection.sd()
-    connection.deliver()
-    connection.abort()
-
-
-@connected("STP-PF-007")
-def test_ready_wrong_checksums_arrive(connection: Connection) -> None:
-    """SDs and POLLs with a wrong checksum leave no trace."""
-    connection.sd(poll=True)
-    connection.expect(STAT)
-    for packet in (
-        connection.compose(SD, data=b"never to be taken in"),
-        connection.compose(POLL, n_ps=connection.vt_ps + 1),
-    ):
-        octets = bytearray(octets_of(packet))
-        octets[8] ^= 0x40
-        connection.peer.send(build_datagram(packet, bytes(octets)))
-        connection.wait(PAUSE_S)
-    connection.ask()
-    connection.sd()
-    connection.deliver()
+def test_releasing_endak_with_reserved_bits(peer: Peer) -> None:
+    """An ENDAK with reserved flags ends the wait for it."""
+    half_released(peer).send(codec.ENDAK, flags=0b1111)
+    peer.wait(2 * peer.rtt + 4.0)
 
 
 @connected("STP-PF-009", "STP-PF-010", to="chargen", max_sd=None)
@@ -121,9 +189,31 @@ def test_idle_begin_without_max_sd(connection: Connection) -> None:
     connection.receive(10)
 
 
-@summoned("STP-PF-009", "STP-PF-010", role="send")
-def test_calling_early_data(connection: Connection) -> None:
-    """A BEGIN announces MaxSD; until the BGAK no packet carries more than 512 octets."""
-    connection.wait(PAUSE_S)
-    connection.confirm()
-    connection.receive(10)
+@case("STP-PF-009", "STP-PF-010", needs=("active_open",))
+def test_calling_early_data(peer: Peer) -> None:
+    """No packet carries more than the MaxSD that came with the cookie, and then with the BGAK."""
+    for brought, accepted in ((None, 700), (600, None), (100, 1400), (1400, 600)):
+        connection = peer.summon("send", anew=False)
+        if connection.begun.cookie is None:
+            connection.reject(CALL_ANEW, max_sd=brought)
+            connection = peer.await_anew(connection)
+        peer.wait(PAUSE_S)
+        connection.bgak(max_sd=accepted)
+        connection.receive(10)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+@case("STP-PF-012", "STP-PF-011")
+def test_ready_list_of_exactly_max_stat(peer: Peer) -> None:
+    """Lists just as long as a STAT can be, and a little longer."""
+    for missing in (33, 34, 35):
+        connection = peer.connect("discard")
+        widen(connection, 2 * missing + 2)
+        first = connection.vt_s
+        lost = range(first, first + 2 * missing, 2)
+        for count in (missing, missing):
+            connection.sds(count, octets=8, skip=lost)
+            connection.wait(PAUSE_S)
+        connection.ask()
+        connection.abort()

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.stp.arrival import withholding
-from bentpipe_conformance.protocols.stp.cases.steps import connected
+from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
+from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL
 from bentpipe_conformance.protocols.stp.connection import Connection
 
 LARGE = 320
 """SDs after which the window of a stream over the GEO link has long been large."""
+
+SILENT_S = 9.0
+"""Seconds in which a silent peer is polled several times on any path of these tests."""
+
+RARELY_S, RARE_REPORTS = 25.0, 3
+"""Seconds between reports of a peer that is slow, and how many of them: more than a minute."""
+
+KEPT_ALIVE_S = 600.0
+"""Seconds after which an idle endpoint polls, unless it declares another time (section 8)."""
 
 ALL_FROM_HERE = range(6, 10_000)
 """POLLs that a silent peer leaves unanswered."""
@@ -18,13 +28,13 @@ GIVEN_UP_S = 75.0
 
 @connected("STP-PL-001", "STP-PL-002", "STP-PL-005", "STP-PL-006", to="chargen", credit=1024)
 def test_ready_long_stream(connection: Connection) -> None:
-    """In a large window POLLs leave three times in a round trip, and ride on SDs."""
+    """POLLs leave about three times in a round trip, and ride on SDs."""
     connection.receive(LARGE, credit=1024)
 
 
 @connected("STP-PL-003", "STP-PL-006", to="chargen", credit=256)
 def test_ready_first_bursts_of_a_stream(connection: Connection) -> None:
-    """In a small window the last SD of every burst asks for a STAT."""
+    """Where the window ends a burst, its last SD asks for a STAT."""
     connection.receive(10)
 
 
@@ -63,11 +73,78 @@ def test_ready_peer_falls_silent(connection: Connection) -> None:
     )  # fmt: skip
 
 
+@connected("STP-PL-007", "STP-CG-007", to="chargen", credit=64)
+def test_ready_silences_come_and_go(connection: Connection) -> None:
+    """A report ends the doubling, whether it is a STAT or a USTAT."""
+    connection.receive(16, credit=64)
+    connection.stat()
+    go_on(connection, SILENT_S, answering=False)
+    vr_r = connection.reception.vr_r
+    connection.ustat(vr_r, vr_r + 1)
+    go_on(connection, SILENT_S, answering=False)
+    connection.stat(elements=(vr_r, connection.highest))
+    go_on(connection, SILENT_S, answering=False)
+    connection.receive(vr_r + 8, credit=64)
+
+
+@connected("STP-PL-001", "STP-PL-002", to="chargen", credit=64)
+def test_ready_polls_and_stats_are_lost(connection: Connection) -> None:
+    """Some POLLs have no answer, and some no STAT in time: the stream goes on."""
+    lost = {3, 4, 9, 10, 11, 15}
+    connection.receive(60, answer=withholding(lost), report_gaps=False, losing=[20, 40], credit=64)
+
+
+@connected("STP-PL-008", to="chargen", credit=8)
+def test_ready_peer_answers_rarely(connection: Connection) -> None:
+    """A peer that reports once in a while, that something is missing, is not given up."""
+    connection.receive(8, credit=8)
+    for _ in range(RARE_REPORTS):
+        go_on(connection, RARELY_S, answering=False)
+        connection.answer(connection.expect(POLL, within=RARELY_S, what="a POLL by timer"))
+    connection.receive(connection.reception.vr_r + 8, credit=8)
+
+
+@connected("STP-PL-008", to="chargen", credit=4)
+def test_ready_peer_answers_without_credit(connection: Connection) -> None:
+    """A peer that has no room for more than a minute, and says so, is not given up."""
+    connection.receive(4, credit=None)
+    go_on(connection, RARE_REPORTS * RARELY_S)
+    connection.receive(8, credit=4)
+
+
+@connected("STP-PL-004", "STP-PL-003", "STP-DT-003", "STP-DT-015", to="echo")
+def test_ready_fin_is_lost(connection: Connection) -> None:
+    """The SD with the FIN flag is lost twice: it goes again with the flag, and asks for a STAT."""
+    connection.sds(3, octets=200)
+    connection.sd(b"the end", fin=True, poll=True)
+
+    def loses(sd: Arrival, before: int) -> bool:
+        return bool(sd.packet.flags & FIN) and before < 2
+
+    connection.serve(lambda: connection.reception.ended, losing=loses)
+    connection.release()
+
+
+@connected("STP-PL-003", to="echo")
+def test_ready_echo_of_single_sds(connection: Connection) -> None:
+    """A user that writes little: each SD is the last one for a while, and asks for a STAT."""
+    stream = connection.reception.stream
+    octets = 0
+    for _ in range(5):
+        octets += len(connection.sd(60, poll=True).data)
+        connection.serve(lambda most=octets: len(stream) >= most)  # type: ignore[misc]
+        connection.discard(3 * PAUSE_S)
+
+
 @connected("STP-PL-010", to="echo")
 def test_ready_nothing_to_do(connection: Connection) -> None:
-    """Once everything is acknowledged, no POLL leaves."""
+    """Once everything is acknowledged, no POLL leaves until the peer may have gone."""
     connection.sds(3, octets=200)
     connection.deliver()
     connection.serve(lambda: len(connection.reception.stream) >= 600)
     connection.stat()
-    connection.discard(2 * connection.rtt + 12.0)
+    connection.discard(connection.rtt + PAUSE_S)
+    connection.inbox.clear()
+    poll = connection.expect(POLL, within=KEPT_ALIVE_S + connection.peer.patience, what="a POLL")
+    connection.answer(poll)
+    connection.discard(connection.rtt + 5.0)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
-from bentpipe_conformance.protocols.stp.codec import STAT
+from bentpipe_conformance.protocols.stp.codec import FIN, SD, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MODULUS
+from bentpipe_conformance.protocols.stp.peer import Peer
+
+MOST_RUNS = 33
+"""Runs of missing SDs whose list has 67 elements, as many as a STAT holds at most (section 8)."""
 
 MISSING_S = 1.5
 """Seconds after which a USTAT is missing for sure."""
@@ -45,7 +52,7 @@ def test_ready_polls_of_all_kinds(connection: Connection) -> None:
     for n_s in (0, 2, connection.vt_s, connection.vt_ms + 100):
         connection.poll(seq=connection.ours(n_s))
         connection.wait(PAUSE_S)
-    for n_ps in (1, connection.vt_ps + 50, 0):
+    for n_ps in (1, connection.vt_ps + 50, MODULUS - 1):
         connection.poll(n_ps=n_ps)
         connection.wait(PAUSE_S)
     connection.sd(poll=True)
@@ -54,6 +61,80 @@ def test_ready_polls_of_all_kinds(connection: Connection) -> None:
         connection.sd(number=number, poll=True)
         connection.wait(PAUSE_S)
     connection.deliver()
+
+
+@connected("STP-DT-006", "STP-DT-018")
+def test_ready_lists_about_as_long_as_a_stat(connection: Connection) -> None:
+    """Lists of MaxSTAT elements and of one or two more, and runs missing at their end."""
+    gaps = range(0, 2 * MOST_RUNS, 2)
+    connection.sds(2 * MOST_RUNS, octets=8, skip=gaps)
+    connection.wait(PAUSE_S)
+    connection.ask()
+    for more in (1, 2):
+        first = connection.vt_s
+        connection.sds(more, octets=8, skip=range(first, first + more))
+        connection.ask()
+        connection.sd(8)
+        connection.wait(PAUSE_S)
+        connection.ask()
+    connection.deliver()
+
+
+@connected("STP-DT-028")
+def test_ready_sds_that_are_too_large(connection: Connection) -> None:
+    """An SD of exactly MaxSD octets is taken, one with an octet more is not."""
+    most = max(connection.peer_max_sd or 0, LEAST_MAX_SD)
+    connection.sds(2)
+    connection.sd(most)
+    connection.ask()
+    for ahead in (0, 2):
+        number = connection.ours(connection.vt_s + ahead)
+        connection.send(SD, seq=number, data=bytes(most + 1))
+        connection.wait(PAUSE_S)
+        connection.ask()
+    connection.send(
+        SDP, seq=connection.ours(connection.vt_s), data=bytes(most + 1), n_ps=connection.vt_ps + 1
+    )
+    connection.vt_ps += 1
+    connection.wait(PAUSE_S)
+    connection.sds(2)
+    connection.deliver()
+
+
+@case("STP-DT-028")
+def test_idle_begin_that_is_too_large(peer: Peer) -> None:
+    """A BEGIN with an octet more than MaxSD, and a good cookie, opens nothing."""
+    known = peer.connect("discard")
+    most = max(known.peer_max_sd or 0, LEAST_MAX_SD)
+    known.abort()
+    peer.wait(peer.rtt + PAUSE_S)
+    cookie = peer.cookie("discard")
+    try:
+        connection = peer.call("discard", data=bytes(most + 1), cookie=cookie)
+    except OSError as error:
+        raise NotReached(f"the path takes no BEGIN of {most + 1} octets: {error}") from None
+    connection.discard(peer.rtt + 1.0)
+    connection.abort()
+
+
+@connected("STP-DT-028", to="echo")
+def test_ready_fins_where_none_can_be(connection: Connection) -> None:
+    """A FIN below what is held or delivered, and SDs above a FIN, leave no trace."""
+    connection.sds(3, octets=50, skip=[1])
+    connection.ask()
+    connection.send(SD, seq=connection.ours(1), data=b"too early an end", flags=FIN)
+    connection.wait(PAUSE_S)
+    connection.ask()
+    connection.sd(b"the end", fin=True)
+    for ahead in (0, 3):
+        connection.send(SD, seq=connection.ours(connection.vt_s + ahead), data=b"after the end")
+        connection.wait(PAUSE_S)
+        connection.ask()
+    connection.send(SD, seq=connection.ours(connection.vt_s + 1), data=b"another end", flags=FIN)
+    connection.wait(PAUSE_S)
+    connection.ask()
+    connection.deliver()
+    connection.release()
 
 
 @connected("STP-DT-019")

@@ -1,16 +1,16 @@
-"""STP-CC: half-close, release, and ENDs out of the blue (sections 5.4 to 5.6)."""
+"""STP-CC: half-close, release, and ENDs out of the blue (sections 5.3 to 5.5)."""
 
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import (
     PAUSE_S,
     connected,
     half_released,
     send_each,
-    send_foreign_begin,
 )
-from bentpipe_conformance.protocols.stp.codec import ENDAK, A, R
+from bentpipe_conformance.protocols.stp.codec import ENDAK, FIN, A, R
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
@@ -82,28 +82,63 @@ def test_ready_end_before_any_fin(connection: Connection) -> None:
     connection.wait(2 * connection.rtt + PAUSE_S)
 
 
-@connected("STP-CC-021", "STP-CC-022", aborted=False)
+@connected("STP-CC-021", "STP-SEC-005")
 def test_ready_ends_that_do_not_know_the_connection(connection: Connection) -> None:
-    """ENDs with wrong CSNs are discarded, those that name the tag only draw a challenge."""
+    """ENDs with wrong CSNs are discarded, whichever of their bits is wrong."""
     connection.ask()
     own, other = connection.csn, connection.peer_csn or 0
     for flags, csn, peer_csn in (
         (A, own, (other + 1) % CSN_MODULUS),
+        (A, own, other ^ 1 << 31),
         (A, (own + 1) % CSN_MODULUS, other),
-        (A, own, 0),
+        (A, own ^ 1 << 16, other),
+        (A, 0, other),
+        (0, own, 0),
+        (0, 0, other),
+        (0, own, other ^ 1 << 16),
         (A | R, own, (other + 1) % CSN_MODULUS),
-        (A | R, (own + 1) % CSN_MODULUS, other),
-        (A | R, 0, (other + 1) & 0xFFFF),
-        (0, 0, other & 0xFFFF),
+        (A | R, own, other ^ 1 << 31),
+        (A | R, own ^ 1 << 16, other),
+        (A | R, other, other),
+        (A | R, 0, 0),
+        (A | R, 0, other & 0xFFFF),
+        (A | R, own, 0),
     ):
         connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0)
         connection.wait(PAUSE_S)
-    for after in (PAUSE_S, PAUSE_S, 1.2, PAUSE_S):
-        connection.hint()
-        connection.wait(after)
+        connection.poll()
+        connection.wait(PAUSE_S)
     connection.ask()
-    connection.abort()
-    connection.wait(PAUSE_S)
+
+
+@case("STP-CC-021", "STP-CC-022", "STP-CC-020")
+def test_ready_ends_that_are_valid(peer: Peer) -> None:
+    """An abort whose sender knows one CSN only, and the ENDs of peers that know no connection."""
+    for flags, knows, names_itself in ((A, False, True), (A | R, True, True), (A | R, True, False)):
+        connection = peer.connect("discard")
+        connection.polite = False
+        connection.ask()
+        csn = connection.csn if names_itself else 0
+        peer_csn = (connection.peer_csn or 0) if knows else 0
+        connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0, tag=csn & 0xFFFF)
+        peer.wait(PAUSE_S)
+        connection.poll()
+        peer.wait(PAUSE_S)
+        connection.closed = "the tester ended it"
+    peer.wait(2 * peer.rtt)
+
+
+@case("STP-CC-021", "STP-CC-026")
+def test_releasing_ends_of_a_peer_that_knows_no_connection(peer: Peer) -> None:
+    """They end the wait for the ENDAK without an answer, those with other CSNs do not."""
+    for names_itself in (True, False):
+        connection = half_released(peer)
+        own, other = connection.csn, connection.peer_csn or 0
+        for csn, peer_csn in ((own ^ 1 << 16, other), (own, other ^ 1 << 31)):
+            connection.end(flags=A | R, reason=2, csn=csn, peer_csn=peer_csn, seq=0)
+            peer.wait(PAUSE_S)
+        connection.end(flags=A | R, reason=2, csn=own if names_itself else 0, seq=0)
+        peer.wait(4.0)
 
 
 @case("STP-CC-020", "STP-CC-022")
@@ -123,7 +158,7 @@ def test_idle_packets_after_the_end(connection: Connection) -> None:
     connection.deliver()
     connection.release()
     connection.wait(PAUSE_S)
-    send_each(connection, "SD POLL BGAK STAT")
+    send_each(connection, "SD SDP POLL BGAK STAT USTAT BGREJ ENDAK")
     connection.wait(2 * connection.rtt + 1.0)
 
 
@@ -139,8 +174,6 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     connection.discard(0.25)
     connection.poll()
     connection.discard(0.25)
-    send_foreign_begin(peer, connection)
-    connection.discard(0.25)
     connection.end()
     connection.discard(2 * peer.rtt + 4.0)
 
@@ -149,15 +182,59 @@ def test_ready_complete_and_called(peer: Peer) -> None:
 def test_ready_complete_and_calling(peer: Peer) -> None:
     """The IUT calls, both streams end, and the IUT releases."""
     connection = peer.summon("receive", octets=OCTETS)
-    connection.confirm()
+    connection.bgak()
     connection.sds(4, OCTETS // 4)
     connection.sd(b"", fin=True, poll=True)
     connection.serve(lambda: bool(connection.closed))
     connection.discard(2 * peer.rtt + 4.0)
 
 
+@case("STP-CC-025", "STP-CC-023", "STP-CC-024", needs=("active_open",))
+def test_ready_fins_are_lost(peer: Peer) -> None:
+    """The SD with the FIN is lost twice each way; both come again as they were."""
+    connection = peer.summon("send", octets=OCTETS)
+    connection.bgak()
+    connection.sd(b"", fin=True)
+    lost: list[int] = []
+
+    def losing(sd: Arrival, _before: int) -> bool:
+        if sd.packet.flags & FIN and len(lost) < 2:
+            lost.append(sd.number)
+            return True
+        return False
+
+    connection.serve(lambda: bool(connection.closed), losing=losing)
+    connection.discard(2 * peer.rtt + 4.0)
+
+
+@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo")
+def test_ready_fin_is_lost_and_reported(connection: Connection) -> None:
+    """The tester's FIN is lost; the IUT reports it missing, and closes when it has come."""
+    connection.sds(3)
+    connection.sds(1, skip=[3])
+    connection.sent[3] = b"the end", True
+    connection.poll()
+    connection.wait(2 * connection.rtt + PAUSE_S)
+    connection.sd(number=3)
+    lost: list[int] = []
+
+    def losing(sd: Arrival, _before: int) -> bool:
+        if sd.packet.flags & FIN and not lost:
+            lost.append(sd.number)
+            return True
+        return False
+
+    connection.serve(lambda: bool(connection.closed) or connection.reception.ended, losing=losing)
+    connection.release()
+    connection.wait(PAUSE_S)
+
+
 @case("STP-CC-026")
 def test_releasing_answered(peer: Peer) -> None:
     """An END that has been acknowledged is not sent again."""
-    half_released(peer).send(ENDAK)
+    connection = half_released(peer)
+    for by in (1, 1 << 16, 1 << 31):
+        connection.send(ENDAK, peer_csn=((connection.peer_csn or 0) + by) % CSN_MODULUS)
+        peer.wait(PAUSE_S)
+    connection.send(ENDAK)
     peer.wait(2 * peer.rtt + 4.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on, holding
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
@@ -18,6 +19,38 @@ NEGLECT_S = 6.0
 def test_ready_stream_with_losses(connection: Connection) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
     connection.receive(64, losing=[5, 14, 15, 16, 30, 47], credit=48)
+
+
+@connected("STP-DT-003", "STP-DT-006", "STP-DT-027", to="chargen", credit=256)
+def test_ready_list_is_cut(connection: Connection) -> None:
+    """Every other SD of a large window is missing: the list fills one STAT, and goes on."""
+    connection.receive(100, credit=256)
+    gaps = range(connection.highest + 4, connection.highest + 90, 2)
+    connection.receive(gaps[-1] + 20, losing=gaps, report_gaps=False, credit=256)
+
+
+@connected("STP-DT-014", "STP-DT-003", "STP-DT-023", to="chargen", credit=64)
+def test_ready_stat_overtakes_ustats(connection: Connection) -> None:
+    """USTATs come when STATs have reported their gaps, and when these have been closed."""
+    reception = connection.reception
+    late: list[tuple[int, int]] = []
+
+    def serve(arrival: Arrival) -> None:
+        if arrival.has_data and not (
+            arrival.number in (24, 25, 31) and not reception.note(arrival.number)
+        ):
+            gap = connection.hold(arrival)
+            reception.vr_mr = max(reception.vr_mr, reception.vr_r + 64)
+            if gap is not None:
+                late.append(gap)
+        if arrival.polls:
+            connection.answer(arrival)
+            for gap in late:
+                connection.ustat(*gap, after=0.05)
+                connection.ustat(*gap, after=connection.rtt)
+            late.clear()
+
+    connection.serve_until(lambda: reception.vr_r >= 60, serve)
 
 
 @connected("STP-DT-010", "STP-DT-003", "STP-DT-015", to="chargen", credit=12)
@@ -95,6 +128,7 @@ def test_ready_invalid_stats_arrive(connection: Connection, base: int) -> None:
         (end + 1, (), edge, n_ps),
         (base - 1, (), edge, n_ps),
         (base + 2, (*gap, end), edge, n_ps + 1000),
+        (base + 2, (*gap, end), edge, 0),
     ):
         connection.send(
             STAT, seq=connection.theirs(n_r), elements=connection.their_list(elements),

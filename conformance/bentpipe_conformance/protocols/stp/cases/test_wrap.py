@@ -52,3 +52,12 @@ def test_ready_credit_ends_beyond_the_wrap(connection: Connection) -> None:
         connection.wait(PAUSE_S)
     connection.ask()
     connection.deliver()
+
+
+@connected("STP-DT-005", iss=MODULUS - 150)
+def test_ready_wrap_comes_late(connection: Connection) -> None:
+    """Numbers wrap in the middle of a stream, with a gap on either side."""
+    for first in range(0, 200, 20):
+        connection.sds(20, octets=40, skip=[first + 9, first + 10])
+        connection.wait(0.1)
+        connection.deliver()

@@ -8,13 +8,20 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent
-from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
 _REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.USTAT)
 """What a packet can evoke at once; SDs and POLLs also leave by timer."""
 
 _BY_TIMER = (0, 7)
 """Reasons of ENDs that leave because a stream is complete, or the peer silent."""
+
+_SENT_WITHOUT = (codec.END, codec.ENDAK, codec.BGREJ)
+"""What an endpoint sends without a connection."""
+
+ANSWERS_PER_S = 10
+"""BGREJs with reason 3 or 4, and answers without a connection, that may not be refused in one
+second (STP-CC-019, STP-CC-020)."""
 
 
 def answers(flow: Flow, at: At, kinds: Sequence[int], within: float = DUE_S) -> list[At]:
@@ -59,14 +66,43 @@ def answered(
         yield context.violated(f"{what} was not {how}", at)
 
 
+def many_before(flow: Flow, at: At, kinds: Sequence[int]) -> bool:
+    """Whether enough packets of these types arrived to permit refusing an answer."""
+    start = at.time - 1.0 - flow.timing_error
+    came = sum(
+        other.stp.type in kinds and start <= other.time <= at.time
+        for neighbour in flow.neighbours
+        for other in neighbour.heard
+    )
+    return came > ANSWERS_PER_S
+
+
+def holder(flow: Flow, at: At) -> Flow | None:
+    """The connection that has a flow's ports, or had them last, when a packet arrives."""
+    before = (
+        other for other in flow.same_ports if other.iut_csn is not None and other.start < at.frame
+    )
+    return max(before, key=lambda other: other.start, default=None)
+
+
+def state_on_ports(flow: Flow, at: At) -> State | None:
+    """The IUT's state between a flow's ports when a packet arrives; None when unknown."""
+    there = holder(flow, at)
+    if there is None:
+        # It may have a connection from before the trace, unless that begins with a call.
+        nameless = [other for other in flow.same_ports if other.iut_csn is None]
+        first = min((item.passed[0] for item in nameless), key=lambda item: item.frame, default=at)
+        sent = (item.stp.type for other in nameless for item in other.sent)
+        unknown = first.stp.type != codec.BEGIN and any(kind not in _SENT_WITHOUT for kind in sent)
+        return None if unknown else State.IDLE
+    return flow.state_when(at) if there is flow else there.state_at(at.time)
+
+
 def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
     """Whether a packet drew no answer, and nothing that later reports could know from it alone.
 
     ``what`` is the packet with its article, and why it must be discarded.
     """
-    if flow.state_when(at) == State.CALLED and flow.pending_beside >= LEAST_PENDING:
-        # It may have made room for another call, and be forgotten (STP-SEC-002).
-        return
     alone = is_alone(flow, at)
     replies = [reply for reply in answers_on_ports(flow, at) if _is_evoked(flow, at, reply)]
     if replies and alone:
@@ -77,6 +113,14 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
         yield context.violated(f"{what} was accepted, as a later report shows", at, knowing)
     elif not replies and alone and observed(flow, at):
         yield context.holds(f"{what} was neither answered nor accepted", at)
+
+
+def gone_after(flow: Flow, at: At) -> At | None:
+    """The END by which the IUT says, first of all after a packet, that it knows no connection."""
+    first = next((item for item in flow.sent if item.time > at.time + flow.due_s), None)
+    if first is None or first.stp.type != codec.END or not first.stp.flags & codec.R:
+        return None
+    return first if first.stp.peer_csn == flow.tester_csn else None
 
 
 def is_alone(flow: Flow, at: At) -> bool:
@@ -93,10 +137,7 @@ def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
     if stp.type == codec.STAT:
         if cause.type in (codec.SD, codec.STAT, codec.USTAT) and not cause.fault:
             return False
-        # A reopened window is announced with the numbers of the last STAT (STP-DT-024).
-        asked = stp.n_ps, stp.timestamp
-        stats = (item for item in before if item.type == codec.STAT)
-        return all((item.n_ps, item.timestamp) != asked for item in stats)
+        return bool(stp.n_ps)  # with 0 it announces credit (STP-DT-024)
     if stp.type != codec.END or stp.flags & codec.R:
         return True
     # A timer repeats ENDs, and sends them when a stream is complete or the peer silent.

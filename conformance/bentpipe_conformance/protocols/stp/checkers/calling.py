@@ -1,28 +1,34 @@
-"""STP-CC: calling (section 5.1): early data, repetition by Timer_CC, and a known caller's proof."""
+"""STP-CC: calling (section 5.1): early data, repetition by Timer_CC, cookies and calling anew."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.identity import hints
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, C
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, FIN, V
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S, alike
 from bentpipe_conformance.protocols.stp.replay.events import At
-from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 MAX_CC = 5
 """Transmissions of a BEGIN or END (section 8)."""
 
+CALL_ANEW = 6
+"""Reason of a BGREJ that brings a cookie (section 3.4)."""
+
+MOST_ANEW = 5
+"""How often a caller calls anew (STP-CC-037)."""
+
+POLL_S = 0.02
+"""Seconds within which a caller whose SDs are unacknowledged polls (STP-CC-042)."""
+
 EARLIEST, LATEST, TICK_S = 0.95, 1.1, 0.1
 """A timer may be coarse: the part of its time after which it may, and must, have expired."""
-
-PATIENCE_S = 8.0
-"""A silence time, with ample margin, on the links of the suite."""
 
 
 def latest(wait: float) -> float:
@@ -30,17 +36,28 @@ def latest(wait: float) -> float:
     return LATEST * wait + TICK_S
 
 
+def _call(flow: Flow) -> At | None:
+    """The first BEGIN of the IUT's own call."""
+    begins = (at for at in flow.begins if at.outgoing)
+    return next(begins, None) if flow.iut_calls else None
+
+
 @checker("STP-CC-002")
 def early_data_within_early_credit(flow: Flow, context: Context) -> Findings:
     """Before its BEGIN is acknowledged, a caller sends at most four SDs (section 5.1)."""
-    if not flow.iut_calls or not flow.begins:
+    begin = _call(flow)
+    if begin is None:
         return
-    answered = next((at.time for at in flow.bgaks if not at.outgoing), None)
-    until = flow.until if answered is None else answered - flow.timing_error
+    until = flow.until if flow.established is None else flow.established - flow.timing_error
     early = [sd for sd in flow.sds_sent if sd.time < until]
     numbers = {sd.number for sd in early}
     above = [sd for sd in early if sd.number >= EARLY_CREDIT]
-    if above or len(numbers) > EARLY_CREDIT:
+    behind = [sd for sd in early if sd.stp.type != BEGIN]
+    if behind and begin.stp.cookie is None:
+        yield context.violated(
+            f"SD {behind[0].number} was sent behind a BEGIN without a cookie", begin, behind[0]
+        )
+    elif above or len(numbers) > EARLY_CREDIT:
         yield context.violated(
             f"{len(numbers)} SDs, up to number {max(numbers)}, were sent before the BEGIN was "
             "acknowledged",
@@ -48,10 +65,25 @@ def early_data_within_early_credit(flow: Flow, context: Context) -> Findings:
             expected=f"at most {EARLY_CREDIT}, numbered 0 to {EARLY_CREDIT - 1}",
             actual=f"{len(numbers)}",
         )  # fmt: skip
-    elif until - flow.begins[0].time >= TICK_S:
+    elif min(until, flow.over) - begin.time >= TICK_S:
         yield context.holds(
-            f"{len(numbers)} SDs were sent before the BEGIN was acknowledged", flow.begins[0]
+            f"{len(numbers)} SDs were sent before the BEGIN was acknowledged", begin
         )
+
+
+@checker("STP-CC-034")
+def begin_without_a_cookie_is_empty(flow: Flow, context: Context) -> Findings:
+    """A BEGIN without Cookie option carries neither data nor FIN (section 5.1)."""
+    begin = _call(flow)
+    if begin is None or begin.stp.cookie is not None or begin.stp.fault:
+        return
+    carries = len(begin.stp.data) or bool(begin.stp.flags & FIN)
+    yield judged(
+        context, not carries,
+        "a BEGIN without a cookie carries nothing",
+        "a BEGIN without a cookie carries data or the FIN flag", begin,
+        expected="no data, no FIN flag", actual=f"{len(begin.stp.data)} octets",
+    )  # fmt: skip
 
 
 @checker("STP-CC-014")
@@ -74,11 +106,10 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     if not flow.iut_calls:
         return
     sent = [at for at in flow.begins if at.outgoing]
-    ended = [] if flow.ended is None else [flow.ended]
-    over = [at.time for at in flow.heard if at.stp.type in (BEGIN, BGAK, BGREJ, END)]
-    yield from repetitions(flow, context, sent, min([*over, *ended], default=None))
-    done = min([*ended, *([] if flow.established is None else [flow.established])], default=None)
-    answer = next((at for at in flow.passed if at.time == done), None)
+    ends = [time for time in (flow.established, flow.ended) if time is not None]
+    done = min(ends, default=None)
+    yield from repetitions(flow, context, sent, done)
+    answer = next((at for at in flow.heard if at.time == done), None)
     if answer is not None:
         yield from left_alone(flow, context, sent, answer)
 
@@ -128,173 +159,256 @@ def left_alone(flow: Flow, context: Context, sent: Sequence[At], answer: At) -> 
         yield context.holds(f"{sent[0].name} was not sent again after its answer", sent[-1], answer)
 
 
-def _opening_bgak(flow: Flow) -> At | None:
-    """The BGAK that opened the IUT's own call."""
-    heard = (at for at in flow.bgaks if not at.outgoing and at.time == flow.established)
-    opened = next(heard, None)
-    calls = flow.iut_calls and opened is not None and flow.state_when(opened) == State.CALLING
-    return opened if calls else None
-
-
-@checker("STP-CC-030")
-def caller_makes_sure_that_it_is_heard(flow: Flow, context: Context) -> Findings:
-    """After the BGAK a caller polls until something of the peer has arrived (section 5.1)."""
-    opened = _opening_bgak(flow)
-    if opened is None:
-        return
-    shown = (at.time for at in flow.heard if at.stp.type in TAGGED and at.frame > opened.frame)
-    until = min(flow.over, next(shown, flow.over))
-    # Whether it has measured the round-trip time is hidden, so the initial interval is granted.
-    interval = first_wait(context.ics)
-    due = opened.time + latest(interval) + flow.timing_error
-    polls = [poll for poll in flow.polls_sent if poll.time >= opened.time - flow.timing_error]
-    if polls and polls[0].time <= due:
-        yield context.holds("a POLL followed the BGAK", opened, polls[0])
-    elif until > due:
-        yield context.violated(
-            "no POLL followed the BGAK in time", opened, *polls[:1],
-            expected=f"within {interval:g} s",
-        )  # fmt: skip
-        return
-    # Each silence at most doubles the time between POLLs (STP-PL-007).
-    for place, poll in enumerate(polls):
-        if poll.time > until:
-            return
-        patience = PATIENCE_S * 2.0**place + flow.timing_error
-        later = polls[place + 1].time if place + 1 < len(polls) else until
-        if min(later, until) - poll.time > patience:
-            yield context.violated(
-                f"no POLL followed within {patience:.0f} s, though nothing of the peer had arrived",
-                poll,
-            )
-            return
-
-
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """How a caller that was not asked for confirmation proved its address.
+class Refusal:
+    """A call of the IUT that was given a cookie.
 
     Attributes:
-        opened: the BGAK that opened the connection.
-        steps: packets of the peer, and the caller's questions (which are outgoing), in order.
-        accepted: the BGAK after which nothing more has to be proven, None if none came.
-        perhaps: the same if those count that came just before the first question.
+        at: the BGREJ.
+        begin: the BEGIN that it refuses.
+        place: 1 for the first in a row of calls, 2 for the one called anew, ...
+        anew: the BEGIN that followed in time, None without one.
     """
 
-    opened: At
-    steps: tuple[At, ...]
-    accepted: At | None
-    perhaps: At | None
+    at: At
+    begin: At
+    place: int
+    anew: At | None
 
 
-def proof(flow: Flow) -> Proof | None:
-    """The proof of a connection; None where none is required, or the packets do not show it."""
-    opened = _opening_bgak(flow)
-    if opened is None or opened.stp.flags & C:
-        return None
-    steps: list[At] = []
-    for at in flow.passed:
-        if at.frame <= opened.frame:
-            continue
-        if flow.state_when(at) != State.OPEN:
-            break
-        asks = at.outgoing and bool(at.stp.flags & C) and _is_bgak(flow, at)
-        if asks or (not at.outgoing and _is_of_the_peer(flow, at)):
-            steps.append(at)
-    asked = next((at for at in steps if at.outgoing), None)
-    if asked is None:
-        return Proof(opened, tuple(steps), None, None)
-    heard = [at for at in steps if not at.outgoing]
-    answers = [at for at in heard if at.stp.type == BGAK and not at.stp.flags & C]
-    # Each BEGIN sent may draw a BGAK that does not answer a question.
-    last = sum(at.outgoing for at in flow.begins) - 1
-    surely = [at for at in answers if at.frame > asked.frame]
-    perhaps = [at for at in answers if at.time >= asked.time - flow.due_s]
-    return Proof(
-        opened, tuple(steps),
-        surely[last] if len(surely) > last else None,
-        perhaps[last] if len(perhaps) > last else None,
-    )  # fmt: skip
-
-
-def _is_bgak(flow: Flow, at: At) -> bool:
-    return at.stp.type == BGAK and at.stp.wellformed and flow.names(at)
-
-
-def _is_of_the_peer(flow: Flow, at: At) -> bool:
-    """Whether it is a packet of the peer in the sense of STP-CC-032."""
-    if at.stp.type in TAGGED:
-        return at.stp.wellformed and at.stp.tag == tag_of(flow.tester_csn or 0)
-    return _is_bgak(flow, at)
-
-
-@checker("STP-CC-032")
-def known_caller_proves_its_address(flow: Flow, context: Context) -> Findings:
-    """A caller accepted at once asks by Timer_CC until it has been answered (section 5.1)."""
-    found = proof(flow)
-    # A challenge looks like a question.
-    if found is None or hints(flow) or any(at.stp.type == BEGIN for at in flow.heard):
-        return
-    initial = first_wait(context.ics)
-    error = flow.timing_error
-    last, wait = found.opened, initial
-    before = 0.0  # a question may leave before what has just arrived is processed
-    for at in found.steps:
-        waited = at.time - last.time
-        if found.accepted is not None and at.frame > found.accepted.frame:
-            if at.outgoing and at.time - found.accepted.time > flow.due_s:
-                yield context.violated(
-                    "a question was asked though one had been answered", found.accepted, at
-                )
-            continue
-        if found.perhaps is not None and at.frame > found.perhaps.frame:
-            last = at if not at.outgoing else last
-            continue
-        if waited > latest(wait) + error:
-            yield _missed(context, wait, last, at)
-            return
-        if not at.outgoing:
-            unread = not last.outgoing and waited <= flow.due_s
-            schedule = last.time + EARLIEST * wait
-            before = min(before, schedule) if unread else schedule
-            last, wait = at, initial
-            continue
-        crossed = waited <= flow.due_s and at.time >= before - error
-        if not crossed:
-            yield judged(
-                context, waited >= EARLIEST * wait - error,
-                f"a question was asked after {waited:.2f} s",
-                f"a question was asked {waited:.2f} s after the last packet", last, at,
-                expected=f"after {wait:g} s", actual=f"{waited:.2f} s",
-            )  # fmt: skip
-        last, wait = at, wait if crossed else 2 * wait
-    if found.accepted is not None:
-        if flow.over - found.accepted.time > latest(initial):
-            yield context.holds("no question followed the answer", found.accepted)
-    elif found.perhaps is None and flow.over - last.time > latest(wait) + error:
-        yield _missed(context, wait, last)
-
-
-def _missed(context: Context, wait: float, *where: At) -> Finding:
-    return context.violated(
-        f"no question was asked for {latest(wait):.1f} s without a packet of the peer", *where,
-        expected=f"a BGAK with C flag after {wait:g} s", actual="none",
-    )  # fmt: skip
-
-
-def unanswered_questions(flow: Flow) -> list[tuple[float, float]]:
-    """From the first question without a packet of the peer to the next one, or the end."""
-    found = proof(flow)
-    if found is None:
+def refusals(flow: Flow) -> list[Refusal]:
+    """The BGREJ that made this call be made anew, if there was one."""
+    begin = _call(flow)
+    at = _gift(flow)
+    if begin is None or at is None:
         return []
-    waits = []
-    asked: float | None = None
-    for at in found.steps:
-        if at.outgoing:
-            asked = at.time if asked is None else asked
-        elif asked is not None:
-            waits.append((asked, at.time))
-            asked = None
-        if at is found.perhaps:
-            return waits
-    return waits if asked is None else [*waits, (asked, flow.over)]
+    before = [
+        other for other in flow.neighbours
+        if other.iut_calls and other.ends[2] == flow.ends[2] and other.start < flow.start
+    ]  # fmt: skip
+    place, first = 1, begin
+    for other in reversed(before):
+        gift = _gift(other)
+        if gift is None or not 0 <= first.time - gift.time <= flow.due_s:
+            break
+        place, first = place + 1, other.begins[0]
+    later = [
+        other.begins[0] for other in flow.neighbours
+        if other.iut_calls and other.ends[2] == flow.ends[2] and other.begins
+        and other.start > at.frame and other.begins[0].time <= at.time + flow.due_s
+    ]  # fmt: skip
+    return [Refusal(at, begin, place, min(later, key=lambda item: item.frame, default=None))]
+
+
+def _gift(flow: Flow) -> At | None:
+    """The BGREJ with a cookie that ended a call of the IUT."""
+    found = (
+        at for at in flow.heard_of(BGREJ)
+        if flow.state_when(at) == State.CALLING and flow.is_recipient(at.stp)
+        and at.stp.reason == CALL_ANEW and at.stp.cookie is not None
+    )  # fmt: skip
+    return next(found, None) if flow.iut_calls else None
+
+
+@checker("STP-CC-037")
+def callers_call_anew(flow: Flow, context: Context) -> Findings:
+    """A caller that is given a cookie calls anew with it, five times at most (section 5.1)."""
+    for refusal in refusals(flow):
+        at, anew = refusal.at, refusal.anew
+        if refusal.place > MOST_ANEW:
+            if anew is not None:
+                yield context.violated(f"the IUT called anew for the {refusal.place}th time", anew)
+            elif flow.until > at.time + flow.due_s:
+                yield context.holds(f"BGREJ {refusal.place} ended the call", at)
+        elif anew is None:
+            if flow.until > at.time + flow.due_s:
+                yield context.violated("a caller that was given a cookie did not call anew", at)
+        else:
+            problem = _wrong_anew(refusal, anew)
+            yield judged(
+                context, not problem,
+                "a caller that was given a cookie called anew",
+                f"a caller that was given a cookie called anew {problem}", at, anew,
+            )  # fmt: skip
+
+
+def _wrong_anew(refusal: Refusal, anew: At) -> str:
+    """What is wrong with a call anew; empty when nothing is."""
+    old, new = refusal.begin.stp, anew.stp
+    if new.csn == old.csn:
+        return "with the same CSN"
+    if new.seq == old.seq:
+        return "with the same ISS"
+    if (new.sport, new.dport) != (old.sport, old.dport):
+        return "from another port"
+    if new.cookie != refusal.at.stp.cookie:
+        return "without the cookie it was given"
+    shared = min(len(old.data), len(new.data))
+    if old.data[:shared] != new.data[:shared] or (old.data and not new.data):
+        return "with other data than before"
+    return ""
+
+
+@checker("STP-CC-039")
+def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
+    """A cookie is returned unchanged, for one call, and none from before a failure (5.1).
+
+    When the endpoint has started, and so had to set the V flag, the packets do not show.
+    """
+    begin = _call(flow)
+    if begin is None or begin.stp.cookie is None:
+        return
+    cookie, handed = begin.stp.cookie, flow.ledger.handed
+    before = _earlier_calls(flow)
+    twice = next((at for at in before if at.stp.cookie == cookie), None)
+    came = handed.get(cookie)
+    if twice is not None:
+        yield context.violated("a cookie was used with two CSNs", twice, begin)
+    elif came is None or came.frame > begin.frame:
+        if cookie in flow.ledger.handed_elsewhere:
+            yield context.violated("a cookie was used for another address", begin)
+        known = next((item for item in handed if alike(cookie, item)), None)
+        if known is not None:
+            yield context.violated(
+                "a cookie was returned altered", handed[known], begin,
+                expected=known.hex(), actual=cookie.hex(),
+            )  # fmt: skip
+    else:
+        problem = _from_before_a_failure(flow, begin, came)
+        yield judged(
+            context, not problem,
+            "a cookie was returned unchanged, and for the first time",
+            f"after a call had failed, {problem}", came, begin,
+        )  # fmt: skip
+
+
+def _earlier_calls(flow: Flow) -> list[At]:
+    """The first BEGINs of the IUT's earlier calls to the address."""
+    return [
+        other.begins[0] for other in flow.neighbours
+        if other.iut_calls and other.start < flow.start and other.begins
+    ]  # fmt: skip
+
+
+def _from_before_a_failure(flow: Flow, begin: At, came: At) -> str:
+    """What is wrong with a BEGIN of a call made after one that ended in state 2."""
+    made = _made(flow)
+    failed = _last_failure(flow, made.time)
+    if failed == -math.inf:
+        return ""
+    opened = any(
+        other.iut_calls and other.established is not None and other.established <= begin.time
+        and other.begins[0].stp.flags & V and _made(other).time > failed
+        for other in flow.neighbours
+    )  # fmt: skip
+    if opened:
+        return ""
+    asked = [at for at in _earlier_calls(flow) if at.stp.csn == came.stp.peer_csn]
+    if asked and asked[0].time < failed - flow.due_s:
+        return "a cookie was used that answers a BEGIN sent before"
+    return "" if begin.stp.flags & V else "a BEGIN had no V flag"
+
+
+def _made(flow: Flow) -> At:
+    """The first BEGIN of a call, from which it may have been called anew."""
+    first = flow.begins[0]
+    for other in reversed(flow.neighbours):
+        gift = _gift(other)
+        anew = gift is not None and 0 <= first.time - gift.time <= flow.due_s
+        if anew and other.start < flow.start and other.ends == flow.ends:
+            first = other.begins[0]
+    return first
+
+
+def _unused(flow: Flow, begin: At) -> list[At]:
+    """The packets that brought cookies which the IUT holds for its call, in order.
+
+    A BGREJ with a cookie says that those before it are worth nothing; so does a call that ends in
+    state 2, except for cookies that answer a BEGIN first sent since (STP-CC-039).
+    """
+    calls = _earlier_calls(flow)
+    used = {at.stp.cookie for at in calls}
+    came = [at for at in flow.ledger.handed.values() if at.frame < begin.frame]
+    last = max((at.frame for at in came if at.stp.type == BGREJ), default=0)
+    failed = _last_failure(flow, begin.time)
+    first = {at.stp.csn: at.time for at in reversed(calls)}
+    return [
+        at for at in came
+        if at.frame >= last and at.stp.cookie not in used
+        and first.get(at.stp.peer_csn, 0.0) > failed
+        and begin.time - at.time < GOOD_S - flow.due_s and begin.time - at.time > flow.due_s
+    ]  # fmt: skip
+
+
+def _last_failure(flow: Flow, until: float) -> float:
+    """When a call to the address last ended in state 2 before a time; before all time if none."""
+    failed = [
+        other.ended for other in flow.neighbours
+        if other.iut_calls and other.established is None and other.ended is not None
+        and other.ended < until - flow.due_s and not _called_anew(other)
+    ]  # fmt: skip
+    return max(failed, default=-math.inf)
+
+
+def _called_anew(flow: Flow) -> bool:
+    return any(refusal.anew is not None for refusal in refusals(flow))
+
+
+@checker("STP-CC-040")
+def known_callers_begin_at_once(flow: Flow, context: Context) -> Findings:
+    """A caller with a cookie puts it and its first data into its BEGIN (section 5.1)."""
+    begin = _call(flow)
+    if begin is None or begin.stp.fault:
+        return
+    held = _unused(flow, begin)
+    if begin.stp.cookie is None:
+        if held:
+            yield context.violated(
+                "a caller that holds a cookie called without one", held[0], begin
+            )
+        return
+    # What the user had offered then is hidden, except where more of it follows at once.
+    behind = [
+        sd for sd in flow.sds_sent
+        if sd.stp.type != BEGIN and sd.stp.data and sd.time - begin.time <= flow.due_s
+    ]  # fmt: skip
+    if behind and not begin.stp.data:
+        yield context.violated(
+            "a caller put no data into its BEGIN, and sent some behind it", begin, behind[0]
+        )
+    else:
+        yield context.holds(
+            f"a caller put its cookie and {len(begin.stp.data)} octets into its BEGIN", begin
+        )
+
+
+@checker("STP-CC-042")
+def callers_do_not_poll(flow: Flow, context: Context) -> Findings:
+    """No POLL leaves in state 2; one follows the BGAK if SDs are unacknowledged (section 5.1)."""
+    begin = _call(flow)
+    if begin is None:
+        return
+    early = [poll for poll in flow.polls_sent if flow.state_when(poll) == State.CALLING]
+    if early:
+        yield context.violated("a POLL was sent before the BEGIN was answered", begin, early[0])
+        return
+    if flow.established is None or flow.sender is None:
+        if flow.over - begin.time >= TICK_S:
+            yield context.holds("no POLL was sent before the BEGIN was answered", begin)
+        return
+    bgak = next(at for at in flow.bgaks if at.time == flow.established and not at.outgoing)
+    acknowledged = next(
+        (report for report in flow.reports_heard if report.frame == bgak.frame), None
+    )
+    sent = {sd.number for sd in flow.sds_sent if sd.frame < bgak.frame}
+    left = acknowledged is not None and any(number >= acknowledged.n_r for number in sent)
+    due = flow.established + POLL_S + flow.timing_error
+    if not left or flow.over <= due:
+        return
+    polls = [poll for poll in flow.polls_sent if poll.frame > bgak.frame]
+    yield judged(
+        context, bool(polls) and polls[0].time <= due,
+        "a POLL followed the BGAK at once", "no POLL followed the BGAK at once",
+        bgak, *polls[:1],
+        expected=f"within {POLL_S:g} s",
+    )  # fmt: skip

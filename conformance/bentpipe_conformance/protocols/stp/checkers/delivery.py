@@ -5,19 +5,20 @@ from __future__ import annotations
 from itertools import takewhile
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.sending import old_stats_are_discarded
+from bentpipe_conformance.protocols.stp.checkers.sending import (
+    announcements_count,
+    old_stats_are_discarded,
+)
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
-from bentpipe_conformance.protocols.stp.numbers import ECHO, MAX_CREDIT, MODULUS, near
-from bentpipe_conformance.protocols.stp.replay.events import PollHeard, ReportSent, SdSent
+from bentpipe_conformance.protocols.stp.numbers import DISCARD, ECHO, MAX_CREDIT, MODULUS
+from bentpipe_conformance.protocols.stp.replay.events import ReportSent, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
 SURELY_REOPENED = 16
 """SDs of credit that must be announced, however small the buffer (STP-DT-024)."""
-
-OVERTAKEN = 1 << 15
-"""How far the N(S) of a POLL may lie below VR(R) for its N(PS) to count (STP-DT-024)."""
 
 QUIET_S = 1.0
 """Seconds without a packet in which a standard service has read all it can."""
@@ -47,13 +48,16 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
     assert receiver is not None
     wrap = MODULUS - receiver.iss
     for sd in flow.sds_heard:
-        if sd.number < wrap or sd.duplicate or sd.beyond or sd.early or not sd.certain:
+        if sd.number < wrap or sd.duplicate or sd.beyond or sd.misfit or not sd.certain:
             continue
         said = context.prepared.answer_after(sd)
         if said is None or not said.certain or not said.complete:
             continue
         what = f"SD {sd.number}, {sd.number - wrap + 1} after the highest number,"
-        earlier = (other for other in flow.sds_heard if other.frame < sd.frame and not other.early)
+        earlier = (
+            other for other in flow.sds_heard
+            if other.frame < sd.frame and not other.beyond and not other.misfit
+        )  # fmt: skip
         before = [other.number for other in earlier if other.number < wrap]
         if said.holds(sd.number):
             yield context.holds(f"{what} was accepted", sd, said)
@@ -65,6 +69,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
 def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
+    yield from announcements_count(flow, context)
     before: Statement | None = None
     for said in context.prepared.known:
         poll = said.poll
@@ -132,66 +137,84 @@ def _carrier(flow: Flow, offset: int) -> SdSent:
 
 @checker("STP-DT-024")
 def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
-    """A receiver that had closed its window announces new credit in a STAT (section 6.3)."""
+    """A receiver that had closed its window announces new credit in a STAT (section 6.5)."""
+    yield from _announcements(flow, context)
     # How fast another user reads is hidden.
-    if flow.iut_calls:
+    if flow.iut_calls or flow.service not in (DISCARD, ECHO):
         return
-    closed: Statement | None = None
-    newest = 0
-    ustats = [report for report in flow.reports_sent if not report.is_stat]
-    every: list[Statement | ReportSent] = [*context.prepared.statements, *ustats]
-    for said in sorted(every, key=lambda said: said.frame):
-        if isinstance(said, ReportSent):
-            closed = None
-            continue
-        poll = _answered(said)
-        if poll is not None:
-            low = said.n_r - OVERTAKEN
-            if low + (poll.n_s - low) % MODULUS > said.n_mr:
-                continue  # the N(S) is outside the window: no report
-            newest = max(newest, near(poll.n_ps, 0, newest))
-        if closed is not None:
-            yield from _after_closed(flow, context, closed, said, newest)
-        closed = said if said.complete and said.n_mr <= said.bound else None
-
-
-def _answered(said: Statement) -> PollHeard | None:
-    """The POLL it answers; an announcement only names one."""
-    poll = said.poll
-    return poll if poll is not None and poll.answers[:1] == [said.parts[0]] else None
-
-
-def _after_closed(
-    flow: Flow, context: Context, closed: Statement, said: Statement, newest: int
-) -> Findings:
-    n_ps = said.stp.n_ps
-    rise = said.n_mr - closed.n_mr
-    poll = _answered(said)
-    if poll is not None and poll.frame > closed.frame:
-        if rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time):
+    closed: ReportSent | None = None
+    for report in flow.reports_sent:
+        poll = report.poll
+        rise = 0 if closed is None else report.n_mr - closed.n_mr
+        if (
+            closed is not None and poll is not None and poll.frame > closed.frame
+            and rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time)
+            and not _has_fin(flow, poll.time)
+        ):  # fmt: skip
             yield context.violated(
-                f"a credit of {rise} SDs was not announced until a POLL arrived", closed, said
+                f"a credit of {rise} SDs was not announced until a POLL arrived", closed, report
             )
-        return
-    if rise <= 0:
-        return
-    if n_ps != newest % MODULUS:
-        yield context.violated(
-            "a STAT that reopens the window lacks the N(PS) of the newest POLL answered",
-            closed, said,
-            expected=f"N(PS) {newest % MODULUS}", actual=f"N(PS) {n_ps}",
+        closed = report if _shows_no_credit(report) else None
+
+
+def _has_fin(flow: Flow, time: float) -> bool:
+    """Whether the tester's FIN had come: no more credit is needed then."""
+    return any(sd.stp.flags & FIN and sd.time < time for sd in flow.sds_heard)
+
+
+def _shows_no_credit(report: ReportSent) -> bool:
+    return report.n_mr <= min(known.vr_h for known in report.possible)
+
+
+def _announcements(flow: Flow, context: Context) -> Findings:
+    """STATs with N(PS) 0: what they hold, and whether they leave for one reason only."""
+    before: ReportSent | None = None
+    for report in flow.reports_sent:
+        if report.is_stat and not report.stp.n_ps:
+            yield _announcement(flow, context, before, report)
+        elif before is not None and _is_unasked(flow, before, report):
+            yield context.violated(
+                f"a STAT with N(PS) {report.stp.n_ps}, which had been answered, reopened a window",
+                before, report, expected="N(PS) 0", actual=f"N(PS) {report.stp.n_ps}",
+            )  # fmt: skip
+        before = report
+
+
+def _is_unasked(flow: Flow, before: ReportSent, report: ReportSent) -> bool:
+    """Whether a STAT answers nothing that has just come, and gives credit that there was not."""
+    if not report.is_stat or not _shows_no_credit(before) or report.n_mr <= before.n_mr:
+        return False
+    same = [poll for poll in flow.polls_heard if poll.n_ps == report.stp.n_ps]
+    return not any(
+        abs(report.time - poll.time) <= flow.due_s and poll.frame < report.frame for poll in same
+    ) and all(poll.answers and poll.answers[0] is not report for poll in same)
+
+
+def _announcement(
+    flow: Flow, context: Context, before: ReportSent | None, report: ReportSent
+) -> Finding:
+    what = "a STAT with N(PS) 0"
+    where = [report] if before is None else [before, report]
+    if report.elements or report.stp.timestamp:
+        return context.violated(f"{what} has a list or a timestamp", *where)
+    used_up = report.vr_mr <= max(known.vr_h for known in report.possible)
+    if not used_up and (before is None or not _shows_no_credit(before)):
+        return context.violated(
+            f"{what} left though the last report showed credit", *where,
+            expected="none before the credit is used up", actual=f"VR(MR) {report.vr_mr}",
         )  # fmt: skip
-        return
-    before = [at.time for at in flow.passed if at.frame < said.frame]
-    waited = said.time - max(before, default=said.time)
-    if waited <= flow.due_s:
-        yield context.holds(f"a reopened window was announced with {rise} SDs", closed, said)
-    else:
-        yield context.unclear(
-            f"a reopened window was announced {waited:.2f} s after the last arrival", closed, said
-        )
+    if report.n_mr <= report.vr_mr:
+        return context.violated(
+            f"{what} announces no credit", *where,
+            expected=f"N(MR) above {report.vr_mr}", actual=f"N(MR) {report.n_mr}",
+        )  # fmt: skip
+    waited = report.time - max(at.time for at in flow.passed if at.frame < report.frame)
+    what = f"a reopened window was announced with {report.n_mr - report.vr_mr} SDs"
+    if waited > flow.due_s:
+        return context.unclear(f"{what}, {waited:.2f} s after the last packet", *where)
+    return context.holds(what, *where)
 
 
-def _quiet_before(flow: Flow, closed: Statement, time: float) -> bool:
+def _quiet_before(flow: Flow, closed: ReportSent, time: float) -> bool:
     start = time - QUIET_S - flow.timing_error
     return closed.time < start and not any(start <= at.time < time for at in flow.passed)

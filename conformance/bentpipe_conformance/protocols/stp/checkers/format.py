@@ -8,18 +8,46 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
     discarded,
+    many_before,
     observed,
 )
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, NAMES, R, Stp
+from bentpipe_conformance.protocols.stp.checkers.calling import CALL_ANEW, MOST_ANEW, refusals
+from bentpipe_conformance.protocols.stp.checkers.opening import due_answer, replies_to
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    NAMES,
+    POLL,
+    SDP,
+    VERSION,
+    R,
+    Stp,
+)
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
-from bentpipe_conformance.protocols.stp.replay.events import At, ReportSent, SdHeard
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    At,
+    ReportHeard,
+    ReportSent,
+    SdHeard,
+)
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
 LARGEST_PACKET = 1500 - 20
 """Octets of an STP packet over IPv4 on the suite's links, whose MTU is 1,500; UDP takes 8 more."""
 
 LARGEST_MAX_STAT = 67
 """Elements of a STAT (section 8, MaxSTAT: 67, or less)."""
+
+COOKIE, COOKIE_SIZES = 2, range(8, 33)
+"""Kind of the Cookie option, and octets that its value may have (section 3.3)."""
+
+RESERVED_S = 2.0
+"""Seconds after which a packet that counts must have shown an effect."""
 
 PARTS_S = 0.02
 """Seconds within which the parts of one list leave."""
@@ -60,6 +88,12 @@ def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
     for at in flow.heard:
         if at.stp.fault and at.stp.checksum_ok:
             yield from discarded(flow, context, at, f"a malformed packet ({at.stp.fault})")
+    for at in flow.heard_of(BEGIN):
+        # The rest of one of another version is whatever that version says.
+        due = due_answer(flow, at)
+        if at.stp.version != VERSION and due is not None and not many_before(flow, at, (BEGIN,)):
+            replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
+            yield from answered(flow, context, at, replies, due.about)
 
 
 @checker("STP-PF-007")
@@ -74,32 +108,74 @@ def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Findings:
 def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
     """Reserved flags and fields that are set change nothing (section 3.1)."""
     for poll in flow.polls_heard:
-        if not _reserved(poll.stp) or not poll.open:
+        if not _reserved(poll.stp):
             continue
         if poll.answers:
             yield context.holds(f"{poll.name} with reserved bits set was answered", poll)
         elif observed(flow, poll):
             yield context.violated(f"{poll.name} with reserved bits set got no STAT", poll)
     for sd in flow.sds_heard:
-        if _reserved(sd.stp) and not (sd.duplicate or sd.beyond or sd.early):
+        if _reserved(sd.stp) and not (sd.duplicate or sd.beyond):
             yield from _accepted(flow, context, sd)
-    for at in _first_begin(flow):
-        if _reserved(at.stp):
-            replies = answers(flow, at, (BGAK, BGREJ))
-            what = "a BEGIN with reserved flags set"
-            yield from answered(flow, context, at, replies, what)
+    for at in flow.heard_of(BEGIN, END):
+        if not _reserved(at.stp):
+            continue
+        what = f"{at.name} with reserved bits set"
+        if at.stp.type == BEGIN:
+            due = due_answer(flow, at)
+            replies = [reply for reply in replies_to(flow, at) if due and due.is_met_by(reply)]
+            if due is not None and due.rule in ("STP-CC-012", "STP-CC-015", "STP-CC-036"):
+                yield from answered(flow, context, at, replies, what)
+        elif not at.stp.flags & R and flow.state_when(at) == State.OPEN and flow.names(at):
+            yield from answered(flow, context, at, answers(flow, at, (ENDAK,)), what)
+    yield from _reserved_for_callers(flow, context)
+    for report in flow.reports_heard:
+        if _reserved(report.stp) and report.wanted and not report.fault:
+            yield from _retransmitted(flow, context, report)
+    for at in flow.heard_of(ENDAK):
+        if (
+            _reserved(at.stp)
+            and flow.state_when(at) == State.RELEASING
+            and flow.is_recipient(at.stp)
+        ):
+            later = [end for end in flow.sent if end.time > at.time + DUE_S and end.stp.type == END]
+            if later or flow.until - at.time > RESERVED_S:
+                yield judged(
+                    context, not later,
+                    "an ENDAK with reserved bits set was taken",
+                    "an ENDAK with reserved bits set was ignored", at, *later[:1],
+                )  # fmt: skip
+
+
+def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
+    """Whether a caller has minded a BGAK and a BGREJ with reserved bits set."""
+    for refusal in refusals(flow):
+        if _reserved(refusal.at.stp) and refusal.place <= MOST_ANEW:
+            replies = [refusal.anew] if refusal.anew is not None else []
+            what = "a BGREJ with reserved bits set"
+            yield from answered(flow, context, refusal.at, replies, what)
+    for at in flow.bgaks:
+        if _reserved(at.stp) and not at.outgoing and at.time == flow.established:
+            again = [begin for begin in flow.begins if begin.time > at.time + flow.due_s]
+            if again or flow.until - at.time > RESERVED_S:
+                yield judged(
+                    context, not again,
+                    "a BGAK with reserved bits set was taken",
+                    "a BGAK with reserved bits set was ignored", at, *again[:1],
+                )  # fmt: skip
+
+
+def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Findings:
+    """Whether a report has had the SDs sent again that it made await retransmission."""
+    soon = [sd for sd in report.responses if sd.time <= report.time + RESERVED_S]
+    if soon:
+        yield context.holds(f"{report.name} with reserved bits set was taken", report, soon[0])
+    elif flow.over > report.time + RESERVED_S:
+        yield context.violated(f"{report.name} with reserved bits set was ignored", report)
 
 
 def _reserved(stp: Stp) -> bool:
     return bool(stp.reserved_flags) or any(stp.reserved)
-
-
-def _first_begin(flow: Flow) -> list[At]:
-    """The connection's first packet, if it is a well-formed BEGIN to the IUT."""
-    return [
-        at for at in flow.passed[:1]
-        if not at.outgoing and at.stp.type == BEGIN and at.stp.wellformed
-    ]  # fmt: skip
 
 
 def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
@@ -119,12 +195,13 @@ def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
 @checker("STP-PF-008")
 def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
     """An option of unknown kind is skipped, and what follows it is processed (section 3.3)."""
-    for at in _first_begin(flow):
-        max_sd = at.stp.max_sd
-        if at.stp.csn != flow.tester_csn or not _has_unknown_kinds(at.stp.options):
+    yield from _unknown_to_callers(flow, context)
+    for at in flow.heard_of(BEGIN):
+        max_sd, due = at.stp.max_sd, due_answer(flow, at)
+        if due is None or due.kind == END or not _has_unknown_kinds(at.stp.options):
             continue
-        replies = answers(flow, at, (BGAK, BGREJ))
-        if not replies:
+        replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
+        if not replies or at is not flow.opener:
             yield from answered(flow, context, at, replies, "a BEGIN with an unknown option")
             continue
         largest = max(flow.sds_sent, key=lambda sd: len(sd.stp.data), default=None)
@@ -134,7 +211,7 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.violated(
                 f"SD {large.number} exceeds the MaxSD behind an unknown option", at, large
             )
-        elif max_sd is not None and max_sd > LEAST_MAX_SD >= most and len(flow.sds_sent) >= 2:
+        elif _keeps_to_the_least(flow, max_sd, most):
             yield context.violated(
                 "the MaxSD behind an unknown option was not used", at, flow.sds_sent[0],
                 expected=f"SDs of up to {max_sd} octets", actual=f"SDs of up to {most} octets",
@@ -143,11 +220,26 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.holds("a BEGIN with an unknown option was processed", at, replies[0])
 
 
+def _keeps_to_the_least(flow: Flow, max_sd: int | None, most: int) -> bool:
+    """Whether the SDs are as long as without a MaxSD, though the IUT itself takes longer ones."""
+    longer = max_sd is not None and LEAST_MAX_SD < max_sd <= (flow.iut_max_sd or 0)
+    return longer and most == LEAST_MAX_SD and len(flow.sds_sent) >= 2
+
+
+def _unknown_to_callers(flow: Flow, context: Context) -> Findings:
+    """Whether a caller has minded the cookie behind an unknown option of a BGREJ."""
+    for refusal in refusals(flow):
+        if _has_unknown_kinds(refusal.at.stp.options) and refusal.place <= MOST_ANEW:
+            replies = [refusal.anew] if refusal.anew is not None else []
+            what = "a BGREJ with an unknown option"
+            yield from answered(flow, context, refusal.at, replies, what)
+
+
 def _has_unknown_kinds(octets: bytes) -> bool:
     """Whether a well-formed option field holds a kind that section 3.3 does not name."""
     at = 0
     while at < len(octets):
-        if octets[at] > 1:
+        if octets[at] > COOKIE:
             return True
         at += octets[at + 1] if octets[at] else 1
     return False
@@ -158,11 +250,11 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Findings:
     """The tag is the low 16 bits of the sender's CSN, and zero in a BGREJ (section 3.1)."""
     for at in flow.sent:
         stp = at.stp
-        if stp.fault or (stp.type == END and stp.flags & R):
+        if stp.fault or stp.type == ENDAK or (stp.type == END and stp.flags & R):
             continue
         if stp.type == BGREJ:
             wanted: int | None = 0
-        elif stp.type in (BEGIN, BGAK, END):
+        elif stp.type in (BEGIN, BGAK, END, SDP, POLL):
             # They carry the CSN themselves, independent of the connection they are assigned to.
             wanted = tag_of(stp.csn or 0)
         else:
@@ -193,37 +285,59 @@ def within_the_peers_max_sd(flow: Flow, context: Context) -> Findings:
     """No BEGIN, SD or SDP carries more data than the peer's MaxSD (section 3.3)."""
     for sd in flow.sds_sent:
         octets = len(sd.stp.data)
-        announced = None if sd.stp.type == BEGIN else _announced_before(flow, sd.time)
-        most = LEAST_MAX_SD if announced is None else announced
-        told = "no MaxSD was received" if announced is None else f"MaxSD is {announced}"
-        if octets:
+        most = _most_data(flow, sd)
+        if octets and most is not None:
             yield judged(
                 context, octets <= most,
                 f"SD {sd.number} carries {octets} octets of at most {most}",
-                f"SD {sd.number} carries {octets} octets, but {told}", sd,
+                f"SD {sd.number} carries {octets} octets, but MaxSD is {most}", sd,
             )  # fmt: skip
 
 
-def _announced_before(flow: Flow, time: float) -> int | None:
-    """The MaxSD the tester had announced by then."""
-    for at in (*flow.begins, *flow.bgaks):
-        stp = at.stp
-        if at.outgoing or at.time > time or not stp.wellformed:
-            continue
-        if stp.csn == flow.tester_csn and stp.max_sd is not None:
-            return stp.max_sd
-    return None
+def _most_data(flow: Flow, sd: At) -> int | None:
+    """The MaxSD that holds for an SD, None if it may have come before the trace.
+
+    Where a BGREJ or BGAK brought none, one that came earlier may count.
+    """
+    if not flow.iut_calls:
+        told = [] if flow.opener is None else [flow.opener.stp.max_sd]
+    else:
+        bgak = next((at for at in flow.bgaks if not at.outgoing and at.frame < sd.frame), None)
+        begin = next(at for at in flow.begins if at.outgoing)
+        handed = flow.ledger.handed
+        if bgak is not None and bgak.time == flow.established and bgak.stp.max_sd is not None:
+            told = [bgak.stp.max_sd]
+        elif begin.stp.cookie is not None and begin.stp.cookie not in handed:
+            return None
+        else:
+            brought = handed.get(begin.stp.cookie or b"")
+            told = [brought.stp.max_sd] if brought is not None else []
+            if told == [None]:
+                told = [at.stp.max_sd for at in handed.values() if at.frame < sd.frame]
+    return max([LEAST_MAX_SD, *(most for most in told if most is not None)])
 
 
 @checker("STP-PF-010")
 def max_sd_announced(flow: Flow, context: Context) -> Findings:
-    """BEGIN and BGAK carry the MaxSD option, with at least 512 (section 3.3)."""
+    """BEGIN, BGAK and BGREJ 6 carry MaxSD, at least 512 and never lowered (section 3.3)."""
     for at in flow.sent:
         most = at.stp.max_sd
-        if at.stp.type not in (BEGIN, BGAK) or at.stp.fault:
+        gives = at.stp.type == BGREJ and at.stp.reason == CALL_ANEW
+        if at.stp.fault or not (gives or at.stp.type in (BEGIN, BGAK)):
             continue
         if most is None:
             yield context.violated(f"{at.name} carries no MaxSD option", at)
+            continue
+        higher = [
+            given for given in flow.ledger.given.values()
+            if given.frame < at.frame and at.time - given.time < GOOD_S - DUE_S
+            and (given.stp.max_sd or 0) > most
+        ]  # fmt: skip
+        if higher and at.stp.type != BEGIN:
+            yield context.violated(
+                f"{at.name} lowers MaxSD to {most}", higher[0], at,
+                expected=f"at least {higher[0].stp.max_sd}", actual=f"{most}",
+            )  # fmt: skip
         else:
             yield judged(
                 context, most >= LEAST_MAX_SD,
@@ -232,9 +346,46 @@ def max_sd_announced(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
+@checker("STP-PF-017")
+def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
+    """One cookie of 8 to 32 octets is given, and those of the peer are returned (section 3.3)."""
+    for at in flow.sent:
+        gives = at.stp.type == BGREJ and at.stp.reason == CALL_ANEW
+        if at.stp.fault or not (gives or at.stp.type == BGAK):
+            continue
+        sizes = _cookie_sizes(at.stp.options)
+        yield judged(
+            context, len(sizes) == 1 and sizes[0] in COOKIE_SIZES,
+            f"{at.name} carries a cookie of {sum(sizes)} octets",
+            f"{at.name} carries no cookie that fits the option", at,
+            expected="one Cookie option of 8 to 32 octets", actual=f"cookies of {sizes} octets",
+        )  # fmt: skip
+    for refusal in refusals(flow):
+        cookie, anew = refusal.at.stp.cookie or b"", refusal.anew
+        if anew is not None:
+            yield judged(
+                context, anew.stp.cookie == cookie,
+                f"a cookie of {len(cookie)} octets was returned",
+                f"a cookie of {len(cookie)} octets was not returned", refusal.at, anew,
+                expected=cookie.hex(), actual=(anew.stp.cookie or b"").hex(),
+            )  # fmt: skip
+        elif refusal.place <= MOST_ANEW and observed(flow, refusal.at):
+            yield context.violated(f"a cookie of {len(cookie)} octets was not accepted", refusal.at)
+
+
+def _cookie_sizes(octets: bytes) -> list[int]:
+    """Octets of the value of each Cookie option of a well-formed option field."""
+    sizes, at = [], 0
+    while at < len(octets):
+        if octets[at] == COOKIE:
+            sizes.append(octets[at + 1] - 2)
+        at += octets[at + 1] if octets[at] else 1
+    return sizes
+
+
 @checker("STP-PF-011")
 def well_formed_list(flow: Flow, context: Context) -> Findings:
-    """A STAT's list is empty, or rises strictly from N(R) to at most N(MR) (section 3.6)."""
+    """A STAT's list is empty, or rises strictly from N(R) to at most N(MR) (section 3.5)."""
     for report in flow.reports_sent:
         if report.is_stat and report.elements:
             problem = report.list_fault()
@@ -246,7 +397,7 @@ def well_formed_list(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-PF-012")
 def long_list_is_cut(flow: Flow, context: Context) -> Findings:
-    """A list longer than MaxSTAT is cut at an odd element, repeated next (section 3.6)."""
+    """A list longer than MaxSTAT is cut at an odd element, repeated next (section 3.5)."""
     before = None
     for report in flow.reports_sent:
         if not report.is_stat:
@@ -296,7 +447,7 @@ def _repeats_poll(before: ReportSent, report: ReportSent) -> bool:
 
 @checker("STP-PF-013")
 def one_run(flow: Flow, context: Context) -> Findings:
-    """A USTAT reports one run between N(R) and N(MR) (section 3.6)."""
+    """A USTAT reports one run between N(R) and N(MR) (section 3.5)."""
     for report in flow.reports_sent:
         if not report.is_stat:
             first, second = report.elements

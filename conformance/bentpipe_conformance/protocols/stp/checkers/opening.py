@@ -1,294 +1,191 @@
-"""STP-CC: opening a connection (sections 5.1 and 5.2)."""
+"""STP-CC: being called (section 5.2): what answers a BEGIN, and which cookies open a connection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
-    answered,
     answers,
     answers_on_ports,
-    discarded,
+    holder,
     is_alone,
+    many_before,
     observed,
+    state_on_ports,
 )
+from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import (
     CHARGEN,
-    CSN_MODULUS,
     DISCARD,
     EARLY_CREDIT,
     ECHO,
+    LEAST_MAX_SD,
     MODULUS,
-    newer,
-    tag_of,
 )
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
-from bentpipe_conformance.protocols.stp.replay.flow import LEAST_PENDING, Flow, State
+from bentpipe_conformance.protocols.stp.replay.cookies import Worth
+from bentpipe_conformance.protocols.stp.replay.events import At
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 
-NO_RESOURCES, NOBODY_LISTENS, OTHER_VERSION = 5, 3, 4
-"""Reasons of BGREJ (section 3.5)."""
+NOBODY_LISTENS, OTHER_VERSION, NO_RESOURCES, CALL_ANEW = 3, 4, 5, 6
+"""Reasons of BGREJ (section 3.4)."""
 
-ANSWERS_PER_S = 10
-"""BGREJs, and ENDs without a connection, that may not be refused in one second."""
-
-REMEMBERED_S = 600.0
-"""Seconds for which a confirmed CSN is remembered (STP-CC-013)."""
-
-NEARLY_HALF = CSN_MODULUS // 2 - 256
-"""Distance of two confirmed CSNs after which nothing newer can be remembered from before."""
+SERVICES = (ECHO, DISCARD, CHARGEN)
+"""Ports on which somebody listens for sure."""
 
 
-def _confirmed_before(flow: Flow) -> list[Flow]:
-    """Calls that were confirmed, by the tester's BGAK, before the first BEGIN of this one."""
-    until = flow.begins[0].time - flow.due_s
-    return [
-        other for other in flow.neighbours
-        if other is not flow and not other.iut_calls and other.begins
-        and other.established is not None and any(
-            not at.outgoing and at.time < until and other.names(at) for at in other.bgaks
-        )
-    ]  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a BEGIN must be answered with.
 
-
-def _first_answer(flow: Flow) -> At | None:
-    """The IUT's first BGAK to a call."""
-    if flow.iut_calls or not flow.begins:
-        return None
-    return next((at for at in flow.bgaks if at.outgoing), None)
-
-
-def _above_iss(flow: Flow, number: int) -> int:
-    """A number of the tester's direction as a count, ahead of ISS."""
-    iss = flow.receiver.iss if flow.receiver is not None else 0
-    return (number - iss) % MODULUS
-
-
-@checker("STP-CC-003")
-def data_at_once_only_of_a_known_caller(flow: Flow, context: Context) -> Findings:
-    """Data of a caller not known as such waits until its BGAK returns the CSN (section 5.2)."""
-    bgak = _first_answer(flow)
-    if bgak is None or flow.receiver is None:
-        return
-    if not bgak.stp.flags & codec.C:
-        yield from _accepted_at_once(flow, context, bgak)
-        return
-    acted = _acts_early(flow)
-    carried = [sd for sd in flow.sds_heard if sd.early and sd.number < EARLY_CREDIT]
-    until = flow.established if flow.established is not None else flow.until
-    if acted is not None:
-        yield context.violated(
-            f"{acted.name} shows that data was acted on before the caller had returned the CSN",
-            bgak, acted,
-        )  # fmt: skip
-    elif carried and until - carried[0].time > DUE_S:
-        yield context.holds("early data was held back until the confirmation", bgak, carried[0])
-    yield from _ignored_while_pending(flow, context)
-
-
-def _accepted_at_once(flow: Flow, context: Context, bgak: At) -> Findings:
-    """A call that was not asked: some confirmed CSN must be older than its own.
-
-    What the IUT knows from before the trace cannot be seen, so only what it must know counts.
+    Attributes:
+        rule: the requirement that says so.
+        kind: BGAK, BGREJ or END.
+        reason: of a BGREJ.
+        about: the BEGIN, with its article.
     """
-    confirmed = _confirmed_before(flow)
-    csn = flow.tester_csn
-    if csn is None or not confirmed:
-        return
-    known = [other.tester_csn or 0 for other in confirmed]
-    stale = next((item for item in reversed(known) if not newer(csn, item)), None)
-    yield judged(
-        context, stale is None,
-        "a BEGIN newer than every confirmed one was accepted",
-        f"a BEGIN with CSN {csn} was accepted at once, though {stale} of the same address, "
-        "which is not older, had been confirmed",
-        flow.begins[0], bgak,
-    )  # fmt: skip
+
+    rule: str
+    kind: int
+    reason: int | None
+    about: str
+
+    def is_met_by(self, reply: At) -> bool:
+        """Whether a packet is that answer; a good cookie may also find no resources."""
+        stp = reply.stp
+        if stp.type == codec.BGREJ and self.kind == codec.BGAK:
+            return stp.reason == NO_RESOURCES and self.rule == "STP-CC-012"
+        right = self.reason is None or stp.reason == self.reason
+        return stp.type == self.kind and right
+
+    @property
+    def wanted(self) -> str:
+        """The answer in words."""
+        reason = "" if self.reason is None else f" with reason {self.reason}"
+        return f"a {codec.NAMES[self.kind]}{reason}"
 
 
-def _acts_early(flow: Flow) -> At | None:
-    """The first packet of the IUT before the confirmation that depends on received data."""
-    for at in flow.sent:
-        stp = at.stp
-        if stp.fault or (flow.established is not None and at.time >= flow.established):
-            continue
-        if stp.type == codec.BGAK and stp.csn == flow.iut_csn and _above_iss(flow, stp.n_r or 0):
-            return at
-        if stp.type in (codec.STAT, codec.USTAT):
-            return at
-        # These two services send and end nothing except in response to data.
-        if stp.type in (codec.SD, codec.SDP) and flow.service in (ECHO, DISCARD):
-            return at
+def due_answer(flow: Flow, at: At) -> Due | None:
+    """What section 9 has a BEGIN answered with; None when that is nothing, or not sure."""
+    begin, csn = at.stp, at.stp.csn
+    if begin.version != codec.VERSION:
+        about = f"a BEGIN of version {begin.version}"
+        return Due("STP-CC-019", codec.BGREJ, OTHER_VERSION, about)
+    state, there = state_on_ports(flow, at), holder(flow, at)
+    if state is None or len(begin.data) > flow.ledger.max_sd[0]:
+        return None  # of more data than MaxSD it is discarded
+    if state == State.CALLING:
+        return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")
+    own = there is not None and not there.iut_calls and csn == there.tester_csn
+    if own and state in (State.OPEN, State.RELEASING):
+        repeated = Due("STP-CC-015", codec.BGAK, None, "a repeated BEGIN")
+        return repeated if state == State.OPEN else None
+    calls = there is not None and there.iut_calls and state != State.IDLE
+    if begin.dport == UNUSED_PORT or calls:
+        about = "a BEGIN to a port where nobody listens"
+        return Due("STP-CC-019", codec.BGREJ, NOBODY_LISTENS, about)
+    if begin.dport not in SERVICES:
+        return None
+    standing = flow.ledger.standing(at)
+    about = f"a BEGIN {standing.why}"
+    if standing.worth == Worth.USED:
+        return Due("STP-CC-038", codec.END, None, about)
+    if standing.worth in (Worth.STALE, Worth.FORGED):
+        return Due("STP-CC-036", codec.BGREJ, CALL_ANEW, about)
+    if standing.worth == Worth.GOOD:
+        return Due("STP-CC-012", codec.BGAK, None, about)
     return None
 
 
-def _ignored_while_pending(flow: Flow, context: Context) -> Findings:
-    """What must not move a pending connection (section 9)."""
-    ignored = (codec.BGREJ, codec.ENDAK, codec.STAT, codec.USTAT)
-    for at in flow.heard:
-        stp = at.stp
-        if flow.state_when(at) != State.CALLED or not stp.wellformed:
-            continue
-        wrong = stp.type == codec.BGAK and (
-            not flow.names(at) or (flow.sender is not None and stp.n_r != flow.sender.iss)
-        )
-        what = f"{at.name} while confirmation was awaited"
-        if wrong or stp.type in ignored:
-            yield from discarded(flow, context, at, what)
-        elif stp.type in (codec.POLL, codec.SDP) and stp.tag == tag_of(flow.tester_csn or 0):
-            # The caller takes the connection for open: the question may have been lost.
-            questions = [
-                reply for reply in answers(flow, at, (codec.BGAK,)) if reply.stp.flags & codec.C
-            ]
-            excused = not is_alone(flow, at) or flow.pending_beside >= LEAST_PENDING
-            how = "answered with the question"
-            yield from answered(flow, context, at, questions, what, how, excused=excused)
+def replies_to(flow: Flow, at: At) -> list[At]:
+    """The BGAKs and BGREJs for a BEGIN, and the ENDs that tell its caller of no connection."""
+    csn = at.stp.csn
+    return [
+        reply
+        for reply in answers_on_ports(flow, at, (codec.BGAK, codec.BGREJ, codec.END))
+        if reply.stp.peer_csn == csn and (reply.stp.type != codec.END or reply.stp.flags & R)
+    ]
+
+
+def _begins_due(flow: Flow, rule: str) -> list[tuple[At, Due, list[At]]]:
+    """The BEGINs whose answer a rule governs, and their replies.
+
+    Those that cannot be told apart from others with the same CSN are left out.
+    """
+    found = []
+    begins = [at for other in flow.same_ports for at in other.heard_of(codec.BEGIN)]
+    for at in flow.heard_of(codec.BEGIN):
+        due = due_answer(flow, at)
+        crowded = any(
+            other is not at and other.stp.csn == at.stp.csn
+            and abs(other.time - at.time) <= flow.due_s
+            for other in begins
+        )  # fmt: skip
+        if due is not None and due.rule == rule and not crowded:
+            found.append((at, due, replies_to(flow, at)))
+    return found
+
+
+def _answered(flow: Flow, context: Context, at: At, due: Due, replies: Sequence[At]) -> Findings:
+    """Whether the first reply to a BEGIN is the one that is due."""
+    if replies:
+        reply = replies[0]
+        reason = "" if reply.stp.type == codec.BGAK else f" with reason {reply.stp.reason}"
+        yield judged(
+            context, due.is_met_by(reply),
+            f"{due.about} was answered with {due.wanted}",
+            f"{due.about} was not answered as required", at, reply,
+            expected=due.wanted, actual=f"{reply.name}{reason}",
+        )  # fmt: skip
+    elif observed(flow, at):
+        yield context.violated(f"{due.about} was not answered in time", at, expected=due.wanted)
 
 
 @checker("STP-CC-012")
 def begins_are_answered(flow: Flow, context: Context) -> Findings:
-    """A valid BEGIN to a service that listens is answered with a BGAK (section 5.2)."""
-    for at in flow.heard_of(codec.BEGIN):
-        begin = at.stp
-        if begin.version != 1 or not _has_to_be_answered(flow, at, begin):
-            continue
-        every = answers_on_ports(flow, at)
-        replies = _for_begin(every, begin)
-        if any(reply.stp.type == codec.BGAK for reply in replies):
-            yield context.holds("a BEGIN was answered with a BGAK", at, replies[0])
-        elif any(reply.stp.type == codec.BGAK for reply in every):
-            # A challenge: it has a connection on these ports that the trace does not show.
-            continue
-        elif not replies:
-            yield from answered(flow, context, at, replies, f"a BEGIN to port {begin.dport}")
-        elif replies[0].stp.reason != NO_RESOURCES:
-            yield context.violated(
-                f"a BEGIN to port {begin.dport}, where a service must listen, was refused",
-                at, replies[0],
-            )  # fmt: skip
-
-
-def _for_begin(replies: Sequence[At], begin: codec.Stp) -> list[At]:
-    """The BGAKs and BGREJs for a BEGIN."""
-    found = [reply for reply in replies if reply.stp.type in (codec.BGAK, codec.BGREJ)]
-    return [reply for reply in found if reply.stp.peer_csn == begin.csn]
-
-
-def _has_to_be_answered(flow: Flow, at: At, begin: codec.Stp) -> bool:
-    state = flow.state_when(at)
-    if state == State.CALLING:
-        return True
-    if begin.dport not in (ECHO, DISCARD, CHARGEN):
-        return False
-    if state == State.CALLED:
-        return True
-    if state == State.RELEASING:
-        return _newer(begin.csn, flow.tester_csn)
-    if state != State.IDLE or flow.iut_calls:
-        return False
-    # Packets of two connections can share ports; the other one must be gone.
-    return all(
-        other is flow or other.ended is not None or other.iut_csn is None
-        or other.state_at(at.time) == State.CALLED
-        for other in flow.same_ports if other.passed[0].frame < at.frame
-    )  # fmt: skip
-
-
-def _newer(csn: int | None, than: int | None) -> bool:
-    return csn is not None and than is not None and newer(csn, than)
-
-
-@checker("STP-CC-013")
-def known_callers_are_not_asked(flow: Flow, context: Context) -> Findings:
-    """A BEGIN newer than the remembered CSN of its address is accepted at once (section 5.2)."""
-    bgak = _first_answer(flow)
-    if bgak is None or flow.tester_csn is None:
-        return
-    begin = flow.begins[0]
-    known = _sure_newest(_confirmed_before(flow))
-    if known is None or not _newest_of_all(flow, known):
-        return
-    beside = [other.state_at(begin.time) for other in flow.same_ports if other is not flow]
-    if State.CALLED in beside or None in beside:
-        return  # beside another call every caller is asked (STP-CC-033)
-    carries = int(bool(begin.stp.data) or bool(begin.stp.flags & codec.FIN))
-    if bgak.stp.flags & codec.C:
-        yield context.violated(
-            "a caller was asked for confirmation, though an older CSN of its address had been "
-            "confirmed",
-            begin, bgak,
-        )  # fmt: skip
-    else:
-        yield judged(
-            context, _above_iss(flow, bgak.stp.n_r or 0) >= carries,
-            "a known caller's BEGIN was accepted at once",
-            "the data of a known caller's BEGIN was not acknowledged in the BGAK", begin, bgak,
-        )  # fmt: skip
-
-
-def _newest_of_all(flow: Flow, known: int) -> bool:
-    """Whether the call is newer than every recent CSN of its address."""
-    csn, start = flow.tester_csn, flow.begins[0].time
-    lately = [
-        other for other in flow.neighbours
-        if other is not flow and other.established is not None and other.tester_csn is not None
-        and other.passed[0].time < start
-    ]  # fmt: skip
-    last = max(at.time for other in lately for at in other.passed)
-    return (
-        _newer(csn, known)
-        and all(_newer(csn, other.tester_csn) for other in lately)
-        and start - last < REMEMBERED_S - flow.timing_error
-    )
-
-
-def _sure_newest(confirmed: Sequence[Flow]) -> int | None:
-    """The newest CSN that the IUT must remember, regardless of what precedes the trace.
-
-    Of two CSNs almost 2^31 apart, the second is newer than any CSN that is newer than the first.
-    """
-    csns = [other.tester_csn for other in confirmed if other.tester_csn is not None]
-    for place, first in enumerate(csns):
-        for newest in csns[place + 1 :]:
-            if NEARLY_HALF <= (newest - first) % CSN_MODULUS < CSN_MODULUS // 2:
-                return newest
-    return None
+    """A BEGIN with a good cookie is answered with a BGAK that covers its data (section 5.2)."""
+    for at, due, replies in _begins_due(flow, "STP-CC-012"):
+        bgak = replies[0] if replies and replies[0].stp.type == codec.BGAK else None
+        most = LEAST_MAX_SD if bgak is None else bgak.stp.max_sd or LEAST_MAX_SD
+        carries = bool(at.stp.data or at.stp.flags & codec.FIN) and len(at.stp.data) <= most
+        if bgak is not None and carries:
+            covered = ((bgak.stp.n_r or 0) - at.stp.seq) % MODULUS
+            if not 1 <= covered < MODULUS // 2:
+                yield context.violated(
+                    "a BGAK does not acknowledge the data of the BEGIN", at, bgak,
+                    expected="N(R) ISS + 1 or above", actual=f"ISS + {covered}",
+                )  # fmt: skip
+                continue
+        yield from _answered(flow, context, at, due, replies)
 
 
 @checker("STP-CC-015")
 def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Findings:
     """A repeated BEGIN is answered with a BGAK and changes nothing else (section 5.2)."""
-    first = _first_answer(flow)
-    for at in flow.begins[1:]:
-        state = flow.state_when(at)
-        if first is None or at.outgoing or state not in (State.CALLED, State.OPEN):
+    first = next((at for at in flow.bgaks if at.outgoing), None)
+    for at, due, replies in _begins_due(flow, "STP-CC-015"):
+        if first is None or first.frame > at.frame or at.time - first.time <= flow.due_s:
+            continue  # the first BGAK may answer it
+        over = flow.ended is not None and flow.ended <= at.time + flow.due_s
+        if not replies and over:
             continue
-        replies = answers(flow, at, (codec.BGAK, codec.BGREJ, codec.END))
-        if not replies:
-            yield from answered(flow, context, at, replies, "a repeated BEGIN")
-            continue
-        problem = _changed_by_repetition(flow, first.stp, replies[0], state)
-        yield judged(
-            context, not problem,
-            "a repeated BEGIN was answered with the same numbers",
-            f"a repeated BEGIN was answered {problem}", at, replies[0],
-        )  # fmt: skip
+        bgak = next((reply for reply in replies if reply.stp.type == codec.BGAK), None)
+        problem = "" if bgak is None else _changed_by_repetition(flow, first.stp, bgak)
+        if bgak is not None and problem:
+            yield context.violated(f"a repeated BEGIN was answered {problem}", at, bgak)
+        else:
+            yield from _answered(flow, context, at, due, replies)
 
 
-def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int | None) -> str:
-    """What is wrong with the answer to a repeated BEGIN; empty when nothing is."""
+def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At) -> str:
+    """What is wrong with the BGAK for a repeated BEGIN; empty when nothing is."""
     stp = reply.stp
-    if stp.type != codec.BGAK:
-        # The IUT may have ended the connection for another reason at that moment.
-        ends = stp.type == codec.END and not stp.flags & codec.R
-        return "" if ends else f"with {reply.name}"
-    if (stp.csn, stp.peer_csn, stp.seq) != (first.csn, first.peer_csn, first.seq):
+    if (stp.csn, stp.seq) != (first.csn, first.seq):
         return "with other numbers than before"
-    if state == State.CALLED and not stp.flags & codec.C and flow.established is None:
-        return "without C flag, though confirmation was awaited"
     before = [
         _above_iss(flow, (at.stp.n_r if at.stp.type == codec.BGAK else at.stp.seq) or 0)
         for at in flow.sent
@@ -297,44 +194,186 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At, state: int |
     ]  # fmt: skip
     if _above_iss(flow, stp.n_r or 0) < max(before, default=0):
         return "with an N(R) below one sent before"
-    return ""
+    told = [
+        at.stp.n_mr for at in flow.sent
+        if at.frame < reply.frame and not at.stp.fault
+        and at.stp.type in (codec.BGAK, codec.STAT, codec.USTAT)
+    ]  # fmt: skip
+    return "" if told[-1:] == [stp.n_mr] else "with other credit than that last announced"
+
+
+def _above_iss(flow: Flow, number: int) -> int:
+    """A number of the tester's direction as a count, ahead of ISS."""
+    iss = flow.receiver.iss if flow.receiver is not None else 0
+    return (number - iss) % MODULUS
 
 
 @checker("STP-CC-019")
 def nobody_there(flow: Flow, context: Context) -> Findings:
     """A BEGIN of another version, or to a port without listener, is refused (section 5.2)."""
+    for at, due, replies in _begins_due(flow, "STP-CC-019"):
+        if replies or not many_before(flow, at, (codec.BEGIN,)):
+            yield from _answered(flow, context, at, due, replies)
+
+
+@checker("STP-CC-043")
+def caller_does_not_listen(flow: Flow, context: Context) -> Findings:
+    """A BEGIN that meets a call of the IUT's own is refused with reason 3 (section 5.1)."""
+    for at, due, replies in _begins_due(flow, "STP-CC-043"):
+        if flow.state_at(at.time + flow.due_s) == State.CALLING or replies:
+            yield from _answered(flow, context, at, due, replies)
+
+
+@checker("STP-CC-035")
+def good_cookies_open_connections(flow: Flow, context: Context) -> Findings:
+    """A connection is opened by a BEGIN with a good cookie only (section 5.2).
+
+    Forged cookies are judged by STP-SEC-006, used ones by STP-CC-038.
+    """
     for at in flow.heard_of(codec.BEGIN):
-        begin = at.stp
-        other_version = begin.version != 1
-        idle = flow.state_when(at) == State.IDLE
-        if not other_version and not (idle and begin.dport == UNUSED_PORT):
+        if at.stp.version != codec.VERSION:
             continue
-        reason = OTHER_VERSION if other_version else NOBODY_LISTENS
-        about = f"a BEGIN of version {begin.version} to port {begin.dport}"
-        replies = _for_begin(answers_on_ports(flow, at), begin)
-        if replies:
-            reply = replies[0]
-            refused = reply.stp.type == codec.BGREJ
-            yield judged(
-                context, refused and reply.stp.reason == reason,
-                f"{about} was refused with reason {reason}", f"{about} was not refused as required",
-                at, reply,
-                expected=f"a BGREJ with reason {reason}",
-                actual=reply.name + (f" with reason {reply.stp.reason}" if refused else ""),
+        standing = flow.ledger.standing(at)
+        if at is flow.opener and standing.worth in (Worth.STALE, Worth.SPENT):
+            yield context.violated(f"a BEGIN {standing.why} opened a connection", at)
+        elif at is flow.opener and standing.worth == Worth.GOOD:
+            yield context.holds("a BEGIN with a good cookie opened a connection", at)
+        elif standing.worth == Worth.STALE and observed(flow, at) and is_alone(flow, at):
+            yield from _opened_nothing(flow, context, at, standing.why)
+
+
+def _opened_nothing(flow: Flow, context: Context, at: At, why: str) -> Findings:
+    """Whether a BEGIN without a good cookie left its data, and SDs behind it, undelivered."""
+    state = state_on_ports(flow, at)
+    if state != State.IDLE:
+        return
+    tag = (at.stp.csn or 0) & 0xFFFF
+    later = [
+        item
+        for other in flow.same_ports
+        for item in other.passed
+        if item.frame > at.frame
+    ]  # fmt: skip
+    until = next((item.frame for item in later if item.stp.type == codec.BEGIN), None)
+    acted = [
+        item for item in later
+        if item.outgoing and item.stp.type in TAGGED and (until is None or item.frame < until)
+    ]  # fmt: skip
+    yield judged(
+        context, not acted,
+        f"a BEGIN {why} opened nothing",
+        f"after a BEGIN {why} (tag {tag:#06x}) the IUT sent packets of an open connection",
+        at, *acted[:1],
+    )  # fmt: skip
+
+
+@checker("STP-CC-036")
+def callers_are_given_a_cookie(flow: Flow, context: Context) -> Findings:
+    """A BEGIN without a good cookie draws a BGREJ with a fresh one (section 5.2)."""
+    for at, due, replies in _begins_due(flow, "STP-CC-036"):
+        if replies and replies[0].stp.type == codec.BGAK:
+            continue  # STP-CC-035 and STP-SEC-006 judge that
+        cookie = replies[0].stp.cookie if replies else None
+        before = flow.ledger.given.get(cookie) if cookie is not None else None
+        if before is not None and before.frame < replies[0].frame:
+            yield context.violated(
+                "a BGREJ carries a cookie that was given before", before, at, replies[0]
+            )
+        else:
+            yield from _answered(flow, context, at, due, replies)
+
+
+@checker("STP-CC-038")
+def used_cookies_open_nothing(flow: Flow, context: Context) -> Findings:
+    """A used cookie of a connection that is gone draws an END (sections 5.2 and 5.5)."""
+    for at, due, replies in _begins_due(flow, "STP-CC-038"):
+        wrong = [reply for reply in replies if reply.stp.type == codec.END]
+        right = A | R, 2, 0, 0
+        if wrong and _end_fields(wrong[0]) != right:
+            yield context.violated(
+                "a used cookie was answered with a wrong END", at, wrong[0],
+                expected=f"flags, reason, tag and N(R) {right}", actual=f"{_end_fields(wrong[0])}",
             )  # fmt: skip
-        elif observed(flow, at) and not many_before(flow, at, (codec.BEGIN,)):
-            yield context.violated(f"{about} was not answered in time", at)
+        else:
+            yield from _answered(flow, context, at, due, replies)
 
 
-def many_before(flow: Flow, at: At, kinds: Sequence[int]) -> bool:
-    """Whether enough packets of these types arrived to permit refusing an answer."""
-    start = at.time - 1.0 - flow.timing_error
-    came = sum(
-        other.stp.type in kinds and start <= other.time <= at.time
-        for neighbour in flow.neighbours
-        for other in neighbour.heard
-    )
-    return came > ANSWERS_PER_S
+def _end_fields(end: At) -> tuple[int, int | None, int, int]:
+    return end.stp.flags, end.stp.reason, end.stp.tag, end.stp.seq
+
+
+@checker("STP-SEC-006")
+def cookies_cannot_be_forged(flow: Flow, context: Context) -> Findings:
+    """A cookie of another address, or an altered one, opens nothing (section 10)."""
+    for at in flow.heard_of(codec.BEGIN):
+        standing = flow.ledger.standing(at)
+        if standing.worth != Worth.FORGED or at.stp.version != codec.VERSION:
+            continue
+        bgaks = [reply for reply in replies_to(flow, at) if reply.stp.type == codec.BGAK]
+        there = holder(flow, at)
+        if there is not None and there.tester_csn == at.stp.csn:
+            continue  # a repetition is answered, whatever it carries
+        if at is flow.opener or bgaks:
+            yield context.violated(f"a BEGIN {standing.why} opened a connection", at, *bgaks)
+        elif observed(flow, at):
+            yield context.holds(f"a BEGIN {standing.why} opened nothing", at)
+
+
+@checker("STP-CC-041")
+def later_calls_replace_the_connection(flow: Flow, context: Context) -> Findings:
+    """A BEGIN with a good cookie replaces a connection, another one changes nothing (5.2)."""
+    new = flow.displaced_by
+    if new is not None and new.stp.type == codec.BEGIN and not new.outgoing:
+        after = [
+            at for at in flow.sent
+            if at.time > new.time + flow.due_s and at.stp.type in (*TAGGED, codec.END)
+            and not at.stp.flags & R and not at.stp.fault
+        ]  # fmt: skip
+        # A tag may be that of the new connection.
+        after = [at for at in after if at.stp.type in (codec.SDP, codec.POLL, codec.END)]
+        if flow.ended == new.time:
+            yield judged(
+                context, not after,
+                "a later call replaced the connection",
+                "a connection that a later call has replaced went on", new, *after[:1],
+            )  # fmt: skip
+    for at in flow.heard_of(codec.BEGIN):
+        state = flow.state_when(at)
+        foreign = at.stp.csn != flow.tester_csn and at.stp.version == codec.VERSION
+        if state not in (State.OPEN, State.RELEASING) or not foreign:
+            continue
+        due = due_answer(flow, at)
+        if due is None or due.rule != "STP-CC-012":
+            yield from _left_alone(flow, context, at, state)
+        elif not any(due.is_met_by(reply) for reply in replies_to(flow, at)) and observed(flow, at):
+            yield context.violated(
+                "a BEGIN with a good cookie did not replace the connection on its ports", at
+            )
+
+
+def _left_alone(flow: Flow, context: Context, at: At, state: State) -> Findings:
+    """Whether a BEGIN that opens nothing has left the connection as it was."""
+    ends = [
+        end for end in answers(flow, at, (codec.END,))
+        if not end.stp.flags & R and end.stp.reason not in (0, 7)
+    ]  # fmt: skip
+    if ends and flow.served and is_alone(flow, at) and state == State.OPEN:
+        yield context.violated("a BEGIN that opens nothing ended the connection", at, *ends)
+        return
+    polls = [poll for poll in flow.polls_heard if poll.time > at.time]
+    unanswered = [poll for poll in polls if not poll.answers and observed(flow, poll)]
+    told = [
+        end for end in flow.sent
+        if end.time > at.time and end.stp.type == codec.END and end.stp.flags & R
+        and end.stp.peer_csn == flow.tester_csn
+    ]  # fmt: skip
+    if told and unanswered and state == State.OPEN and flow.ended is None:
+        yield context.violated("a BEGIN that opens nothing ended the connection", at, told[0])
+    elif any(poll.answers for poll in polls) or (
+        state == State.RELEASING
+        and any(end.time > at.time and end.stp.type == codec.END for end in flow.sent)
+    ):
+        yield context.holds("a BEGIN that opens nothing left the connection as it was", at)
 
 
 @checker("STP-CC-029")

@@ -1,176 +1,198 @@
-"""STP-PL and STP-DT: POLLs sent by timer: in silence, for SDs not acknowledged, and for credit.
+"""STP-PL and STP-DT: POLLs sent by timer: in silence, for credit, and to a peer that may be gone.
 
-Sections 6.6, 7.1 and 7.2.
+Sections 6.5 and 7.2.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
-from math import log2
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.calling import unanswered_questions
-from bentpipe_conformance.protocols.stp.checkers.polling import SLACK_S
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN, EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.round_trip import (
-    LEAST_SILENCE_S,
-    MOST_BACKED_OFF_S,
-    MOST_PROBING_S,
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    Event,
+    PollSent,
+    ReportHeard,
+    SdHeard,
+    SdSent,
 )
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S, RoundTrips
 
-BACK_OFF_MARGIN = 0.25
-"""Share by which a doubled time may be off; no measurement changes it in silence."""
+MARGIN, SLACK_S = 0.1, 0.1
+"""The share, and the seconds, by which a POLL may be off what its timer says."""
 
-NO_RESPONSE_S, LATE_S = 60.0, 5.0
-"""When a peer that does not answer is given up (STP-PL-008), and how far from it at most: the time
-may run from the last STAT or from the first POLL without one."""
+NO_RESPONSE_S, LATE_S = 60.0, 2.0
+"""When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
 
 NO_ANSWER = 7
-"""Reason of an END (section 3.5)."""
+"""Reason of an END (section 3.4)."""
 
-PROBE_SLACK_S, LATE = 0.1, 1.25
-"""By how many seconds, and by what factor, a POLL may be later than its timer says."""
+KEEP_ALIVE_S = 600
+"""Seconds without a packet after which an idle endpoint polls, unless declared (STP-PL-010)."""
 
-DOUBLED = (1.5, 2.5)
-"""Between what a time is about twice the one before; the round-trip time is measured anew."""
+
+# -- silence
+
+
+@dataclass(slots=True)
+class _Silence:
+    """A time without a valid report while something was unacknowledged.
+
+    Attributes:
+        started: between when and when Timer_SILENCE was started, seconds; None when it may have
+            expired before the silence shows.
+        polls: POLLs that nothing but this timer can have sent, the first one apart when ``started``
+            is None.
+        end: when a report arrived, or something else may have stopped or hidden the timer.
+    """
+
+    started: tuple[float, float] | None
+    polls: list[PollSent] = field(default_factory=list)
+    end: float = math.inf
+
+
+class _Silences:
+    """Finds the silences of a connection.
+
+    After a POLL behind which no SD has been sent, only Timer_SILENCE can cause another one.
+    """
+
+    def __init__(self, flow: Flow, trips: RoundTrips) -> None:
+        self.found: list[_Silence] = []
+        self._flow, self._trips = flow, trips
+        self._heard = math.inf if flow.established is None else flow.established
+        self._running: tuple[float, float] | None = None
+        self._first_sd: float | None = None  # since the last report
+        self._asked = True  # whether a POLL has followed every SD
+        self._current: _Silence | None = None
+        for event in flow.events:
+            if not self._heard <= event.time <= flow.over:
+                continue
+            if isinstance(event, SdSent):
+                self._sends(event)
+            elif isinstance(event, PollSent):
+                self._polls(event)
+            elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
+                self._hears(event)
+        self._ends(flow.over)
+
+    def _ends(self, time: float) -> None:
+        if self._current is not None:
+            self._current.end = time
+            self.found.append(self._current)
+        self._current = None
+
+    def _sends(self, sd: SdSent) -> None:
+        # It draws a POLL of its own, behind which the silence goes on.
+        self._ends(sd.time)
+        self._asked = False
+        if self._first_sd is None:
+            self._first_sd = sd.time
+
+    def _polls(self, poll: PollSent) -> None:
+        self._asked = True
+        if poll.vt_a >= poll.vt_s:
+            self._running = self._current = None
+            return
+        if self._running is None:
+            # The report before has started it too if SDs left before it had to be stopped.
+            at_once = self._first_sd is not None and self._first_sd - self._heard <= DUE_S
+            self._running = (self._heard if at_once else poll.time), poll.time
+        if self._current is not None:
+            self._current.polls.append(poll)
+            return
+        early = self._running[0]
+        expired = poll.time - early >= self._trips.silence(early)[0] * (1 - MARGIN) - SLACK_S
+        self._current = _Silence(None, [poll]) if expired else _Silence(self._running)
+
+    def _hears(self, report: ReportHeard) -> None:
+        self._ends(report.time)
+        runs = self._running is not None and not report.acknowledges_all
+        self._running = (report.time, report.time) if runs else None
+        self._heard, self._first_sd = report.time, None
+        if self._running is not None and self._asked:
+            self._current = _Silence(self._running)
 
 
 @checker("STP-PL-007")
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     """In silence a sender polls again, each time after twice the time before (section 7.2)."""
-    unproven = context.prepared.unproven_until  # STP-SEC-001 may not permit a POLL before
     trips = context.prepared.round_trips(context.ics)
-    for start, end in _silences(flow):
-        # What was asked before may count for the silence, or may not.
-        if end - start <= LEAST_SILENCE_S or any(
-            start <= poll.time <= unproven for poll in flow.polls_sent
-        ):
-            continue
-        start = max(start, unproven)
-        polls = [poll for poll in flow.polls_sent if start <= poll.time < end]
-        # New data brings POLLs of its own (STP-PL-003, STP-PL-004).
-        fresh = max((sd.time for sd in flow.sds_sent if sd.new and sd.time < end), default=start)
-        polls = [poll for poll in polls if poll.time >= fresh]
-        # With nothing unacknowledged STP-DT-025 and STP-SEC-001 say when to ask.
-        if not polls or polls[0].vt_a >= polls[0].vt_s:
-            continue
-        first = polls[0]
-        longest = trips.silence(first.time)
-        if end - first.time <= longest + SLACK_S + flow.timing_error:
-            continue
-        # A POLL left after a silence if it is late, or if the next one is later than the interval.
-        waits = [later.time - poll.time for poll, later in pairwise(polls)]
-        after = [
-            poll for poll, wait in zip(polls, [*waits, 0.0], strict=True)
-            if max(poll.time - first.time, wait) > longest + SLACK_S
-        ]  # fmt: skip
-        if not waits or waits[0] > longest + SLACK_S + flow.timing_error:
-            yield context.violated(
-                f"no POLL followed within {longest:.2f} s of silence", first, *polls[1:2],
-                expected="another POLL after the silence time",
-                actual=f"one after {waits[0]:.2f} s" if waits else "none",
-            )  # fmt: skip
-            continue
-        yield from _doubles(flow, context, after)
+    for silence in _Silences(flow, trips).found:
+        times = [poll.time for poll in silence.polls]
+        before: tuple[float, float] | None = None
+        if silence.started is not None:
+            yield from _first(flow, context, silence, trips)
+            early, late = silence.started
+            before = (times[0] - late, times[0] - early) if times else None
+        longest = [max(MOST_SILENCE_S, bound) for bound in trips.silence(silence.end)]
+        for place, (start, end) in enumerate(pairwise([*times, silence.end])):
+            if before is not None:
+                least, most = (min(2 * b, at) for b, at in zip(before, longest, strict=True))
+                yield from _doubled(flow, context, silence, (least, most), place, end - start)
+            if place or silence.started is not None:  # else another timer may have sent the first
+                before = end - start, end - start
 
 
-def _silences(flow: Flow) -> Iterator[tuple[float, float]]:
-    """Times without a valid STAT or USTAT, except while the interval may still be doubled."""
-    begin = stat = flow.established
-    if begin is None or stat is None:
-        return
-    for report in flow.reports_heard:
-        if report.fault or not begin < report.time < flow.over:
-            continue
-        # A USTAT ends a silence, but only a STAT ends the doubling.
-        if begin - stat <= LEAST_SILENCE_S:
-            yield begin, report.time
-        begin = report.time
-        stat = begin if report.is_stat else stat
-    if begin - stat <= LEAST_SILENCE_S:
-        yield begin, flow.over
-
-
-def _doubles(flow: Flow, context: Context, polls: list[PollSent]) -> Findings:
-    """Each time between two POLLs is twice the one before, once there has been a silence."""
-    gaps = [later.time - poll.time for poll, later in pairwise(polls)]
-    for place, (gap, following) in enumerate(pairwise(gaps)):
-        three = polls[place : place + 3]
-        wanted = min(2 * gap, MOST_BACKED_OFF_S)
-        margin = BACK_OFF_MARGIN * wanted + 2 * flow.timing_error
-        what = f"after {gap:.2f} s the next POLL came after {following:.2f} s"
-        yield judged(
-            context, abs(following - wanted) <= margin, what, what, *three,
-            expected=f"about {wanted:.2f} s, twice as long", actual=f"{following:.2f} s",
+def _first(flow: Flow, context: Context, silence: _Silence, trips: RoundTrips) -> Findings:
+    assert silence.started is not None
+    early, late = silence.started
+    least, most = trips.silence(early)[0], trips.silence(late)[1]
+    first = silence.polls[0] if silence.polls else None
+    until = silence.end if first is None else first.time
+    error = SLACK_S + flow.timing_error
+    where = silence.polls[:1] or [poll for poll in flow.polls_sent if poll.time <= silence.end][-1:]
+    if until - late > most * (1 + MARGIN) + error:
+        yield context.violated(
+            f"no POLL left in {until - late:.2f} s of silence", *where,
+            expected=f"one within {most:.2f} s",
+            actual="none" if first is None else f"one after {until - late:.2f} s",
+        )  # fmt: skip
+    elif first is not None and until - early < least * (1 - MARGIN) - error:
+        yield context.violated(
+            f"a POLL left after {until - early:.2f} s of silence", first,
+            expected=f"after {least:.2f} s at least", actual=f"after {until - early:.2f} s",
         )  # fmt: skip
 
 
-@checker("STP-PL-008")
-def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
-    """A peer that answers nothing for a minute is given up with reason 7 (section 7.2)."""
-    gave_up = next(
-        (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
-    )
-    waits = [*_unanswered(flow), *unanswered_questions(flow)]
-    due = gave_up is not None and any(_is_due(flow, gave_up.time - start) for start, _ in waits)
-    for start, end in waits:
-        if gave_up is not None and start < gave_up.time <= end + SLACK_S:
-            waited = gave_up.time - start
-            if _is_due(flow, waited):
-                yield context.holds(f"the peer was given up after {waited:.1f} s", gave_up)
-            elif not due:
-                yield context.violated(
-                    f"the peer was given up {waited:.1f} s after the first POLL or question "
-                    "without an answer",
-                    gave_up,
-                    expected=f"{NO_RESPONSE_S:g} s", actual=f"{waited:.1f} s",
-                )  # fmt: skip
-        elif end - start > NO_RESPONSE_S + LATE_S + flow.timing_error:
-            polls = [poll for poll in flow.polls_sent if poll.time >= start]
-            yield context.violated(
-                f"the peer answered nothing for {end - start:.1f} s, and was not given up",
-                *polls[:1], *polls[-1:],
-                expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s", actual="none",
-            )  # fmt: skip
-
-
-def _is_due(flow: Flow, waited: float) -> bool:
-    return abs(waited - NO_RESPONSE_S) <= LATE_S + flow.timing_error
-
-
-def _unanswered(flow: Flow) -> Iterator[tuple[float, float]]:
-    """From the first POLL after a valid STAT to the next valid STAT, or the end."""
-    stats = [report.time for report in flow.reports_heard if report.is_stat and not report.fault]
-    end = flow.over
-    for start, until in pairwise([0.0, *(time for time in stats if time < end), end]):
-        # A POLL that left shortly before a STAT arrived is answered by a later one; one that left
-        # shortly after it may have been sent before it was read, and be the last.
-        polls = [poll.time for poll in flow.polls_sent if start < poll.time < until]
-        if polls and polls[-1] > start + flow.due_s:
-            yield polls[0], until
+def _doubled(
+    flow: Flow, context: Context, silence: _Silence, wanted: tuple[float, float], place: int,
+    waited: float,
+) -> Findings:  # fmt: skip
+    """A time that began with a POLL, and should last as long as two times say."""
+    least, most = wanted
+    error = MARGIN * most + SLACK_S + 2 * flow.timing_error
+    last = place + 1 == len(silence.polls)
+    where = silence.polls[max(0, place - 1) : place + 2]
+    what = f"{waited:.2f} s of silence passed"
+    if waited > most + error or (waited < least - error and not last):
+        yield context.violated(
+            what + (" without a POLL" if last else " until the next POLL"), *where,
+            expected=f"about {most:.2f} s, twice as long as before", actual=f"{waited:.2f} s",
+        )  # fmt: skip
+    elif not last:
+        yield context.holds(f"{what} until the next POLL", *where)
 
 
 @checker("STP-DT-004")
 def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Findings:
     """While an SD is unacknowledged, one POLL follows the other (section 7.1)."""
-    proven = context.prepared.proof
     trips = context.prepared.round_trips(context.ics)
     for start, quiet, following in _waits(flow):
-        # STP-SEC-001 may not permit a POLL before.
-        if not flow.iut_calls and (proven is None or start.frame < proven.frame):
-            continue
         until = flow.over if following is None else following.time
         waited = until - start.time
-        # A silence lasts a second at least, the next twice as long (STP-PL-007). A measurement
-        # that is made meanwhile counts (section 7.1).
-        silences = int(log2((quiet + PROBE_SLACK_S + flow.timing_error) / LEAST_SILENCE_S + 1))
-        longest = min(trips.silence(until) * 2.0 ** min(silences, 6), MOST_BACKED_OFF_S)
-        if waited > LATE * longest + PROBE_SLACK_S + flow.timing_error:
+        # Times between POLLs double: none is longer than all since the last report and one more.
+        once = trips.silence(until)[1]
+        longest = min(2 * once + quiet, max(once, MOST_SILENCE_S))
+        if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
                 start, *([] if following is None else [following]),
@@ -184,116 +206,215 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
             )  # fmt: skip
 
 
-def _waits(flow: Flow) -> Iterator[tuple[SdSent | PollSent, float, PollSent | None]]:
-    """From when the timer for POLLs runs at the latest, seconds without STAT, the next POLL.
+def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
+    """From when a timer for POLLs runs at the latest, seconds without a report, the next POLL.
 
     Only times in which something is unacknowledged throughout.
     """
-    start: SdSent | PollSent | None = None
+    start: Event | None = None
     if flow.established is None:
         return
     heard = flow.established
     quiet = 0.0
     for event in flow.events:
-        if event.time > flow.over:
-            break
+        # Before the connection is open no timer runs (section 5.1).
+        if not flow.established <= event.time <= flow.over:
+            continue
         if isinstance(event, SdSent):
-            if start is None and event.time >= flow.established:
+            if start is None:
                 start, quiet = event, event.time - heard
         elif isinstance(event, PollSent):
             if start is not None:
                 yield start, quiet, event
-            # Before the connection is open no timer repeats POLLs (section 5.1).
-            open_ = event.time >= flow.established
-            start = event if open_ and event.vt_a < event.vt_s else None
-            quiet = max(0.0, event.time - heard)
+            start = event if event.vt_a < event.vt_s else None
+            quiet = event.time - heard
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            # Only a STAT ends the doubling (STP-PL-007).
-            heard = event.time if event.is_stat else heard
-            if event.n_r >= event.vt_s:
-                start = None
+            heard, quiet = event.time, 0.0
+            start = None if start is None or event.acknowledges_all else event
     if start is not None:
         yield start, quiet, None
 
 
+# -- credit
+
+
 @checker("STP-DT-025")
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
-    """Without credit a sender with data polls, the time in between doubling (section 6.6)."""
-    if flow.service != CHARGEN or flow.iut_calls:
-        return
+    """Without credit a sender with data polls, the time in between doubling (section 6.5)."""
+    if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
+        return  # only chargen is sure to have data
     trips = context.prepared.round_trips(context.ics)
     for closed, polls, until in _closed_windows(flow):
-        longest = min(trips.silence(polls[0].time if polls else until), MOST_BACKED_OFF_S)
-        first = (polls[0].time if polls else until) - closed.time
-        if first > LATE * longest + PROBE_SLACK_S + flow.timing_error:
-            yield context.violated(
-                f"a closed window was not probed for {first:.1f} s", closed, *polls[:1],
-                expected=f"a POLL within {longest:.2f} s",
-                actual="none" if not polls else f"one after {first:.2f} s",
-            )  # fmt: skip
-            continue
-        last = until - polls[-1].time if polls else 0.0
-        if len(polls) == 1 and last > LATE * 2 * longest + PROBE_SLACK_S + flow.timing_error:
-            yield context.violated(
-                f"a closed window was probed once, then not for {last:.1f} s", closed, *polls
-            )
-        gaps = [later.time - poll.time for poll, later in pairwise(polls)]
-        for place, (gap, following) in enumerate(pairwise([*gaps, last])):
-            ended = place + 1 == len(gaps)
-            # Silences poll as well, by a timer of their own (STP-PL-007).
-            if _silent(flow, closed, until if ended else polls[place + 2].time):
+        least, most = trips.silence(until)
+        bounds = trips.bounds(until)
+        answer = 0.0 if bounds is None else bounds[1]
+        error = SLACK_S + flow.timing_error
+        times = [closed.time, *(poll.time for poll in polls)]
+        # The timer may have been started by the POLL before, and be started again by each answer.
+        for place, (start, end) in enumerate(pairwise([*times, until])):
+            last = place + 1 == len(times)
+            longest = min(2.0**place * most, max(most, MOST_SILENCE_S))
+            longest = (1 + MARGIN) * longest + answer + error
+            shortest = (1 - MARGIN) * min(2.0**place * least, MOST_SILENCE_S) - error
+            waited = end - start
+            if waited > longest:
+                yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
                 break
-            # The first may be the poll interval once more: since the window closed, and since then.
-            least = gap * (0.75 if place == 0 else DOUBLED[0])
-            most = min(gap * DOUBLED[1], LATE * MOST_PROBING_S)
-            error = PROBE_SLACK_S + 2 * flow.timing_error
-            early = not ended and following < min(least, 0.75 * MOST_PROBING_S) - error
-            if early or following > most + error:
-                yield context.violated(
-                    f"{gap:.2f} s between two POLLs into a closed window were followed by "
-                    f"{following:.2f} s{' without one' if ended else ''}",
-                    closed, *polls[place : place + 3],
-                    expected=f"about {min(2 * gap, MOST_PROBING_S):.2f} s",
-                    actual=f"{following:.2f} s",
-                )  # fmt: skip
-            elif not ended:
+            if not last and place and waited < shortest:
+                yield _probed(context, closed, polls, place, waited, f"at least {shortest:.2f} s")
+                break
+            if not last and place:
                 yield context.holds(
-                    f"{gap:.2f} s between two POLLs into a closed window, then {following:.2f} s",
-                    closed, *polls[place : place + 3],
-                )  # fmt: skip
+                    f"a closed window was probed again after {waited:.2f} s", closed, polls[place]
+                )
 
 
-def _silent(flow: Flow, closed: ReportHeard, until: float) -> bool:
-    """Whether a POLL in flight when the window closed, or sent later, met a silence."""
-    stats = (report for report in flow.reports_heard if report.is_stat and not report.fault)
-    heard = [(stat.n_ps, stat.time) for stat in stats if stat.n_ps is not None]
-    for poll in flow.polls_sent:
-        if poll.n_ps <= (closed.n_ps or 0) or poll.time >= until:
-            continue
-        answered = min((time for n_ps, time in heard if n_ps >= poll.n_ps), default=until)
-        if min(answered, until) - poll.time > LEAST_SILENCE_S - PROBE_SLACK_S - flow.timing_error:
-            return True
-    return False
+def _probed(
+    context: Context, closed: ReportHeard, polls: list[PollSent], place: int, waited: float,
+    permitted: str,
+) -> Finding:  # fmt: skip
+    times = f"{place} times, then" if place else "first"
+    return context.violated(
+        f"a closed window was probed {times} after {waited:.2f} s", closed,
+        *polls[max(0, place - 1) : place + 1], expected=permitted, actual=f"{waited:.2f} s",
+    )  # fmt: skip
 
 
 def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], float]]:
-    """The STAT that found everything acknowledged and no credit; POLLs until when it lasted."""
+    """The report that found everything acknowledged and no credit; POLLs until when it lasted."""
     closed: ReportHeard | None = None
     polls: list[PollSent] = []
-    if flow.own_fin is not None:
-        return  # its data may be exhausted
     for event in flow.events:
         if event.time > flow.over:
             break
         if isinstance(event, ReportHeard) and not event.fault:
-            credit = max(event.vt_ms, event.n_mr, EARLY_CREDIT)
-            shut = event.n_r >= event.vt_s >= credit
+            shut = event.acknowledges_all and event.vt_s >= event.credit
             if closed is not None and not shut:
                 yield closed, polls, event.time
                 closed = None
-            elif closed is None and shut and event.is_stat:
+            elif closed is None and shut and event.stp.type != BGAK:
                 closed, polls = event, []
         elif isinstance(event, PollSent) and closed is not None:
             polls.append(event)
+        elif isinstance(event, SdSent) and closed is not None:
+            closed = None  # that it was sent without credit is a matter of STP-DT-011
     if closed is not None:
         yield closed, polls, flow.over
+
+
+# -- a peer that may be gone
+
+
+@checker("STP-PL-008")
+def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
+    """A peer that answers nothing for a minute is given up with reason 7 (section 7.2)."""
+    gave_up = next(
+        (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
+    )
+    error = LATE_S + flow.timing_error
+    for early, late, end in _unanswered(flow):
+        if gave_up is not None and early.time < gave_up.time <= end + error:
+            waited = gave_up.time - early.time
+            if (
+                waited >= NO_RESPONSE_S - error
+                and gave_up.time - late.time <= NO_RESPONSE_S + error
+            ):
+                yield context.holds(f"the peer was given up after {waited:.1f} s", early, gave_up)
+            else:
+                yield context.violated(
+                    f"the peer was given up {waited:.1f} s after the first POLL without a report",
+                    early, gave_up,
+                    expected=f"{NO_RESPONSE_S:g} s", actual=f"{waited:.1f} s",
+                )  # fmt: skip
+            return
+        if end - late.time > NO_RESPONSE_S + error:
+            yield context.violated(
+                f"no report followed a POLL for {end - late.time:.1f} s; the peer was not given "
+                "up",
+                late,
+                expected=f"an END with reason {NO_ANSWER} after {NO_RESPONSE_S:g} s", actual="none",
+            )  # fmt: skip
+        elif end - early.time <= NO_RESPONSE_S - error < _since_established(flow, end):
+            yield context.holds("a peer that answered was not given up", early)
+    # A call that failed ends with the same reason (section 5.1).
+    opened = flow.established is not None
+    if opened and gave_up is not None and flow.ended == gave_up.time:
+        yield context.violated("the peer was given up, though every POLL had its report", gave_up)
+
+
+def _since_established(flow: Flow, time: float) -> float:
+    return 0.0 if flow.established is None else time - flow.established
+
+
+def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
+    """From the first POLL after a report to the next report, or the end.
+
+    Two POLLs: the first one that left after the report, and the first one that left when the report
+    had been read for sure.
+    """
+    reports = [item.time for item in flow.reports_heard if not item.fault and item.stp.type != BGAK]
+    end = flow.over
+    for start, until in pairwise([0.0, *(time for time in reports if time < end), end]):
+        polls = [poll for poll in flow.polls_sent if start < poll.time < until]
+        sure = next((poll for poll in polls if poll.time > start + flow.due_s), None)
+        if polls and sure is not None:
+            yield polls[0], sure, until
+
+
+@checker("STP-PL-010")
+def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
+    """An idle endpoint polls when nothing has arrived for as long as declared (section 7.2)."""
+    wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
+    error = LATE_S + flow.timing_error
+    for start, end, polls in _idle_times(flow):
+        heard = [at.time for at in flow.heard if at.time < end]
+        poll = polls[0] if polls else None
+        until = end if poll is None else poll.time
+        since = max((time for time in heard if time <= until), default=start)
+        if until - since > wait + error:
+            yield context.violated(
+                f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
+                expected=f"a POLL after {wait:g} s",
+                actual="none" if poll is None else f"one after {until - since:.1f} s",
+            )  # fmt: skip
+        elif poll is not None and until - since < wait - error:
+            yield context.violated(
+                f"a POLL left {until - since:.1f} s after the last packet, while idle", poll,
+                expected=f"none before {wait:g} s have passed", actual=f"{until - since:.1f} s",
+            )  # fmt: skip
+        elif poll is not None:
+            yield context.holds(f"an idle connection was asked after {until - since:.1f} s", poll)
+
+
+def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
+    """Times in which the IUT had surely nothing unacknowledged and nothing to send.
+
+    Its user has said nothing yet, or everything was acknowledged and credit was left, so that data
+    would have been sent. A time ends with the first POLL, which is repeated if it is lost.
+    """
+    established = flow.established
+    if established is None:
+        return
+    start: float | None = None if flow.service in (CHARGEN,) or flow.iut_calls else established
+    for event in flow.events:
+        if event.time < established or event.time > flow.over:
+            continue
+        if isinstance(event, SdSent):
+            if start is not None:
+                yield start, event.time, []
+            start = None
+        elif isinstance(event, PollSent) and start is not None:
+            # One that was on its way, or that follows the last SD; it is repeated in silence.
+            if event.time - start > SLACK_S + flow.timing_error:
+                yield start, event.time, [event]
+            start = None
+        elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
+            idle = event.acknowledges_all and event.credit > event.vt_s
+            if idle and start is None:
+                start = event.time
+            elif not idle:
+                start = None
+        elif isinstance(event, SdHeard) and flow.service == ECHO and event.stp.data:
+            start = None  # it may have to be sent back
+    if start is not None:
+        yield start, flow.over, []

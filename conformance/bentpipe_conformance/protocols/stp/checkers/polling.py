@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN
-from bentpipe_conformance.protocols.stp.replay import window
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, RoundTrips
+from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
+from bentpipe_conformance.protocols.stp.replay.window import smss
 
 FOLLOWS_S = 0.02
 """Seconds within which a POLL follows the last SD (STP-PL-003, STP-PL-004)."""
@@ -22,158 +22,213 @@ FOLLOWS_S = 0.02
 RIDES_S = 0.01
 """Seconds within which a POLL rides on a new SD (STP-PL-005)."""
 
-SLACK_S = 0.05
-"""Seconds by which a POLL may be later than its timer says: ticks, and waiting for an SD."""
+LATE_S = 0.03
+"""Seconds by which a POLL may be later than the packets let expect: what an implementation measures
+holds the time that packets take inside it."""
 
-ROUND_TRIPS = 3
-"""Over which POLLs are counted (STP-PL-002)."""
 
-KEEP_ALIVE_S, IDLE_S = 15.0, 3.0
-"""Between POLLs with keep-alive (STP-PL-010), and the silence that shows its absence."""
+class _Polls:
+    """The POLLs of a connection, by their frame numbers."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._polls = flow.polls_sent
+        self._frames = [poll.frame for poll in flow.polls_sent]
+
+    def behind(self, sd: SdSent) -> PollSent | None:
+        """The first POLL that leaves with an SD or after it."""
+        place = bisect_left(self._frames, sd.frame)
+        return self._polls[place] if place < len(self._polls) else None
+
+    def before(self, sd: SdSent) -> PollSent | None:
+        """The last POLL before an SD."""
+        place = bisect_left(self._frames, sd.frame)
+        return self._polls[place - 1] if place else None
 
 
 @checker("STP-PL-001")
-def three_polls_in_a_round_trip(flow: Flow, context: Context) -> Findings:
-    """In a large window POLLs leave every third of a round trip at least (section 7.1)."""
+def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
+    """A POLL follows every SD within a poll interval (section 7.1)."""
+    if flow.established is None:
+        return
     trips = context.prepared.round_trips(context.ics)
-    for span in window.high_spans(flow, LEAST_SILENCE_S):
-        polls = [poll for poll in flow.polls_sent if poll.time <= span.end]
-        for poll, following in pairwise(polls):
-            longest = max(trips.interval(at)[1] for at in (poll.time, following.time))
-            # What the window was when the timer was set decides, and when it was due.
-            due = poll.time + longest
-            if poll.time < span.start or due + SLACK_S > span.end:
-                continue
-            if _acknowledged_between(flow, poll.time, due):
-                continue
-            gap = following.time - poll.time
-            what = f"{gap:.3f} s passed between two POLLs"
-            yield judged(
-                context, following.time - due - flow.timing_error <= SLACK_S,
-                f"{what}, a third of the round-trip time is at most {longest:.3f} s", what,
-                poll, following,
-                expected=f"at most {longest:.3f} s, a third of the round-trip time",
-                actual=f"{gap:.3f} s",
+    polls = _Polls(flow)
+    asked = 0
+    for sd in flow.sds_sent:
+        if sd.time < flow.established or sd.frame <= asked:
+            continue
+        following = polls.behind(sd)
+        until = flow.over if following is None else following.time
+        longest = trips.latest(sd.time) - sd.time
+        late = until - sd.time - longest - flow.timing_error > LATE_S
+        if late and _arrived_by(flow, sd, sd.time + longest + LATE_S):
+            continue
+        asked = following.frame if following is not None else flow.passed[-1].frame
+        if late:
+            yield context.violated(
+                f"no POLL followed SD {sd.number} for {until - sd.time:.3f} s",
+                sd, *([] if following is None else [following]),
+                expected=f"one within {longest:.3f} s",
+                actual="none" if following is None else f"one after {until - sd.time:.3f} s",
+            )  # fmt: skip
+        elif following is not None and following.time - sd.time > FOLLOWS_S:
+            yield context.holds(
+                f"a POLL followed SD {sd.number} after {until - sd.time:.3f} s, the poll interval "
+                f"is at most {longest:.3f} s",
+                sd, following,
             )  # fmt: skip
 
 
-def _acknowledged_between(flow: Flow, start: float, end: float) -> bool:
-    """Whether everything was acknowledged at some moment, so that the timer may have rested."""
+def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:
+    """Whether a report says by then that an SD has arrived, so that nobody need ask for it."""
     return any(
-        start <= report.time <= end and not report.fault and report.n_r >= report.vt_s
+        sd.time <= report.time <= time and not report.fault and report.holds(sd.number)
         for report in flow.reports_heard
     )
 
 
 @checker("STP-PL-002")
-def no_more_polls_than_that(flow: Flow, context: Context) -> Findings:
-    """Over three round trips at most one POLL leaves per half interval (section 7.1)."""
-    if _has_end(flow):
-        return
+def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
+    """Half a poll interval passes between POLLs, silence and the end apart (section 7.1)."""
     trips = context.prepared.round_trips(context.ics)
-    for span in window.high_spans(flow, LEAST_SILENCE_S):
-        bounds, first = trips.bounds(span.start), trips.interval(span.start)[0]
-        if bounds is None:
+    fin = flow.own_fin
+    for poll, following in pairwise(flow.polls_sent):
+        least = trips.interval(following.time)[0] / 2
+        gap = following.time - poll.time
+        if gap >= least - RIDES_S - flow.timing_error:
+            yield context.holds(f"{gap:.3f} s passed between two POLLs", poll, following)
             continue
-        length = ROUND_TRIPS * bounds[1]
-        shortest = min(first, trips.interval(span.end)[0])
-        # One per half interval, and one at either end of the time looked at.
-        most = int(2 * length / shortest) + 2
-        busiest = _busiest(flow.polls_sent, span, length)
-        if len(busiest) > most:
+        asks_for_fin = fin is not None and poll.frame < fin.frame <= following.frame
+        if not asks_for_fin and not _silent(flow, following, trips):
             yield context.violated(
-                f"{len(busiest)} POLLs left within {length:.2f} s", *busiest[:3],
-                expected=f"at most {most}", actual=str(len(busiest)),
+                f"a POLL left {gap:.3f} s after another", poll, following,
+                expected=f"at least {least:.3f} s, half a poll interval", actual=f"{gap:.3f} s",
             )  # fmt: skip
-        elif span.end - span.start >= length:
-            yield context.holds(
-                f"at most {len(busiest)} POLLs left within {length:.2f} s", *busiest[:1]
-            )
 
 
-def _has_end(flow: Flow) -> bool:
-    """Whether the IUT's data can be exhausted, so that last SDs poll as well (STP-PL-004)."""
-    return flow.service != CHARGEN or any(event.stp.flags & FIN for event in flow.sds_sent)
-
-
-def _busiest(polls: list[PollSent], span: window.Span, length: float) -> list[PollSent]:
-    inside = [poll for poll in polls if span.start <= poll.time <= span.end]
-    best: list[PollSent] = []
-    first = 0
-    for last, poll in enumerate(inside):
-        while poll.time - inside[first].time > length:
-            first += 1
-        if last - first + 1 > len(best):
-            best = inside[first : last + 1]
-    return best
+def _silent(flow: Flow, poll: PollSent, trips: RoundTrips) -> bool:
+    """Whether Timer_SILENCE may have caused a POLL."""
+    reports = (item.time for item in flow.reports_heard if not item.fault and item.time < poll.time)
+    heard = max(reports, default=flow.established or 0.0)
+    return poll.time - heard >= trips.silence(poll.time)[0] - LATE_S - flow.timing_error
 
 
 @checker("STP-PL-003")
-def last_packet_of_a_burst_polls(flow: Flow, context: Context) -> Findings:
-    """In a small window the last SD of a burst polls (section 7.1).
-
-    The window is surely small at first, and again when the largest that the rules permit is.
-    """
+def sender_polls_before_it_has_to_stop(flow: Flow, context: Context) -> Findings:
+    """A sender that has to stop polls, if a poll interval has passed (section 7.1)."""
     if flow.established is None:
         return
-    initial = int(context.ics.get("initial_window_sds", 4))
-    until = window.surely_low_until(flow, initial)
-    unproven = context.prepared.unproven_until
     trips = context.prepared.round_trips(context.ics)
-    # Growth is counted in whole windows, so the IUT may be one SMSS ahead of the replay.
-    small = window.LOW_WINDOW * window.smss(flow) - window.largest_smss(flow)
-    again = {item.sd.frame for item in context.prepared.bounded(context.ics) if item.window < small}
-    for sd, next_time in _burst_ends(flow, trips, rate_gap(flow, context)):
-        at_first = flow.established < sd.time < until and next_time <= until + LEAST_SILENCE_S
-        if sd.time <= unproven or not (at_first or sd.frame in again):
-            continue
-        yield from _polls(flow, context, sd, "the last SD of a burst")
+    polls = _Polls(flow)
+    stops = [*_stops(flow, trips, rate_gap(flow, context)), *_last(flow)]
+    for sd in sorted(set(stops), key=lambda sd: sd.frame):
+        before = polls.before(sd)
+        wait = 0.0
+        if before is not None:
+            wait = max(0.0, before.time + trips.interval(sd.time)[1] + LATE_S - sd.time)
+        what = f"SD {sd.number}, after which the sender stopped,"
+        yield from _polls(flow, context, polls, sd, what, wait)
 
 
-def _burst_ends(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[tuple[SdSent, float]]:
-    """SDs after which the sender surely stopped, each with the time at which it resumed."""
-    reports = sorted(report.time for report in flow.reports_heard if not report.fault)
+def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
+    """SDs after which window or credit stopped the sender for sure.
+
+    It has more to send: chargen always, others at least what they sent later.
+    """
+    established = flow.established
+    assert established is not None
+    arrivals = [at.time for at in flow.heard]
     end = min(flow.over, flow.passed[-1].time)
-    sds = flow.sds_sent
-    for place, sd in enumerate(sds):
-        following = sds[place + 1].time if place + 1 < len(sds) else end
-        later = bisect_right(reports, sd.time)
-        moved = reports[later] if later < len(reports) else end
-        next_time = min(following, moved)
+    for sd, following in zip_longest(flow.sds_sent, flow.sds_sent[1:]):
+        if sd.time < established or sd.stp.flags & FIN or flow.service != CHARGEN or flow.iut_calls:
+            continue
+        if _arrives_around(arrivals, sd, flow.timing_error):
+            continue  # what it permits may have been read, or not
+        if sd.new and sd.number + 1 >= sd.vt_ms and not set(sd.queue) - {sd.number}:
+            yield sd
+            continue
+        # No arrival before the next SD could have left shows that the window was the cause.
+        later = bisect_right(arrivals, sd.time)
+        moved = arrivals[later] if later < len(arrivals) else end
         bounds = trips.bounds(sd.time)
         # Without a measurement nothing is paced.
         spread = 0.0 if bounds is None else bounds[1]
-        gap = spread * sd.octets / (SLOWEST_GAIN * sd.flight_with)
-        gap = max(gap, least_gap)
-        if next_time - sd.time > gap + 2 * FOLLOWS_S + flow.timing_error and moved <= following:
-            yield sd, next_time
+        gap = max(2 * spread * smss(flow) / (SLOWEST_GAIN * sd.flight_with), least_gap)
+        resumed = end if following is None else following.time
+        if min(moved, resumed) - sd.time > gap + 2 * FOLLOWS_S + flow.timing_error:
+            yield sd
+
+
+def _arrives_around(arrivals: list[float], sd: SdSent, error: float) -> bool:
+    first = bisect_left(arrivals, sd.time - FOLLOWS_S - error)
+    # What let the SD leave has been read.
+    return any(
+        sd.time < time <= sd.time + FOLLOWS_S + error for time in arrivals[first : first + 8]
+    )
 
 
 @checker("STP-PL-004")
-def last_sd_polls(flow: Flow, context: Context) -> Findings:
-    """The last SD, which has the FIN flag, polls (section 7.1).
+def end_of_the_stream_polls(flow: Flow, context: Context) -> Findings:
+    """The SD with the FIN flag polls (section 7.1).
 
     The FIN of a BEGIN does not: a BGAK acknowledges it.
     """
-    for sd in flow.sds_sent:
-        fin = sd.new and sd.stp.flags & FIN and sd.stp.type != BEGIN
-        if fin and flow.established is not None:
-            yield from _polls(flow, context, sd, "the SD with the FIN flag")
+    fin, polls = flow.own_fin, _Polls(flow)
+    if flow.established is not None and fin is not None and fin.time >= flow.established:
+        yield from _polls(flow, context, polls, fin, "the SD with the FIN flag")
 
 
-def _polls(flow: Flow, context: Context, sd: SdSent, what: str) -> Findings:
+def _last(flow: Flow) -> Iterator[SdSent]:
+    """SDs after which the IUT surely had neither data nor retransmissions left.
+
+    Its stream has ended; or it echoes, and has sent back all that it has received in sequence.
+    """
+    sizes: dict[int, int] = {}
+    heard = echoed = following = 0
+    ended, recent = False, -1.0
+    for event in flow.events:
+        if isinstance(event, SdHeard):
+            sizes.setdefault(event.number, len(event.stp.data))
+            while following in sizes:  # octets count once they are in sequence
+                heard += sizes[following]
+                following += 1
+        elif isinstance(event, SdSent):
+            ended = ended or bool(event.stp.flags & FIN)
+            echoed += len(event.stp.data) if event.new else 0
+            echoes = flow.service == ECHO and not flow.iut_calls
+            # Before an answer is due a report may not have been read.
+            unread = event.time - recent <= flow.due_s and event.awaited is None
+            left = set(event.queue) - {event.number}
+            if event.stp.type == BEGIN or left or unread or event.time < (flow.established or 0.0):
+                continue
+            if ended or (echoes and echoed >= heard > 0):
+                yield event
+        elif isinstance(event, ReportHeard) and not event.fault:
+            recent = event.time
+
+
+def _polls(
+    flow: Flow, context: Context, polls: _Polls, sd: SdSent, what: str, wait: float = 0.0
+) -> Findings:
+    """Whether an SD is an SDP, or a POLL follows soon, once ``wait`` seconds have passed."""
     if sd.stp.type == SDP:
         yield context.holds(f"{what} is an SDP", sd)
         return
-    within = FOLLOWS_S + flow.timing_error
-    after = [poll for poll in flow.polls_sent if poll.frame > sd.frame]
-    if after and after[0].time - sd.time <= within:
-        yield context.holds(f"{what} is followed by a POLL", sd, after[0])
+    within = wait + FOLLOWS_S + flow.timing_error
+    if any(sd.time < at.time <= sd.time + within for at in flow.heard):
+        return  # it may bring data, credit, or the end
+    following = polls.behind(sd)
+    after = next((item for item in flow.sds_sent if item.frame > sd.frame), None)
+    if following is not None and following.time - sd.time <= within:
+        yield context.holds(f"{what} is followed by a POLL", sd, following)
+    elif after is not None and after.time - sd.time <= within:
+        return
     elif flow.over > sd.time + within:
         yield context.violated(
-            f"{what} is neither an SDP nor followed by a POLL", sd, *after[:1],
-            expected=f"a POLL within {FOLLOWS_S:g} s",
-            actual=f"a POLL after {after[0].time - sd.time:.3f} s" if after else "no POLL",
+            f"{what} is neither an SDP nor followed by a POLL", sd,
+            *([] if following is None else [following]),
+            expected=f"a POLL within {wait + FOLLOWS_S:.3g} s",
+            actual="no POLL" if following is None
+            else f"a POLL after {following.time - sd.time:.3f} s",
         )  # fmt: skip
 
 
@@ -201,13 +256,18 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-PL-006")
 def polls_are_numbered(flow: Flow, context: Context) -> Findings:
-    """POLLs and SDPs count N(PS) up by one, and carry VT(S) (section 7.1)."""
+    """POLLs and SDPs count N(PS) up by one, and carry VT(S) and the CSN (section 7.1)."""
     before = 0
     for poll in flow.polls_sent:
         if poll.n_ps != before + 1:
             yield context.violated(
                 f"{poll.name} has N(PS) {poll.n_ps}", poll,
                 expected=f"N(PS) {before + 1}", actual=f"N(PS) {poll.n_ps}",
+            )  # fmt: skip
+        elif poll.stp.csn != flow.iut_csn:
+            yield context.violated(
+                f"{poll.name} has another CSN than that of its sender", poll,
+                expected=f"CSN {flow.iut_csn}", actual=f"CSN {poll.stp.csn}",
             )  # fmt: skip
         else:
             says = "the POLL part of an SDP stands for" if poll.stp.type == SDP else "a POLL has"
@@ -218,36 +278,3 @@ def polls_are_numbered(flow: Flow, context: Context) -> Findings:
                 expected=f"VT(S) {poll.vt_s}", actual=f"N(S) {poll.n_s}",
             )  # fmt: skip
         before = max(before, poll.n_ps)
-
-
-@checker("STP-PL-010")
-def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
-    """With nothing to send or unacknowledged no POLLs leave (section 7.1)."""
-    settled: ReportHeard | None = None
-    quiet_since = 0.0
-    last: PollSent | None = None
-    for event in flow.events:
-        if isinstance(event, ReportHeard) and event.is_stat and not event.fault:
-            # With credit, what waited would have been sent.
-            credit = max(event.vt_ms, event.n_mr) > event.vt_s
-            if event.n_r >= event.vt_s and credit:
-                quiet_since = quiet_since if settled else event.time
-                settled = settled or event
-            else:
-                settled = last = None
-        elif isinstance(event, SdSent):
-            settled = last = None
-        elif isinstance(event, PollSent) and settled is not None:
-            if event.time - quiet_since <= SLACK_S + flow.timing_error:
-                continue
-            if last is not None and event.time - last.time < KEEP_ALIVE_S - SLACK_S:
-                yield context.violated(
-                    f"a POLL left {event.time - last.time:.2f} s after another while idle",
-                    last, event,
-                    expected=f"none, or with keep-alive one in {KEEP_ALIVE_S:g} s",
-                    actual=f"two in {event.time - last.time:.2f} s",
-                )  # fmt: skip
-            last = event
-    silence = flow.over - quiet_since
-    if settled is not None and last is None and silence >= IDLE_S:
-        yield context.holds(f"an idle connection was silent for {silence:.1f} s", settled)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers.answers import discarded, state_on_ports
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, POLL, SDP, VERSION
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
 USTAT_S = 1.0
@@ -33,7 +34,7 @@ def gap_begins_at_vr_h(flow: Flow, context: Context) -> Findings:
                 f"the gap below SD {sd.number} was not reported by a USTAT", sd,
                 expected=f"a USTAT with the run [{sd.gap[0]}, {sd.gap[1]})", actual="none",
             )  # fmt: skip
-    for ustat in _unprovoked(flow, context):
+    for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
         if not _repeats_a_poll(ustat, latest):
             yield context.violated(
@@ -43,14 +44,11 @@ def gap_begins_at_vr_h(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-def _unprovoked(flow: Flow, context: Context) -> list[ReportSent]:
+def _unprovoked(flow: Flow) -> list[ReportSent]:
     """The USTATs, certain ones, whose gap no SD has shown, or that was reported before."""
-    early = context.prepared.has_early_sds
     return [
         report for report in flow.reports_sent
         if not report.is_stat and report.certain and len(report.elements) == 2
-        # How a receiver treats gaps among SDs held back is unspecified.
-        and not (early and report.elements[1] <= EARLY_CREDIT)
         and (report.cause is None or report.cause.answers[0] is not report)
     ]  # fmt: skip
 
@@ -88,7 +86,7 @@ def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
                 "a POLL did not raise VR(H)", poll, said,
                 expected=f"a list up to {poll.n_s}", actual=f"one up to {said.bound}",
             )  # fmt: skip
-    for ustat in _unprovoked(flow, context):
+    for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
         if _repeats_a_poll(ustat, latest):
             yield context.violated(
@@ -104,7 +102,7 @@ def bound_is_vr_h(flow: Flow, context: Context) -> Findings:
         bounds = sorted({known.vr_h for known in said.possible})
         if said.elements and said.bound in bounds:
             yield context.holds(f"a list ends at VR(H) {said.bound}", said)
-        elif said.elements and not context.prepared.has_early_sds:
+        elif said.elements:
             yield context.violated(
                 "a list does not end at VR(H)", said,
                 expected=" or ".join(map(str, bounds)), actual=str(said.bound),
@@ -112,20 +110,48 @@ def bound_is_vr_h(flow: Flow, context: Context) -> Findings:
 
 
 @checker("STP-DT-008")
-def n_s_is_checked(_flow: Flow, context: Context) -> Findings:
-    """A POLL whose N(S) is above VR(MR) does not raise VR(H) (section 6.3)."""
+def polls_are_checked(flow: Flow, context: Context) -> Findings:
+    """A POLL above VR(MR) does not raise VR(H), one with another CSN does nothing (section 6.3)."""
     for said in () if context.prepared.unsure else context.prepared.statements:
         poll = said.poll
-        # Credit never falls, so what is beyond it now was beyond it when the POLL came.
-        if poll is None or not said.certain or poll.n_s <= said.n_mr:
+        if poll is None or not said.certain or poll.n_s <= poll.limit:
             continue
         most = max(known.vr_h for known in said.possible)
         yield judged(
             context, said.bound <= most,
-            f"a POLL with N(S) {poll.n_s}, above VR(MR) {said.n_mr}, changed nothing",
+            f"a POLL with N(S) {poll.n_s}, above {poll.limit}, changed nothing",
             f"a POLL with N(S) {poll.n_s} raised VR(H)", poll, said,
             expected=f"a list up to {most}", actual=f"one up to {said.bound}",
         )  # fmt: skip
+    yield from _discarded_polls(flow, context)
+
+
+def _discarded_polls(flow: Flow, context: Context) -> Findings:
+    """POLLs and SDPs with N(PS) 0 or with a CSN that is not the tester's."""
+    if flow.tester_csn is None or flow.established is None or flow.receiver is None:
+        return
+    own = {(poll.n_ps, poll.timestamp) for poll in flow.polls_heard}
+    for at in flow.heard_of(POLL, SDP):
+        asked = at.stp.n_ps or 0, at.stp.timestamp or 0
+        if (at.stp.csn == flow.tester_csn and at.stp.n_ps) or asked in own:
+            continue
+        open_ = flow.established <= at.time and at.time + flow.due_s < flow.over
+        if not open_ or at.stp.tag != tag_of(flow.tester_csn):
+            continue
+        what = f"{at.name} with N(PS) 0" if not at.stp.n_ps else f"{at.name} with another CSN"
+        answer = next((
+            report for report in flow.reports_sent
+            if report.is_stat and report.frame > at.frame
+            and (report.stp.n_ps, report.stp.timestamp) == asked
+        ), None)  # fmt: skip
+        said = context.prepared.answer_after(at)
+        number = near(at.stp.seq, flow.receiver.iss, said.n_r if said is not None else 0)
+        if answer is not None:
+            yield context.violated(f"{what} was answered", at, answer)
+        elif at.stp.type == SDP and said is not None and not said.true and said.holds(number):
+            yield context.violated(f"the SD of {what} was taken", at, said)
+        else:
+            yield context.holds(f"{what} was discarded", at)
 
 
 @checker("STP-DT-017")
@@ -133,7 +159,7 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
     """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3)."""
     for poll in flow.polls_heard:
         due = poll.time + DUE_S
-        if not poll.open or (flow.ended is not None and flow.ended <= due + flow.timing_error):
+        if flow.ended is not None and flow.ended <= due + flow.timing_error:
             continue
         stats = (
             report for report in flow.reports_sent
@@ -161,7 +187,7 @@ def stat_tells_the_truth(_flow: Flow, context: Context) -> Findings:
     for said in context.prepared.known:
         if said.true:
             yield context.holds(f"a STAT reports VR(R) {said.n_r} and what is missing", said)
-        elif not context.prepared.has_early_sds:
+        else:
             known = said.possible[0]
             yield context.violated(
                 "a STAT does not report what the receiver had", said,
@@ -184,20 +210,71 @@ def duplicates_are_discarded(flow: Flow, context: Context) -> Findings:
 
 
 @checker("STP-DT-020")
-def nothing_beyond_the_credit_is_accepted(flow: Flow, context: Context) -> Findings:
-    """An SD at or above VR(MR) evokes no USTAT and changes nothing (section 6.2)."""
-    beyond = _followed(
-        flow, context, lambda sd: sd.beyond and not sd.duplicate and sd.discarded
-    )  # fmt: skip
-    for sd, said in beyond:
-        what = f"SD {sd.number}, beyond the credit of {sd.vr_mr},"
+def only_the_credit_is_taken(flow: Flow, context: Context) -> Findings:
+    """An SD below VR(MR) is taken, one at or above it changes nothing (section 6.2)."""
+    for sd, said in _followed(
+        flow, context, lambda sd: not sd.duplicate and not sd.misfit and sd.number >= sd.vr_mr - 1
+    ):
+        last = not sd.beyond
+        what = f"SD {sd.number}, {'the last of' if last else 'beyond'} the credit of {sd.vr_mr},"
+        if not last and not sd.discarded:
+            continue
         if isinstance(said, ReportSent):
-            yield context.violated(f"{what} evoked a USTAT", sd, said)
+            if not last:
+                yield context.violated(f"{what} evoked a USTAT", sd, said)
+        elif last:
+            yield judged(
+                context, said.holds(sd.number), f"{what} was taken", f"{what} was discarded", sd,
+                said,
+            )  # fmt: skip
         else:
             yield judged(
-                context, not (said.holds(sd.number) or said.bound > sd.number),
-                f"{what} was discarded", f"{what} was accepted", sd, said,
+                context, said.true or not (said.holds(sd.number) or said.bound > sd.number),
+                f"{what} was discarded", f"{what} was taken", sd, said,
             )  # fmt: skip
+
+
+@checker("STP-DT-028")
+def misfits_are_discarded(flow: Flow, context: Context) -> Findings:
+    """An SD that is too large, or beyond an end, evokes no USTAT and changes nothing (6.2)."""
+    yield from _large_begins(flow, context)
+    for sd, said in _followed(flow, context, lambda sd: bool(sd.misfit) and not sd.duplicate):
+        what = f"SD {sd.number} {sd.misfit}"
+        if isinstance(said, ReportSent):
+            yield context.violated(f"{what}, evoked a USTAT", sd, said)
+        elif said.true:
+            yield context.holds(f"{what}, was discarded", sd, said)
+        elif said.holds(sd.number) or (
+            said.bound > sd.number and not any(poll.n_s > sd.number for poll in flow.polls_heard)
+        ):  # fmt: skip
+            yield context.violated(f"{what}, was taken", sd, said)
+    for begin in flow.heard_of(BEGIN):
+        large = len(begin.stp.data) > flow.ledger.max_sd[1] and bool(flow.ledger.given)
+        if large and begin.stp.version == VERSION and state_on_ports(flow, begin) == State.IDLE:
+            what = f"a BEGIN with {len(begin.stp.data)} octets, more than MaxSD"
+            yield from discarded(flow, context, begin, what)
+
+
+def _large_begins(flow: Flow, context: Context) -> Findings:
+    """BEGINs with more data than the IUT has said that it takes; cookies are judged before."""
+    told = [
+        (at.frame, at.stp.max_sd) for other in flow.neighbours for at in other.sent
+        if at.stp.type in (BGAK, BGREJ) and at.stp.max_sd is not None
+    ]  # fmt: skip
+    for begin in flow.heard_of(BEGIN):
+        most = [max(size, LEAST_MAX_SD) for frame, size in told if frame < begin.frame]
+        if not most or len(begin.stp.data) <= max(most) or begin.stp.csn != flow.tester_csn:
+            continue
+        what = f"a BEGIN with {len(begin.stp.data)} octets, more than MaxSD,"
+        answer = next((
+            at for at in flow.sent
+            if begin.frame < at.frame and at.time <= begin.time + flow.due_s
+            and at.stp.peer_csn == begin.stp.csn
+        ), None)  # fmt: skip
+        if answer is None:
+            yield context.holds(f"{what} was discarded", begin)
+        elif answer.stp.type == BGAK:
+            yield context.violated(f"{what} opened a connection", begin, answer)
 
 
 def _followed(
@@ -210,12 +287,12 @@ def _followed(
     if context.prepared.unsure:
         return
     evoked: dict[int, ReportSent] = {}
-    for ustat in _unprovoked(flow, context):
+    for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
         if latest and latest[0].number == ustat.elements[1]:
             evoked.setdefault(latest[0].frame, ustat)
     for sd in flow.sds_heard:
-        if not wanted(sd) or sd.early:
+        if not wanted(sd):
             continue
         said = evoked.get(sd.frame) or context.prepared.answer_after(sd)
         if isinstance(said, ReportSent) or (said is not None and said.certain and said.complete):

@@ -1,4 +1,4 @@
-"""STP-CC: half-close and release (sections 5.4 and 5.5)."""
+"""STP-CC: half-close and release (sections 5.3 and 5.4)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, calling, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
-from bentpipe_conformance.protocols.stp.numbers import ECHO, near, newer
+from bentpipe_conformance.protocols.stp.numbers import ECHO, near
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
-from bentpipe_conformance.protocols.stp.replay.round_trip import LEAST_SILENCE_S, first_wait
+from bentpipe_conformance.protocols.stp.replay.reader import is_valid_end
+from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 SOON_S = 2.0
 """For what is due, without a specified time, once the user has taken the data and closed."""
@@ -39,7 +40,7 @@ def _release(flow: Flow) -> At | None:
 
 @checker("STP-CC-004")
 def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
-    """The peer's FIN, which a service answers by its own, is reported last (section 5.4)."""
+    """The peer's FIN, which a service answers by its own, is reported last (section 5.3)."""
     fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
     if own is None or fin is None or sender is None or not flow.served:
         return
@@ -70,7 +71,7 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CC-023")
 def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
-    """After the peer's FIN the IUT's stream continues to its end (section 5.4)."""
+    """After the peer's FIN the IUT's stream continues to its end (section 5.3)."""
     ends = context.prepared.completion
     finished, acknowledged = ends.finished, ends.acknowledged
     if finished is None or flow.sender is None:
@@ -91,7 +92,7 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     silence = flow.over - finished
     if going_on:
         yield context.holds("after the peer's FIN the IUT's stream continued", going_on[0])
-    elif silence > IDLE_S and _has_to_go_on(flow, context, finished):
+    elif silence > IDLE_S and _has_to_go_on(flow, finished):
         yield context.violated(
             f"nothing was sent for {silence:.1f} s after the peer's FIN, though the IUT's stream "
             "had not ended",
@@ -99,10 +100,10 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
         )
 
 
-def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
+def _has_to_go_on(flow: Flow, finished: float) -> bool:
     """Whether something must leave soon after the peer's FIN."""
     sender = flow.sender
-    if sender is None or (not flow.iut_calls and context.prepared.proof is None):
+    if sender is None:
         return False
     if sender.vt_a == sender.vt_s:
         # Its service closes; without credit only probes leave, ever less often (STP-DT-025).
@@ -116,7 +117,7 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
 
 @checker("STP-CC-024")
 def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
-    """No SD is numbered above the one with the FIN flag (section 5.4)."""
+    """No SD is numbered above the one with the FIN flag (section 5.3)."""
     own = flow.own_fin
     if own is None:
         return
@@ -132,7 +133,7 @@ def nothing_follows_the_fin(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CC-025")
 def caller_releases(flow: Flow, context: Context) -> Findings:
-    """A caller sends its END within 0.1 s after completion, not before (section 5.5)."""
+    """A caller sends its END within 0.1 s after completion, not before (section 5.4)."""
     release, done = _release(flow), context.prepared.completion
     if release is not None:
         early = done.certain and (done.time is None or release.time < done.time - flow.timing_error)
@@ -167,7 +168,7 @@ def caller_releases(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CC-031")
 def called_leaves_the_release(flow: Flow, context: Context) -> Findings:
-    """A complete endpoint that was called waits for its caller's END first (section 5.5)."""
+    """A complete endpoint that was called waits for its caller's END first (section 5.4)."""
     done = context.prepared.completion
     if flow.iut_calls or not done.certain or done.time is None or done.acknowledged is None:
         return
@@ -196,14 +197,8 @@ def called_leaves_the_release(flow: Flow, context: Context) -> Findings:
 
 def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, float]:
     """Bounds of the release wait that begins at ``time``, seconds, timers being coarse."""
-    trips = context.prepared.round_trips(context.ics)
-    floor = max(LEAST_SILENCE_S, first_wait(context.ics))
-    shortest, longest = trips.interval(time)
-    bounds = trips.bounds(time)
-    if bounds is not None:
-        shortest += bounds[0]
-    # Without a measurement the round-trip time that an IUT assumes is unspecified.
-    longest += trips.with_deviation(time) or trips.initial
+    floor = first_wait(context.ics)
+    shortest, longest = context.prepared.round_trips(context.ics).silence(time)
     return (
         calling.EARLIEST * max(floor, shortest) - flow.timing_error,
         calling.latest(max(floor, longest)) + flow.due_s,
@@ -212,39 +207,40 @@ def _release_wait(flow: Flow, context: Context, time: float) -> tuple[float, flo
 
 @checker("STP-CC-026")
 def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
-    """An unanswered END is repeated by Timer_CC, an answered one is not (section 5.5)."""
+    """An unanswered END is repeated by Timer_CC, an answered one is not (section 5.4)."""
     sent = _ends_sent(flow)
     if not sent:
         return
-    # The wait may also end with another call, or with the peer's CSN to start again with.
-    kinds = (codec.END, codec.ENDAK, codec.BEGIN)
     over = [
-        at.time for at in flow.heard
-        if at.stp.type in (kinds if flow.established is not None else (*kinds, codec.BGAK))
-        and at.time >= sent[0].time - DUE_S
-        and not (at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn)
-        and not (at.stp.type == codec.BEGIN and at.stp.csn == flow.tester_csn)
+        at.time for at in flow.heard_of(codec.END, codec.ENDAK)
+        if at.time >= sent[0].time - DUE_S and _ends_the_wait(flow, at)
     ]  # fmt: skip
     displaced = min(
         (other.passed[0].time for other in flow.same_ports
          if other.start > flow.start), default=None
     )  # fmt: skip
     yield from calling.repetitions(flow, context, sent, min(over, default=displaced))
-    enders = flow.heard_of(codec.ENDAK, codec.END)
-    enders = [at for at in enders if flow.state_when(at) == State.RELEASING]
-    for at in enders:
-        own = at.stp.peer_csn == flow.iut_csn
-        if own and (at.stp.type == codec.ENDAK or at.stp.csn == flow.tester_csn):
+    acknowledging = flow.heard_of(codec.ENDAK, codec.END)
+    acknowledging = [at for at in acknowledging if flow.state_when(at) == State.RELEASING]
+    for at in acknowledging:
+        if _ends_the_wait(flow, at):
             yield from calling.left_alone(flow, context, sent, at)
             break
-    for at in enders:
+    for at in acknowledging:
         if at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn:
             yield from discarded(flow, context, at, "an ENDAK for another connection")
 
 
+def _ends_the_wait(flow: Flow, at: At) -> bool:
+    """Whether an END or ENDAK ends state 4 (section 9)."""
+    if at.stp.type == codec.ENDAK:
+        return flow.is_recipient(at.stp)
+    return is_valid_end(flow, at.stp, known=flow.established is not None)
+
+
 @checker("STP-CC-027")
 def premature_end_is_an_abort(flow: Flow, context: Context) -> Findings:
-    """A premature END without A flag is acknowledged, and ends the connection (section 5.5).
+    """A premature END without A flag is acknowledged, and ends the connection (section 5.4).
 
     What the IUT's user is told is hidden.
     """
@@ -283,7 +279,7 @@ def _is_premature(flow: Flow, at: At) -> bool:
 
 @checker("STP-CC-028")
 def silence_after_the_release(flow: Flow, context: Context) -> Findings:
-    """After its END an endpoint sends nothing of data transfer (sections 5.5 and 9)."""
+    """After its END an endpoint sends nothing of data transfer (sections 5.4 and 9)."""
     release = next(iter(_ends_sent(flow)), None)
     if release is None:
         return
@@ -297,15 +293,11 @@ def silence_after_the_release(flow: Flow, context: Context) -> Findings:
     for at in flow.heard:
         if flow.state_when(at) != State.RELEASING or not at.stp.wellformed:
             continue
-        if at.stp.type == codec.BGAK and flow.established is None:
-            # It may carry the peer's CSN for the first time (section 5.5).
-            continue
         ignored = at.stp.type in (*TAGGED, codec.BGAK, codec.BGREJ)
         if ignored or _is_stale_begin(flow, at.stp):
             yield from discarded(flow, context, at, f"{at.name} while ENDAK was awaited")
 
 
 def _is_stale_begin(flow: Flow, stp: codec.Stp) -> bool:
-    if stp.type != codec.BEGIN or stp.version != 1 or stp.csn is None or flow.tester_csn is None:
-        return False
-    return not newer(stp.csn, flow.tester_csn)
+    """Whether it is a BEGIN of the connection that has been ended."""
+    return stp.type == codec.BEGIN and stp.version == codec.VERSION and stp.csn == flow.tester_csn

@@ -7,9 +7,10 @@ from typing import TypeGuard
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
-from bentpipe_conformance.protocols.stp.checkers.answers import answers, observed
-from bentpipe_conformance.protocols.stp.checkers.identity import is_hint
-from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, END, ENDAK, STAT, C, R
+from bentpipe_conformance.protocols.stp.checkers.answers import answers, gone_after, observed
+from bentpipe_conformance.protocols.stp.checkers.calling import MAX_CC, latest
+from bentpipe_conformance.protocols.stp.checkers.opening import due_answer
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -18,76 +19,41 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     PollHeard,
     ReportHeard,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import (
-    CONFIRMATION_S,
-    LEAST_PENDING,
-    Flow,
-    State,
-)
+from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.reader import is_valid_end
+from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
-PROOF_FACTOR = 3
-"""Times the octets received that may be sent to an address not yet proven (STP-SEC-001)."""
+MOST_TIMES = 3
+"""Times the octets received that may be sent to an unproven address (STP-SEC-001)."""
 
 
 @checker("STP-SEC-001")
 def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
-    """Before the peer's proof at most three times the received octets are sent (section 5.1)."""
-    if flow.iut_calls or flow.iut_csn is None:
+    """Without a connection a packet draws one packet of three times its octets (section 10)."""
+    if flow is not flow.same_ports[0]:
         return
-    proof = context.prepared.proof
-    came = went = 0
+    came, went = [0, 0], [0, 0]
     last: At | None = None
-    for at in flow.passed:
-        if proof is not None and at.frame >= proof.frame:
+    passed = (at for other in flow.same_ports for at in other.passed)
+    for at in sorted(passed, key=lambda at: at.frame):
+        if any(at.frame >= other.start for other in flow.same_ports if other.iut_csn is not None):
             break
-        if not at.outgoing:
-            came += len(at.stp.octets)
-            continue
-        went += len(at.stp.octets)
-        last = at
-        if went > PROOF_FACTOR * came:
+        count = went if at.outgoing else came
+        count[0] += 1
+        count[1] += len(at.stp.octets)
+        last = at if at.outgoing else last
+        if went[0] > came[0] or went[1] > MOST_TIMES * came[1]:
             yield context.violated(
-                f"{went} octets were sent to an unproven address that had sent {came}",
-                last,
-                expected=f"at most {PROOF_FACTOR * came} octets", actual=f"{went} octets",
+                f"{went[0]} packets with {went[1]} octets were sent to an unproven address that "
+                f"had sent {came[0]} with {came[1]}",
+                at,
+                expected=f"at most {came[0]} packets and {MOST_TIMES * came[1]} octets",
             )  # fmt: skip
             return
     if last is not None:
-        yield context.holds(f"{went} octets were sent before the proof, {came} were received", last)
-
-
-@checker("STP-SEC-002")
-def pending_connections_are_bounded(flow: Flow, context: Context) -> Findings:
-    """A pending connection is held for 32 s beside fifteen others, and no longer (section 9)."""
-    pending = next((at for at in flow.bgaks if at.outgoing), None)
-    confirming = (at for at in flow.bgaks if flow.is_confirmed_by(at))
-    confirmation = next(confirming, None)
-    if flow.iut_calls or pending is None or not pending.stp.flags & C or confirmation is None:
-        return
-    waited = confirmation.time - pending.time
-    ends = [at for at in answers(flow, confirmation, (END,)) if at.stp.flags & R]
-    # Only an open connection sends STATs.
-    opened = any(at.stp.type == STAT and at.time >= confirmation.time for at in flow.sent)
-    if waited > CONFIRMATION_S + flow.due_s:
-        if ends:
-            yield context.holds(
-                f"a connection not confirmed for {waited:.1f} s had been dropped", *ends, pending
-            )
-        elif opened:
-            yield context.violated(
-                f"a connection was still pending after {waited:.1f} s", pending, confirmation,
-                expected=f"dropped after {CONFIRMATION_S:g} s", actual="it opened",
-            )  # fmt: skip
-    elif (
-        waited < CONFIRMATION_S - DUE_S - flow.timing_error
-        and flow.pending_beside < LEAST_PENDING
-        and flow.state_when(confirmation) == State.CALLED
-    ):
-        what = f"pending for {waited:.1f} s beside {flow.pending_beside} others"
-        if ends:
-            yield context.violated(f"a connection {what} was forgotten", confirmation, *ends)
-        elif opened:
-            yield context.holds(f"a connection {what} opened when confirmed", confirmation)
+        yield context.holds(
+            f"{went[0]} packets with {went[1]} octets answered {came[0]} with {came[1]}", last
+        )
 
 
 @checker("STP-SEC-003")
@@ -99,7 +65,7 @@ def hostile_packets_do_no_harm(flow: Flow, context: Context) -> Findings:
     for event in flow.events:
         if answered and hostile is None and _has_to_be_ignored(event):
             hostile = event
-        if not isinstance(event, PollHeard) or not event.open:
+        if not isinstance(event, PollHeard):
             continue
         if event.answers:
             answered = True
@@ -131,19 +97,42 @@ _ENDING = (END, ENDAK, BGREJ)
 @checker("STP-SEC-005")
 def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Findings:
     """A packet with a wrong tag, CSN or number does not end a connection (section 10)."""
+    yield from _calls_survive(flow, context)
     for at, what in _forged(flow):
         if _has_other_cause(flow, at):
             continue
         ends = answers(flow, at, _ENDING)
+        if at.stp.type == BEGIN:  # which may be refused, or told of no connection
+            ends = [end for end in ends if end.stp.peer_csn == flow.tester_csn]
         # An END may be the abort of a user; an ENDAK or BGREJ answers a packet.
         if ends and not flow.served and any(end.stp.type == END for end in ends):
             continue
-        if ends:
-            yield context.violated(f"{what} ended the connection or was acknowledged", at, *ends)
+        gone = gone_after(flow, at) if flow.ended is None else None
+        if ends or gone is not None:
+            where = ends or [item for item in (gone,) if item is not None]
+            yield context.violated(f"{what} ended the connection or was acknowledged", at, *where)
         elif any(poll.answers for poll in flow.polls_heard if poll.time > at.time) or any(
             sd.time > at.time + DUE_S for sd in flow.sds_sent
         ):
             yield context.holds(f"the connection continued after {what}", at)
+
+
+def _calls_survive(flow: Flow, context: Context) -> Findings:
+    """Whether a call outlives packets that do not fit it."""
+    begins = [at for at in flow.begins if at.outgoing]
+    for at in flow.heard_of(BGAK, BGREJ, END):
+        if flow.state_when(at) != State.CALLING:
+            continue
+        fits = flow.is_recipient(at.stp) and (at.stp.type != BGAK or flow.is_possible(at.stp))
+        if fits or (at.stp.type == END and is_valid_end(flow, at.stp, known=False)):
+            continue
+        what = f"{at.name} that does not fit"
+        again = [begin for begin in begins if begin.time > at.time]
+        due = begins[-1].time + latest(first_wait(context.ics) * 2.0 ** (len(begins) - 1))
+        if again or (flow.established or -1.0) >= at.time:
+            yield context.holds(f"the call went on after {what}", at)
+        elif flow.ended is None and len(begins) < MAX_CC and flow.until > due + flow.timing_error:
+            yield context.violated(f"a call was given up after {what}", at)
 
 
 def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
@@ -161,11 +150,18 @@ def _forged(flow: Flow) -> Iterator[tuple[At, str]]:
             yield event, f"{event.name} that must be discarded ({event.ignored})"
         elif event.stp.type in (ENDAK, BGREJ):
             yield event, f"{event.name} in data transfer"
-        elif event.stp.type == END and not flow.names(event) and not is_hint(flow, event):
+        elif event.stp.type == BGAK:
+            yield event, "a BGAK in data transfer"
+        elif event.stp.type == END and not is_valid_end(flow, event.stp, known=True):
             yield event, "an END with wrong CSNs"
+        elif event.stp.type == BEGIN and event.stp.csn != flow.tester_csn:
+            due = due_answer(flow, event)
+            if due is not None and due.rule != "STP-CC-012":
+                yield event, f"{due.about}, of another connection"
 
 
 def _has_other_cause(flow: Flow, at: At) -> bool:
     """Whether another packet, or the IUT itself, may have ended the connection at that moment."""
-    done = flow.own_fin is not None or (flow.ended is not None and flow.ended < at.time)
+    closing = flow.own_fin is not None and flow.own_fin.time <= at.time + flow.due_s
+    done = closing or (flow.ended is not None and flow.ended < at.time)
     return done or flow.heard_beside(at, *_ENDING, BGAK)

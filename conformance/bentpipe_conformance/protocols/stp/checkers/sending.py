@@ -11,10 +11,13 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
+
+OPENED_S = 2.0
+"""Seconds after which a sender with nothing in flight has surely used new credit."""
 
 
 @checker("STP-DT-003")
@@ -141,9 +144,8 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
 @checker("STP-DT-011")
 def credit_holds(flow: Flow, context: Context) -> Findings:
     """No new SD is numbered at or above VT(MS) (section 6.1)."""
-    # A BEGIN that gives less counts as this (section 3.3). What a report to be discarded gave is a
-    # matter of that report.
-    least = EARLY_CREDIT
+    # What a report to be discarded gave is a matter of that report.
+    least = 0
     for event in flow.events:
         if isinstance(event, ReportHeard) and event.fault:
             least = max(least, event.n_mr)
@@ -244,12 +246,30 @@ def invalid_reports_are_discarded(flow: Flow, context: Context) -> Findings:
 
 def is_old(report: ReportHeard) -> bool:
     """Whether a report is discarded only because a newer STAT has been seen (STP-DT-007)."""
-    return report.n_ps is not None and report.n_ps < report.vt_pa and "N(PS)" in report.fault
+    return report.fault.startswith("N(PS)") and "VT(PA)" in report.fault
 
 
 def old_stats_are_discarded(flow: Flow, context: Context) -> Findings:
     """STATs that a newer one has overtaken (the sender's half of STP-DT-007)."""
     yield from _discarded(flow, context, is_old)
+
+
+def announcements_count(flow: Flow, context: Context) -> Findings:
+    """STATs with N(PS) 0 that open a closed window: they are never old (STP-DT-007)."""
+    if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
+        return  # only chargen is sure to have data
+    for report in flow.reports_heard:
+        closed = report.acknowledges_all and report.vt_ms <= report.vt_s < report.n_mr
+        if report.fault or report.n_ps != 0 or not closed:
+            continue
+        due = report.time + OPENED_S + flow.timing_error
+        sd = next((sd for sd in flow.sds_sent if sd.frame > report.frame), None)
+        if sd is not None and sd.time <= due:
+            yield context.holds("credit that answers no POLL was used", report, sd)
+        elif flow.over > due and not any(
+            not later.fault and report.time < later.time <= due for later in flow.reports_heard
+        ):
+            yield context.violated("credit that answers no POLL was not noticed", report)
 
 
 def _discarded(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]) -> Findings:

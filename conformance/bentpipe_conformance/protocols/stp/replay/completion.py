@@ -1,11 +1,11 @@
-"""When the two streams of a connection ended (section 5.5), as far as the packets show."""
+"""When the two streams of a connection ended (section 5.4), as far as the packets show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.codec import FIN
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
@@ -52,12 +52,9 @@ def _arrivals(flow: Flow) -> dict[int, float] | None:
     """When each SD of the tester can first have been delivered; None when that is not sure."""
     found: dict[int, float] = {}
     for sd in flow.sds_heard:
-        if sd.early and (sd.number >= EARLY_CREDIT or flow.established is None):
-            continue
-        if sd.beyond and not sd.early and not sd.duplicate:
+        if sd.beyond and not sd.duplicate:
             return None
-        at = max(sd.time, flow.established or 0.0) if sd.early else sd.time
-        found.setdefault(sd.number, at)
+        found.setdefault(sd.number, sd.time)
     return found
 
 
@@ -65,8 +62,7 @@ def _is_plain(flow: Flow, fin: int | None) -> bool:
     """Whether every SD of the tester is one that a receiver takes once its turn has come."""
     most = flow.iut_max_sd or LEAST_MAX_SD
     for sd in flow.sds_heard:
-        # The data of a BEGIN that crosses the IUT's own is not taken (section 5.2).
-        if len(sd.stp.data) > most or (flow.iut_calls and sd.stp.type == BEGIN):
+        if len(sd.stp.data) > most:
             return False
         if fin is None:
             continue

@@ -175,9 +175,10 @@ class ReportHeard(Report):
     """A STAT or USTAT, or a BGAK's acknowledgment, reaching the IUT.
 
     Attributes:
-        n_ps: N(PS), unwrapped; None in USTAT and BGAK.
+        n_ps: N(PS), unwrapped; 0 in a STAT that announces credit, None in USTAT and BGAK.
         fault: why the IUT has to discard it (STP-DT-007, STP-DT-023), empty when it is valid.
         vt_a, vt_s, vt_pa, vt_ms: the sender's variables before it.
+        flight: octets in flight before it.
         arrived: counts that it reports as arrived for the first time.
         wanted: counts that it makes await retransmission (sections 6.4 and 6.5).
         spared: counts it reports missing that must not be sent because of it: their last
@@ -191,10 +192,21 @@ class ReportHeard(Report):
     vt_s: int
     vt_pa: int
     vt_ms: int
+    flight: int
     arrived: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
     responses: list[SdSent] = field(default_factory=list)
+
+    @property
+    def acknowledges_all(self) -> bool:
+        """Whether it says that everything that was sent has arrived."""
+        return self.n_r >= self.vt_s
+
+    @property
+    def credit(self) -> int:
+        """VT(MS) once it has been processed."""
+        return max(self.vt_ms, self.n_mr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +230,13 @@ class SdHeard(At):
     Attributes:
         number: its count.
         before: what the receiver had.
-        vr_mr: the highest credit the IUT has announced.
+        vr_mr: the highest credit that had left the IUT.
         duplicate: it was received before.
-        beyond: it is at or above the announced credit; whether the IUT's own is higher, and it
-            takes the SD, cannot be known.
-        early: it came before the connection was open and is held back.
+        beyond: it is at or above that credit.
+        misfit: why it must be discarded, to follow "an SD" (STP-DT-028); empty if it need not be.
         certain: whether ``before`` is known for sure.
         gap: the run that a USTAT has to report, None when none has to be sent.
-        discarded: it was beyond the IUT's own credit for sure, as a later report shows.
+        discarded: it was beyond the credit for sure: no report with more was on its way out.
         answers: USTATs that left because of it, or could have.
     """
 
@@ -234,7 +245,7 @@ class SdHeard(At):
     vr_mr: int
     duplicate: bool
     beyond: bool
-    early: bool
+    misfit: str
     certain: bool
     gap: Range | None
     discarded: bool = False
@@ -248,8 +259,8 @@ class PollHeard(At):
     Attributes:
         n_ps, timestamp: as on the wire.
         n_s: N(S) as a count; for an SDP the SD's count plus one.
+        limit: the highest N(S) that may raise VR(H) (STP-DT-008).
         after: what the receiver has once the POLL has taken effect (section 6.3).
-        open: whether the connection is in data transfer, so that a STAT is due.
         certain: whether ``after`` is known for sure.
         answers: STATs with its N(PS) and timestamp that left after it.
     """
@@ -257,8 +268,8 @@ class PollHeard(At):
     n_ps: int
     timestamp: int
     n_s: int
+    limit: int
     after: Knowledge
-    open: bool
     certain: bool
     answers: list[ReportSent] = field(default_factory=list)
 
@@ -271,6 +282,7 @@ class ReportSent(Report):
         poll: the POLL that a STAT answers: the latest with its N(PS) and timestamp; None when there
             is none, or for a USTAT.
         cause: for a USTAT, the latest SD whose gap it reports; None when there is none.
+        vr_mr: the highest credit that had left the IUT before it.
         possible: what the receiver had at each moment between the POLL (or SD) it answers and its
             departure, latest first; it may have been composed at any of them.
         certain: whether these are known for sure.
@@ -278,6 +290,7 @@ class ReportSent(Report):
 
     poll: PollHeard | None
     cause: SdHeard | None
+    vr_mr: int
     possible: tuple[Knowledge, ...]
     certain: bool
 
@@ -287,8 +300,8 @@ class Other(At):
     """Any other packet: BEGIN without data, BGAK, BGREJ, END, ENDAK, or one to be ignored.
 
     Attributes:
-        state: the state the IUT was in when it came or before it left (1, 2, 3, 10, 4), None when
-            the packets do not tell.
+        state: the state the IUT was in when it came or before it left (1, 2, 10, 4), None when the
+            packets do not tell.
         ignored: why the IUT has to discard it, empty otherwise.
     """
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 
-from bentpipe_conformance.protocols.stp.codec import BGAK, POLL, SD, SDP, STAT, USTAT, Stp
+from bentpipe_conformance.protocols.stp.codec import BEGIN, POLL, SD, SDP, STAT, USTAT, Stp
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, ECHO, near
 from bentpipe_conformance.protocols.stp.replay import Packet
+from bentpipe_conformance.protocols.stp.replay.cookies import Ledger
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -30,18 +31,11 @@ from bentpipe_conformance.protocols.stp.replay.sender import Sender
 class State(IntEnum):
     """The states of section 4, with SSCOP's numbers."""
 
-    IDLE, CALLING, CALLED, OPEN, RELEASING = 1, 2, 3, 10, 4
+    IDLE, CALLING, OPEN, RELEASING = 1, 2, 10, 4
 
 
 Ends = tuple[str, int, int, int, int]
 """Tester's address, UDP port and port, and the IUT's UDP port and port."""
-
-CONFIRMATION_S = 32.0
-"""Life of a connection in state 3 (section 8)."""
-
-LEAST_PENDING, LEAST_BESIDE = 16, 4
-"""Calls that must be able to wait in state 3, and of those between the same addresses and ports
-(STP-SEC-002)."""
 
 TAGGED = (SD, SDP, POLL, STAT, USTAT)
 """Types whose tag is checked (section 4)."""
@@ -55,9 +49,9 @@ class Flow:
         ends: its addresses and ports.
         tester_csn, iut_csn: None when no packet shows them.
         iut_calls: whether the IUT sent the first BEGIN.
-        start: frame number of the first packet that is sure to be its own.
+        start: frame number of the first packet that is sure to be its own; where the tester
+            called, the BEGIN that opened it.
         passed: its packets at the IUT's side, as evidence.
-        confirmed: frame number of the first packet that returned both CSNs to the IUT.
         timing_error: seconds by which recorded times may be wrong.
         events: everything in order; an SDP gives two events.
         sds_sent, polls_sent: every SD, and every POLL and SDP, that the IUT sent.
@@ -69,18 +63,16 @@ class Flow:
         sender: the IUT as a sender; None when its ISS was never seen.
         receiver: the IUT as a receiver; None when the tester's ISS was never seen.
         established: when the IUT saw the connection open, None if never.
-        known: whether it opened without asking for confirmation.
         ended: when the connection ended for the IUT, None if it did not.
         iut_max_sd, tester_max_sd: announced MaxSD, None when there was none.
         state: the IUT's state after the last packet, None when unknown.
         until: the time of the trace's last packet.
-        pending_beside: other calls that awaited confirmation while this one did (STP-SEC-002).
         state_before: the IUT's state before each packet, by frame number; None when unknown.
-        displaced_in: the state in which another connection took its ports; None when none did, or
-            when the state was unknown.
+        displaced_by: the BEGIN of the connection that took its ports, None when none did.
         changes: when the state changed, and to what.
         neighbours: all connections of the trace with the same tester's address, this one among
             them, in the order of their first packets.
+        ledger: the cookies that went to and came from that address.
     """
 
     ends: Ends
@@ -89,7 +81,6 @@ class Flow:
     iut_calls: bool = False
     start: int = 0
     passed: list[At] = field(default_factory=list)
-    confirmed: int | None = None
     timing_error: float = 0.0
     events: list[Event] = field(default_factory=list)
     sds_sent: list[SdSent] = field(default_factory=list)
@@ -103,17 +94,16 @@ class Flow:
     sender: Sender | None = None
     receiver: Receiver | None = None
     established: float | None = None
-    known: bool = False
     ended: float | None = None
     iut_max_sd: int | None = None
     tester_max_sd: int | None = None
     state: State | None = State.IDLE
     until: float = 0.0
-    pending_beside: int = 0
     state_before: dict[int, State | None] = field(default_factory=dict)
-    displaced_in: State | None = None
+    displaced_by: At | None = None
     changes: list[tuple[float, State | None]] = field(default_factory=list)
     neighbours: Sequence[Flow] = ()
+    ledger: Ledger = field(default_factory=Ledger)
 
     @cached_property
     def packets(self) -> list[Packet]:
@@ -146,6 +136,14 @@ class Flow:
     def same_ports(self) -> list[Flow]:
         """The connections that had its ports one after the other, itself included."""
         return [other for other in self.neighbours if other.ends == self.ends]
+
+    @cached_property
+    def opener(self) -> At | None:
+        """The tester's BEGIN that opened the connection."""
+        if self.iut_calls or self.iut_csn is None:
+            return None
+        found = (at for at in self.passed if at.frame == self.start and at.stp.type == BEGIN)
+        return next(found, None)
 
     @property
     def service(self) -> int:
@@ -192,11 +190,6 @@ class Flow:
         ours, theirs = self.iut_csn, self.tester_csn
         pair = (ours, theirs) if at.outgoing else (theirs, ours)
         return (at.stp.csn, at.stp.peer_csn) == pair
-
-    def is_confirmed_by(self, at: At) -> bool:
-        """Whether a packet is a BGAK of the tester with both CSNs."""
-        bgak = at.stp.type == BGAK and at.stp.wellformed
-        return bgak and not at.outgoing and self.names(at)
 
     def is_recipient(self, stp: Stp) -> bool:
         """Whether a packet of the tester names the IUT's CSN as that of its recipient."""

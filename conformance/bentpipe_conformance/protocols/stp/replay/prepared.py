@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
-from bentpipe_conformance.protocols.stp.replay.events import At, SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
@@ -17,7 +15,7 @@ from bentpipe_conformance.protocols.stp.replay.retransmission import (
 )
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips, first_wait, round_trips
 from bentpipe_conformance.protocols.stp.replay.statements import Statement, statements
-from bentpipe_conformance.protocols.stp.replay.window_bound import Bounded, bounded
+from bentpipe_conformance.protocols.stp.replay.window import Bounded, bounded
 
 Ics = Mapping[str, Any]
 
@@ -29,7 +27,7 @@ class Prepared:
         self._flow = flow
         self._trips = trips = cache(lambda wait: round_trips(flow, wait))
         self._again = cache(lambda wait: retransmissions(flow, trips(wait)))
-        self._bounded = cache(lambda wait: tuple(bounded(flow, trips(wait))))
+        self._bounded = cache(lambda wait, sds: tuple(bounded(flow, trips(wait), sds)))
 
     def round_trips(self, ics: Ics) -> RoundTrips:
         """What the IUT can have measured."""
@@ -41,7 +39,7 @@ class Prepared:
 
     def bounded(self, ics: Ics) -> Sequence[Bounded]:
         """Every SD with the largest window the rules permit."""
-        return self._bounded(first_wait(ics))
+        return self._bounded(first_wait(ics), int(ics.get("initial_window_sds", 4)))
 
     @cached_property
     def completion(self) -> Completion:
@@ -59,48 +57,12 @@ class Prepared:
         stated = () if self.unsure else self.statements
         return [said for said in stated if said.certain and said.complete]
 
-    def answer_after(self, sd: SdHeard) -> Statement | None:
-        """The first list that answers a POLL received with an SD or after it."""
-        asked = (said for said in self.statements if said.poll and said.poll.frame >= sd.frame)
+    def answer_after(self, at: At) -> Statement | None:
+        """The first list that answers a POLL received with a packet or after it."""
+        asked = (said for said in self.statements if said.poll and said.poll.frame >= at.frame)
         return next(asked, None)
 
     @cached_property
     def unsure(self) -> bool:
-        """Whether the replay cannot tell what the receiver has.
-
-        It does not follow SDs that are impossible beside others (section 6.2): those above the
-        peer's FIN, and those larger than the IUT's MaxSD; nor a BEGIN that meets the IUT's own.
-        """
-        flow = self._flow
-        if flow.receiver is None or flow.established is None:
-            return True
-        sds = flow.sds_heard
-        fin = min((sd.number for sd in sds if sd.stp.flags & FIN), default=math.inf)
-        most = math.inf if flow.iut_max_sd is None else flow.iut_max_sd
-        return any(
-            sd.number > fin or len(sd.stp.data) > most or (flow.iut_calls and sd.stp.type == BEGIN)
-            for sd in sds
-        )
-
-    @cached_property
-    def has_early_sds(self) -> bool:
-        """Whether SDs other than the BEGIN arrived before the connection was open."""
-        return any(sd.early and sd.stp.type != BEGIN for sd in self._flow.sds_heard)
-
-    @cached_property
-    def proof(self) -> At | None:
-        """The BGAK or STAT by which the peer showed that it receives (STP-SEC-001)."""
-        flow = self._flow
-        reports: list[At] = [report for report in flow.reports_heard if not report.fault]
-        bgaks = [
-            at for at in flow.bgaks
-            if not at.outgoing and at.stp.peer_csn == flow.iut_csn
-        ]  # fmt: skip
-        return min((*reports, *bgaks), key=lambda at: at.frame, default=None)
-
-    @property
-    def unproven_until(self) -> float:
-        """Until when STP-SEC-001 may have held the IUT back, seconds; infinity for always."""
-        if self._flow.iut_calls:
-            return -math.inf
-        return math.inf if self.proof is None else self.proof.time
+        """Whether the packets do not tell what the receiver has."""
+        return self._flow.receiver is None or self._flow.established is None

@@ -97,7 +97,7 @@ class _Walk:
         named = tuple(item for item in later if item.misses(sd.number))
         self.found.unasked.append(Unasked(sd, named, arrived))
 
-    def hears(self, report: ReportHeard, proven: bool) -> None:
+    def hears(self, report: ReportHeard) -> None:
         self.reports.append(report)
         if report.fault:
             return
@@ -108,7 +108,7 @@ class _Walk:
         for number in report.wanted:
             self.under_way.discard(number)
             self.waiting[number] = report
-        if proven and self.waiting and not self.under_way:
+        if self.waiting and not self.under_way:
             self.empty_since = self.empty_since or report.time
 
     def stop_waiting(self, now: float) -> None:
@@ -127,18 +127,13 @@ def retransmissions(flow: Flow, trips: RoundTrips) -> Retransmissions:
     rtt = bounds[1] if bounds else 0.0
     patience = PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error
     walk = _Walk(patience, flow.due_s, found)
-    proven = flow.iut_calls
-    confirmed = next((at.frame for at in flow.bgaks if not at.outgoing), None)
     for event in flow.events:
         if event.time > flow.over:
             break
         if isinstance(event, SdSent):
             walk.sends(event)
         elif isinstance(event, ReportHeard):
-            # STP-SEC-001 may hold an SD back until then.
-            proven = proven or (event.is_stat and not event.fault)
-            proven = proven or (confirmed is not None and event.frame > confirmed)
-            walk.hears(event, proven)
+            walk.hears(event)
     walk.stop_waiting(flow.over)
     found.never = frozenset(walk.waiting)
     return found

@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, C
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
-LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.05, 2.0
+LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.02, 2.0
 """Bounds of the poll interval (STP-PL-001)."""
 
-LEAST_SILENCE_S, MOST_BACKED_OFF_S = 1.0, 60.0
-MOST_PROBING_S = 15.0
-"""The shortest silence time, and the longest time between POLLs in silence (STP-PL-007)."""
+LEAST_SILENCE_S, MOST_SILENCE_S = 0.2, 15.0
+"""The shortest silence time, and the longest after doublings (STP-PL-007)."""
 
 FIRST_WAIT_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
-"""First wait of Timer_CC for a BGAK or ENDAK, and between POLLs before the first measurement, by
-path class (section 8)."""
+"""First wait of Timer_CC, and the initial interval, by path class (section 8)."""
 
 
 def first_wait(ics: Mapping[str, Any]) -> float:
@@ -41,7 +39,7 @@ class RoundTrips:
         times: when each was made.
         shortest: the shortest up to then, seconds.
         longest: the longest up to then, seconds.
-        initial: the poll interval before the first, seconds.
+        initial: the initial interval, seconds (section 8).
     """
 
     times: tuple[float, ...]
@@ -55,32 +53,42 @@ class RoundTrips:
         return (self.shortest[at - 1], self.longest[at - 1]) if at else None
 
     def interval(self, time: float) -> tuple[float, float]:
-        """Bounds of the poll interval at ``time``, seconds."""
+        """Bounds of the poll interval at ``time``, seconds (STP-PL-001)."""
         bounds = self.bounds(time)
         if bounds is None:
             return self.initial, self.initial
         low, high = (min(max(rtt / 3, LEAST_INTERVAL_S), MOST_INTERVAL_S) for rtt in bounds)
         return low, high
 
-    def with_deviation(self, time: float) -> float | None:
-        """The most that the smoothed time plus four times its deviation can be, seconds.
+    def latest(self, time: float) -> float:
+        """When a poll interval has passed since ``time`` at the latest; a change holds at once."""
+        due = time + self.interval(time)[1]
+        for measured in self.times[bisect_right(self.times, time) :]:
+            if measured > due:
+                break
+            due = max(measured, time + self.interval(measured)[1])
+        return due
+
+    def silence(self, time: float) -> tuple[float, float]:
+        """Bounds of the silence time at ``time``, before it is doubled, seconds (STP-PL-007).
 
         The deviation begins at half the first measurement, and is then an average of distances
         between measurements and averages of them (RFC 6298 section 2).
         """
         bounds = self.bounds(time)
         if bounds is None:
-            return None
+            return self.initial, self.initial
         low, high = bounds
-        return high + 4 * max(high / 2, high - low)
-
-    def silence(self, time: float) -> float:
-        """The most that the silence time of STP-PL-007 can be at ``time``, seconds."""
-        return max(LEAST_SILENCE_S, (self.with_deviation(time) or 0.0) + self.interval(time)[1])
+        least, most = self.interval(time)
+        deviation = max(high / 2, high - low)
+        return (
+            max(low + least, LEAST_SILENCE_S),
+            max(high + max(4 * deviation, most), LEAST_SILENCE_S),
+        )
 
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
-    """What the IUT can have measured on a connection, its first wait being ``initial``."""
+    """What the IUT can have measured on a connection, its initial interval being ``initial``."""
     measured = sorted(
         (answered.time, max(answered.time - asked.time + error, 0.0))
         for asked, answered in _pairs(flow)
@@ -98,15 +106,21 @@ def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
         first = next((a for a in poll.answers if a.vt_pa < poll.n_ps), None)
         if first is not None:
             yield poll, first
-    answered = next((at for at in flow.bgaks if not at.outgoing), None)
-    if answered is not None:
-        asked = [at for at in flow.sent if _asks(at) and at.time < answered.time]
-        # If it was sent twice, an implementation must not take a measurement.
-        if len(asked) == 1:
-            yield asked[0], answered
+    if flow.iut_calls:
+        yield from _calls(flow)
 
 
-def _asks(at: At) -> bool:
-    if at.stp.type == BGAK:
-        return not at.stp.fault and bool(at.stp.flags & C)
-    return at.stp.type == BEGIN
+def _calls(flow: Flow) -> Iterator[tuple[At, At]]:
+    """BEGINs of the IUT from these ports, those before a call anew too, and what answered them."""
+    passed = sorted((at for item in flow.same_ports for at in item.passed), key=lambda at: at.frame)
+    begins: dict[int | None, list[At]] = {}
+    for at in passed:
+        stp = at.stp
+        if not stp.wellformed:
+            continue
+        if at.outgoing and stp.type == BEGIN:
+            begins.setdefault(stp.csn, []).append(at)
+        elif not at.outgoing and stp.type in (BGAK, BGREJ):
+            asked = begins.pop(stp.peer_csn, [])
+            if len(asked) == 1:  # a BEGIN that was sent twice gives no measurement
+                yield asked[0], at

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.protocols.stp.codec import BGAK, FIN, STAT
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, FIN, STAT
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.replay.events import At, PollSent, ReportHeard, SdSent, runs
 
@@ -70,7 +70,10 @@ class Sender:
             self._flight += sd.octets
         self._queue.pop(number, None)
         sd.awaited = None
-        sd.transmissions += 1
+        if (
+            stp.type != BEGIN or not sd.transmissions
+        ):  # STP-DT-014: a BEGIN's repetitions do not count
+            sd.transmissions += 1
         sd.stamp = self.vt_ps
         self.vt_s = max(self.vt_s, number + 1)
         if stp.flags & FIN and self.fin is None:
@@ -95,11 +98,13 @@ class Sender:
         """A STAT, USTAT or BGAK arrives at a connection in data transfer."""
         stp = at.stp
         n_r = near((stp.n_r if stp.type == BGAK else stp.seq) or 0, self.iss, self.vt_a)
-        n_ps = near(stp.n_ps or 0, 0, self.vt_ps) if stp.type == STAT else None
+        n_ps = None
+        if stp.type == STAT:
+            n_ps = near(stp.n_ps, 0, self.vt_ps) if stp.n_ps else 0
         event = ReportHeard(
             at.packet, n_r, near(stp.n_mr or 0, self.iss, self.vt_ms),
             tuple(near(element, self.iss, n_r) for element in stp.elements), n_ps, "",
-            self.vt_a, self.vt_s, self.vt_pa, self.vt_ms,
+            self.vt_a, self.vt_s, self.vt_pa, self.vt_ms, self._flight,
         )  # fmt: skip
         event.fault = self._fault(event)
         self.reports.append(event)
@@ -117,6 +122,8 @@ class Sender:
             return f"the list {problem}"
         if event.elements and event.elements[-1] > self.vt_s:
             return f"the bound {event.elements[-1]} is above VT(S) {self.vt_s}"
+        if event.n_ps == 0:
+            return "N(PS) is 0 and the list not empty" if event.elements else ""
         if event.n_ps is not None:
             if event.n_ps > self.vt_ps:
                 return f"N(PS) {event.n_ps} is above VT(PS) {self.vt_ps}"
@@ -130,7 +137,7 @@ class Sender:
         event.arrived = tuple(number for number in arrived if self._arrives(number))
         self.vt_a = event.n_r
         self.vt_ms = max(self.vt_ms, event.n_mr)
-        if event.n_ps is not None:
+        if event.n_ps:
             self.vt_pa = event.n_ps
             poll = next((poll for poll in reversed(self.polls) if poll.n_ps == event.n_ps), None)
             if poll is not None:

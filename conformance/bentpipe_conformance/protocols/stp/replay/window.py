@@ -1,114 +1,321 @@
-"""Bounds that the packets put on the IUT's congestion window, which is hidden.
+"""The largest congestion window that the rules permit the IUT, replayed (STP/1 section 7.3).
 
-From below: while more than a window's worth of octets left, the window cannot have been smaller.
-From above: it begins with at most the declared initial window and grows by what has arrived.
+The window is hidden. It begins with what the statement declares, grows by what is reported as
+arrived, and is reduced at reports that the packets show. What they do not show is resolved in the
+IUT's favour: a loss that may belong to an earlier reduction makes none, but may have made one all
+the same and then spares a later one. An SD that does not fit into this window fits into no
+permitted one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal
 
-from bentpipe_conformance.protocols.stp.numbers import ECHO, LEAST_MAX_SD
-from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
-
-LOW_WINDOW = 10
-"""SMSS below which the last packet of a burst polls (STP-PL-003)."""
+from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 
 MOST_INITIAL_WINDOW = 10
 """SMSS (STP-CG-001)."""
 
+GROWTH = 2
+"""SMSS for each full window that has arrived, in congestion avoidance (STP-CG-004)."""
 
-class Span(NamedTuple):
-    """A time in which something is known for sure, seconds."""
+SLACK_S = 0.05
+"""Seconds by which a silence may be noticed late."""
 
-    start: float
-    end: float
+REDUCED_WINDOWS = 3
+"""Windows of arrivals after a reduction in which it, and not growth, decides on the window."""
+
+Phase = Literal["initial", "slow start", "reduced", "avoidance", "silence"]
+"""What decided on the window last: its beginning, growth by arrivals, a reduction with few arrivals
+since, growth from ssthresh on, or two silences."""
 
 
 def smss(flow: Flow) -> int:
-    """The most user data the IUT has put into one SD: SMSS is no smaller; 1 without any SD."""
+    """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
     # A BEGIN and early SDs are cut before the peer's MaxSD is known.
     open_ = flow.established if flow.established is not None else 0.0
-    sizes = [len(sd.stp.data) for sd in flow.sds_sent if sd.time >= open_]
-    return max(sizes, default=1) or 1
+    sizes = (len(sd.stp.data) for sd in flow.sds_sent if sd.time >= open_)
+    return max(flow.tester_max_sd or 0, LEAST_MAX_SD, *sizes)
 
 
-def largest_smss(flow: Flow) -> int:
-    """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
-    return max(flow.tester_max_sd or 0, LEAST_MAX_SD, smss(flow))
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An SD and what the rules permit at most when it leaves.
 
-
-def high_spans(flow: Flow, quiet: float = 1.0) -> list[Span]:
-    """When the window was surely at or above ten SMSS.
-
-    It is once so much is in flight, and stays so until a loss is reported or, at the earliest
-    after ``quiet`` seconds without a report, a silence may be taken for congestion.
+    Attributes:
+        sd: the SD.
+        window: the largest congestion window, octets.
+        grown: what it were if unused windows grew as well (STP-CG-010), octets.
+        phase: what decided on it.
+        slow: whether the sender may be in slow start.
+        exempt: it may be the retransmission that does not wait for the window (STP-CG-006).
+        reduction: the report of the last reduction by STP-CG-005, None when there was none.
+        certain: whether that report must have caused one.
     """
-    enough = LOW_WINDOW * largest_smss(flow)
-    spans: list[Span] = []
-    start: float | None = None
-    heard = flow.established if flow.established is not None else 0.0
-    events: list[SdSent | ReportHeard] = [*flow.sds_sent, *flow.reports_heard]
-    for event in sorted(events, key=lambda item: item.frame):
-        silent = event.time - heard > quiet
-        # A report of a loss makes the window smaller (STP-CG-005), or may do so.
-        lost = isinstance(event, ReportHeard) and not event.fault and bool(event.wanted)
-        if start is not None and (silent or lost):
-            spans.append(Span(start, min(event.time, heard + quiet)))
-            start = None
-        if isinstance(event, ReportHeard):
-            if not event.fault:
-                heard = event.time
-        elif start is None and not silent and event.new and event.flight_with >= enough:
-            start = event.time
-    if start is not None:
-        spans.append(Span(start, min(flow.passed[-1].time, heard + quiet)))
-    return [span for span in spans if span.end > span.start]
+
+    sd: SdSent
+    window: float
+    grown: float
+    phase: Phase
+    slow: bool
+    exempt: bool
+    reduction: ReportHeard | None
+    certain: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether the window can have permitted it."""
+        return self.exempt or self.sd.flight_with <= self.window
 
 
-def surely_low_until(flow: Flow, initial_window: int) -> float:
-    """Until when a window that begins with ``initial_window`` SMSS surely has less than ten.
+@dataclass(slots=True)
+class _Window:
+    """The largest window; with ``unused``, that of a sender to which STP-CG-010 is unknown."""
 
-    Seconds; minus infinity for never.
+    smss: int
+    window: float
+    unused: bool
+    threshold: float = math.inf
+    counted: float = 0.0
+    since: float = 0.0
+
+    @property
+    def permitted(self) -> float:
+        """The window; one that was smaller may have taken its step a little earlier."""
+        stepping = self.since > 0 and self.window >= self.threshold
+        return self.window + (GROWTH * self.smss if stepping else 0)
+
+    def grow(self, octets: int, flight: int) -> None:
+        """``octets`` are reported as arrived, before which at most ``flight`` were in flight."""
+        if not octets:
+            return
+        self.since += octets
+        most = math.inf if self.unused or 2 * flight >= self.window else 2 * flight
+        base = min(self.window, most)
+        if base < self.threshold:
+            self.window = max(self.window, base + octets)  # STP-CG-003
+        elif base < self.window:
+            # A smaller window may have been used; what has arrived counts for its next step.
+            grown = base + GROWTH * self.smss * (octets / base + 1)
+            self.window = max(self.window, min(grown, self.window + GROWTH * self.smss))
+            self.counted = min(self.counted + octets, self.window)
+        else:
+            self.counted += octets
+            while self.counted >= self.window:  # STP-CG-004
+                self.counted -= self.window
+                self.window += GROWTH * self.smss
+
+    def reduce(self, to: float | None = None) -> None:
+        """STP-CG-005, and STP-CG-007 with the window ``to`` which it reduces."""
+        self.threshold = max(self.permitted / 2, 2 * self.smss)
+        self.window = self.threshold if to is None else to
+        # What arrived before the threshold was reached may count for the first window.
+        self.counted, self.since = self.threshold, 0.0
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """A report of a loss that the IUT may not have read yet.
+
+    Attributes:
+        report: the report.
+        until: frame from which on the IUT has read it for sure.
+        before: the windows before it, the growing one last.
     """
+
+    report: ReportHeard
+    until: float
+    before: tuple[float, float]
+
+
+@dataclass(slots=True)
+class _Replay:
+    flow: Flow
+    trips: RoundTrips
+    window: _Window
+    grown: _Window
+    phase: Phase = "initial"
+    slow: bool = True
+    exempt: bool = False
+    reduction: ReportHeard | None = None
+    certain: bool = False
+    spared_until: float = 0.0
+    """Frame from which on a lost transmission was made after the last reduction for sure."""
+    reduced_at: float = 0.0
+    """Frame before which a lost transmission was made before the last reduction for sure."""
+    doubt: _Doubt | None = None
+    shown: float = 0.0
+    """What was in flight without fitting, since the last report."""
+    heard: float = 0.0
+    silent_since: float | None = None
+    collapsed: bool = False
+    last_sent: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def both(self) -> tuple[_Window, _Window]:
+        return self.window, self.grown
+
+    # -- SDs
+
+    def sends(self, sd: SdSent) -> Bounded:
+        self.be_silent(sd.time)
+        doubt, late = self.doubt, sd.frame
+        if doubt is not None and late >= doubt.until:
+            doubt = self.doubt = None
+        before = (0.0, 0.0) if doubt is None else doubt.before
+        window, grown = (max(w.permitted, b) for w, b in zip(self.both, before, strict=True))
+        exempt = self.exempt and not sd.new
+        if exempt and doubt is None:
+            self.exempt = False
+        bounded = Bounded(
+            sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain
+        )
+        if not bounded.fits:
+            self.shown = max(self.shown, float(sd.flight_with))
+        self.last_sent[sd.number] = sd.frame
+        return bounded
+
+    # -- reports
+
+    def hears(self, report: ReportHeard, octets: int, unread: int) -> None:
+        """A valid report arrives.
+
+        Args:
+            report: the report.
+            octets: reported as arrived for the first time.
+            unread: octets of SDs that leave after it, perhaps before it is read.
+        """
+        # One excess is one finding: from here on the IUT's window is taken for what it has shown.
+        for item in self.both:
+            item.window = max(item.window, self.shown)
+        self.shown = 0.0
+        self.be_silent(report.time)
+        self._ends_silence(report)
+        lost = max((self.last_sent.get(number, 0) for number in report.wanted), default=-1)
+        reduces = bool(report.wanted) and lost >= self.spared_until
+        before = self.window.permitted, self.grown.permitted
+        if report.stp.type != BGAK and not reduces:
+            for item in self.both:
+                item.grow(octets, report.flight + unread)
+        if octets and self.phase == "initial":
+            self.phase = "slow start"
+        settled = self.window.since >= REDUCED_WINDOWS * self.window.threshold
+        if self.phase in ("reduced", "silence") and settled:
+            self.phase = "avoidance"
+        if report.wanted and lost >= self.reduced_at:
+            self._loses(report, reduces, before)
+
+    def _loses(self, report: ReportHeard, reduces: bool, before: tuple[float, float]) -> None:
+        """STP-CG-005: a report makes SDs await retransmission, and may be reason to reduce."""
+        read = read_from(self.flow, report)
+        self.exempt, self.reduction, self.certain = True, report, reduces
+        self.spared_until = read
+        if not reduces:
+            return
+        for item in self.both:
+            item.reduce()
+        self.doubt = _Doubt(report, read, before)
+        self.phase, self.slow, self.reduced_at = "reduced", False, report.frame
+
+    # -- silence
+
+    def polls(self, poll: PollSent) -> None:
+        if self.silent_since is None and poll.vt_a < poll.vt_s:
+            self.silent_since = poll.time
+
+    def _ends_silence(self, report: ReportHeard) -> None:
+        least = 3 * self.trips.silence(self.heard)[0] - SLACK_S - self.flow.timing_error
+        if report.vt_a < report.vt_s and report.time - self.heard >= least:
+            # Two silences may have passed: a reduction that spares what was lost before it.
+            self.spared_until, self.slow = report.frame, True
+        running = self.silent_since is not None and not report.acknowledges_all
+        self.silent_since = report.time if running else None
+        self.heard, self.collapsed = report.time, False
+
+    def be_silent(self, now: float) -> None:
+        """STP-CG-007, once the second silence is over for sure: it lasts twice as long."""
+        since = self.silent_since
+        if since is None or self.collapsed:
+            return
+        if now - since > 3 * self.trips.silence(since)[1] + 2 * SLACK_S + self.flow.timing_error:
+            self.collapsed = True
+            for item in self.both:
+                item.reduce(float(item.smss))
+            self.phase, self.slow, self.reduction, self.exempt = "silence", True, None, False
+
+
+def read_from(flow: Flow, report: ReportHeard) -> float:
+    """The frame from which on packets left for sure after a report of a loss was read.
+
+    That is what the report made the IUT send again, or what left when every answer was due.
+    """
+    due = report.time + flow.due_s
+    sds = flow.sds_sent
+    for place in range(bisect_right(sds, report.frame, key=lambda sd: sd.frame), len(sds)):
+        if sds[place].awaited is report or sds[place].time > due:
+            return sds[place].frame
+    return math.inf
+
+
+class _Sent:
+    """Octets that left up to a moment."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._times = [sd.time for sd in flow.sds_sent]
+        self._octets = [0, *accumulate(sd.octets for sd in flow.sds_sent)]
+
+    def within(self, start: float, end: float) -> int:
+        first, last = (bisect_right(self._times, time) for time in (start, end))
+        return self._octets[last] - self._octets[first]
+
+
+def initial_flight(flow: Flow) -> int:
+    """The most that the open IUT had in flight before the first report, octets."""
+    first = next((item.frame for item in flow.reports_heard if _is_report(item)), math.inf)
+    since = math.inf if flow.established is None else flow.established
+    early = (sd for sd in flow.sds_sent if sd.frame < first and sd.time >= since)
+    return max((sd.flight_with for sd in early), default=0)
+
+
+def _is_report(heard: ReportHeard) -> bool:
+    return not heard.fault and heard.stp.type != BGAK
+
+
+def bounded(flow: Flow, trips: RoundTrips, initial: int) -> Iterator[Bounded]:
+    """Every SD the open IUT sent, with the largest window the rules permit it then.
+
+    Args:
+        flow: the connection.
+        trips: what the IUT can have measured.
+        initial: its declared initial window, SMSS.
+    """
+    sender, established = flow.sender, flow.established
+    if sender is None or established is None:
+        return
     size = smss(flow)
-    most = initial_window * size
-    if initial_window >= LOW_WINDOW:
-        return -math.inf
-    for report in flow.reports_heard:
-        if report.fault:
-            continue
-        assert flow.sender is not None
-        most += sum(max(len(flow.sender.data[number]), 1) for number in report.arrived)
-        if most >= LOW_WINDOW * size:
-            return report.time
-    return flow.passed[-1].time
-
-
-def idle_flights(flow: Flow) -> Mapping[int, int]:
-    """Octets in flight with each SD, by its count, after which none could follow (STP-CG-010).
-
-    Lack of data or credit held the IUT back, and not its window. Credit is seen on the wire. Data
-    is seen where the IUT echoes: it cannot send what it has not received. Where neither shows a
-    lack, there is none.
-    """
-    found: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    heard = echoed = following = 0
+    # An initial window that exceeds what is declared is a finding of its own.
+    begin = float(max(min(initial, MOST_INITIAL_WINDOW) * size, initial_flight(flow)))
+    windows = _Window(size, begin, unused=False), _Window(size, begin, unused=True)
+    replay = _Replay(flow, trips, *windows, heard=established)
+    sent = _Sent(flow)
     for event in flow.events:
-        if isinstance(event, SdHeard):
-            sizes.setdefault(event.number, len(event.stp.data))
-            while following in sizes:  # octets count once they are in sequence
-                heard += sizes[following]
-                following += 1
-        elif isinstance(event, SdSent) and event.new:
-            echoed += len(event.stp.data)
-            no_data = flow.service == ECHO and not flow.iut_calls and echoed >= heard
-            if no_data or event.number + 1 >= event.vt_ms:
-                found[event.number] = event.flight_with
-        elif isinstance(event, SdSent):
-            found.pop(event.number, None)
-    return found
+        if isinstance(event, SdSent):
+            if event.time >= established and event.stp.type != BEGIN:
+                yield replay.sends(event)
+            else:
+                replay.last_sent[event.number] = event.frame
+        elif isinstance(event, PollSent):
+            replay.polls(event)
+        elif isinstance(event, ReportHeard) and not event.fault:
+            octets = sum(max(len(sender.data[number]), 1) for number in event.arrived)
+            unread = sent.within(event.time, event.time + flow.due_s)
+            replay.hears(event, octets, unread)

@@ -1,4 +1,4 @@
-"""The checkers of calling, and of a known caller's proof of its address (STP-CC)."""
+"""The checkers of calling (STP-CC)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,29 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
+    BGREJ,
     END,
     ENDAK,
+    FIN,
     POLL,
     SD,
     SDP,
     STAT,
-    USTAT,
     A,
-    C,
+    V,
 )
-from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory, later, opened
+from bentpipe_conformance.protocols.stp.cookies import altered
+from bentpipe_conformance.protocols.stp.story import (
+    FAIL,
+    IUT_CSN,
+    NOTHING,
+    PASS,
+    TESTER_COOKIES,
+    StpStory,
+    between,
+    later,
+    opened,
+)
 
 BOTH = PASS | FAIL
 
@@ -30,24 +42,36 @@ def test_early_sds(highest: int, verdict: set[Verdict]) -> None:
     assert story.tester(BGAK, 1, after=0.6).verdicts("STP-CC-002") == verdict
 
 
+def test_early_sds_without_a_cookie() -> None:
+    story = StpStory().iut(BEGIN, cookie=None).iut(SD, 0, data=b"x", after=0.01)
+    assert later(story).verdicts("STP-CC-002") == FAIL
+
+
 def test_sds_after_the_bgak_are_not_early() -> None:
     story = StpStory().called().iut(SD, 0, data=b"x").iut(SD, 4, data=b"x")
     assert story.verdicts("STP-CC-002") == PASS
 
 
+def test_begin_without_a_cookie_that_carries_something() -> None:
+    assert StpStory().iut(BEGIN, cookie=None).verdicts("STP-CC-034") == PASS
+    assert StpStory().iut(BEGIN, cookie=None, data=b"x").verdicts("STP-CC-034") == FAIL
+    assert StpStory().iut(BEGIN, cookie=None, flags=FIN).verdicts("STP-CC-034") == FAIL
+    assert StpStory().iut(BEGIN, data=b"x", flags=FIN).verdicts("STP-CC-034") == NOTHING
+
+
 def test_begin_repeated_as_it_was_or_with_other_data() -> None:
     story = StpStory().iut(BEGIN, data=b"x").iut(BEGIN, data=b"x", after=1.0)
     assert story.verdicts("STP-CC-014") == PASS
-    assert story.iut(BEGIN, data=b"y", after=2.0).verdicts("STP-CC-014") == PASS | FAIL
+    assert story.iut(BEGIN, data=b"y", after=2.0).verdicts("STP-CC-014") == BOTH
 
 
 @pytest.mark.parametrize(
     ("gaps", "verdict"),
     [
         ((1.0, 2.0, 4.0, 8.0), PASS),
-        ((1.0, 1.0), PASS | FAIL),
+        ((1.0, 1.0), BOTH),
         ((2.0,), FAIL),
-        ((1.0, 2.0, 4.0, 8.0, 16.0), PASS | FAIL),
+        ((1.0, 2.0, 4.0, 8.0, 16.0), BOTH),
         ((), FAIL),
     ],
 )
@@ -58,128 +82,169 @@ def test_times_of_unanswered_begins_and_ends(gaps: tuple[float, ...], verdict: o
         call.iut(BEGIN, after=gap)
         release.iut(END, 0, flags=A, reason=1, after=gap)
     wait = 1.0 * 2 ** len(gaps)
-    if len(gaps) >= 4 or not gaps:
-        call, release = (item.tester(USTAT, 0, elements=(1, 2), after=3 * wait)
-                         for item in (call, release))  # fmt: skip
-    assert call.verdicts("STP-CC-016") == verdict
-    assert release.verdicts("STP-CC-026") == verdict
-
-
-def test_begin_and_end_answered_are_not_sent_again() -> None:
-    story = StpStory().called()
-    assert story.verdicts("STP-CC-016") == NOTHING
-    assert later(story).verdicts("STP-CC-016") == PASS
-    story = opened().iut(END, 0, flags=A, reason=1).tester(ENDAK, after=0.6)
-    assert story.verdicts("STP-CC-026") == NOTHING
-    assert later(story).verdicts("STP-CC-026") == PASS
-
-
-def test_begin_and_end_repeated_after_their_answer() -> None:
-    story = StpStory().called().iut(BEGIN, after=0.4)
-    assert later(story).verdicts("STP-CC-016") == FAIL
-    story = opened().iut(END, flags=A, reason=1).tester(ENDAK, after=0.6)
-    story.iut(END, flags=A, reason=1, after=0.4)
-    assert later(story).verdicts("STP-CC-026") == FAIL
-
-
-def test_endak_of_another_connection_ends_no_release() -> None:
-    story = opened().iut(END, flags=A, reason=1).tester(ENDAK, peer_csn=5, after=0.6)
-    assert later(story).verdicts("STP-CC-026") == PASS | FAIL
-    story = opened().iut(END, flags=A, reason=1).tester(ENDAK, peer_csn=5, after=0.6)
-    assert later(story.iut(END, flags=A, reason=1, after=0.4)).verdicts("STP-CC-026") >= PASS
-
-
-def test_caller_polls_until_it_is_heard() -> None:
-    story = StpStory().called().iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
-    assert later(story).verdicts("STP-CC-030") == PASS
-    assert later(StpStory().called()).verdicts("STP-CC-030") == FAIL
-    story = StpStory().called().iut(POLL, 0, after=0.2).tester(ENDAK, after=9.0)
-    assert story.verdicts("STP-CC-030") == PASS | FAIL
-
-
-def test_caller_that_the_peer_polls_has_been_heard() -> None:
-    story = StpStory().called().tester(SDP, 0, data=b"x", after=0.1).iut(STAT, 1)
-    assert later(story).verdicts("STP-CC-030") == NOTHING
-
-
-# A known caller's proof of its address
-
-
-def trusted(*waits: float) -> StpStory:
-    """The implementation calls, is not asked, and asks itself after so many seconds each."""
-    story = StpStory().called().iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
-    for wait in waits:
-        story.iut(BGAK, flags=C, after=wait)
-    return story
-
-
-def answered(story: StpStory) -> StpStory:
-    return story.tester(BGAK, after=0.6)
+    for story, requirement in ((call, "STP-CC-016"), (release, "STP-CC-026")):
+        story.at += max(0.0, wait - 9.0)
+        assert later(story).verdicts(requirement) == verdict, requirement
 
 
 @pytest.mark.parametrize(
-    ("waits", "verdict"),
-    [((1.0, 2.0, 4.0), PASS), ((1.0, 1.0), BOTH), ((0.5,), FAIL), ((3.0,), FAIL),
-     ((1.0, 2.0, 8.0), BOTH)],
-)  # fmt: skip
-def test_questions_of_a_caller_accepted_at_once(
-    waits: tuple[float, ...], verdict: set[Verdict]
-) -> None:
-    assert trusted(*waits).verdicts("STP-CC-032") == verdict
+    ("answer", "fields"), [(BGAK, {}), (BGREJ, {}), (END, {"flags": A, "reason": 1})]
+)
+def test_begin_after_its_answer(answer: int, fields: dict[str, int]) -> None:
+    story = StpStory().iut(BEGIN).tester(answer, after=0.6, **fields)
+    assert later(story).verdicts("STP-CC-016") == PASS
+    story = StpStory().iut(BEGIN).tester(answer, after=0.6, **fields).iut(BEGIN, after=0.4)
+    assert later(story).verdicts("STP-CC-016") == FAIL
+    # The one that crosses the answer may have been on its way.
+    story = StpStory().iut(BEGIN).tester(answer, after=0.99, **fields).iut(BEGIN, after=0.01)
+    assert Verdict.FAIL not in later(story).verdicts("STP-CC-016")
 
 
-def test_caller_accepted_at_once_never_asks() -> None:
-    assert later(trusted()).verdicts("STP-CC-032") == FAIL
-    assert later(trusted(1.0)).verdicts("STP-CC-032") == BOTH
+def test_begin_goes_on_after_a_refusal_of_another_call() -> None:
+    story = StpStory().iut(BEGIN).tester(BGREJ, peer_csn=77, after=0.6).iut(BEGIN, after=0.4)
+    assert story.verdicts("STP-CC-016") == PASS
+    given_up = StpStory().iut(BEGIN).tester(BGREJ, peer_csn=77, after=0.6)
+    assert later(given_up).verdicts("STP-CC-016") == FAIL
+    assert later(given_up).verdicts("STP-SEC-005") == FAIL
 
 
-def test_question_answered_and_another_one() -> None:
-    assert later(answered(trusted(1.0))).verdicts("STP-CC-032") == PASS
-    again = answered(trusted(1.0)).iut(BGAK, flags=C, after=1.0)
-    assert Verdict.FAIL in later(again).verdicts("STP-CC-032")
+# Calling anew
 
 
-def test_bgak_for_the_second_begin_answers_no_question() -> None:
-    twice = StpStory().iut(BEGIN).iut(BEGIN, after=1.0).tester(BGAK, after=0.2)
-    once = answered(twice.iut(BGAK, flags=C, after=1.0))
-    assert later(once).verdicts("STP-CC-032") == BOTH
-    again = answered(once.iut(BGAK, flags=C, after=1.0))
-    again.packets = [packet for packet in again.packets if packet.time <= again.at]
-    assert again.verdicts("STP-CC-032") == PASS
+def given(story: StpStory | None = None, number: int = 0) -> StpStory:
+    """The call with CSN ``IUT_CSN - 10 + number`` is given a cookie."""
+    csn = IUT_CSN - 10 + number
+    story = story or StpStory().iut(BEGIN, csn=csn, seq=7, cookie=None)
+    cookie = TESTER_COOKIES[number]
+    return story.tester(BGREJ, reason=6, peer_csn=csn, cookie=cookie, after=0.6)
 
 
-def test_copy_of_the_first_answer_answers_no_question() -> None:
-    doubled = trusted().tester(BGAK, after=0.3)
-    assert later(doubled).verdicts("STP-CC-032") == FAIL
+def anew(story: StpStory, number: int = 1, **fields: object) -> StpStory:
+    right = {"csn": IUT_CSN - 10 + number, "seq": 7 + number, "cookie": TESTER_COOKIES[number - 1]}
+    return story.iut(BEGIN, after=0.01, **{**right, **fields})  # type: ignore[arg-type]
 
 
-def test_packets_of_the_peer_start_the_wait_for_a_question_anew() -> None:
-    story = trusted(0.9)
-    del story.packets[-1]
-    story.tester(SD, 0).iut(BGAK, flags=C, after=1.0)
-    assert answered(story).verdicts("STP-CC-032") == PASS
-    forged = trusted(0.9)
-    del forged.packets[-1]
-    forged.tester(SD, 0, tag=1).iut(BGAK, flags=C, after=1.0)
-    assert forged.verdicts("STP-CC-032") == FAIL
+def test_caller_that_is_given_a_cookie_calls_anew() -> None:
+    assert anew(given()).verdicts("STP-CC-037") == PASS
+    assert later(given()).verdicts("STP-CC-037") == FAIL
+    late = given().iut(BEGIN, csn=IUT_CSN - 9, seq=8, cookie=TESTER_COOKIES[0], after=0.2)
+    assert late.verdicts("STP-CC-037") == FAIL
+    assert anew(given(), seq=7).verdicts("STP-CC-037") == FAIL
+    assert anew(given(), cookie=TESTER_COOKIES[3]).verdicts("STP-CC-037") == FAIL
+    assert anew(given(), cookie=None).verdicts("STP-CC-037") == FAIL
 
 
-def test_question_that_crosses_a_packet_of_the_peer() -> None:
-    story = trusted().tester(SD, 0, after=0.99).iut(BGAK, flags=C, after=0.01)
-    assert later(answered(story)).verdicts("STP-CC-032") == PASS
+def test_call_anew_begins_the_data_again() -> None:
+    for data, verdict in ((b"the same", PASS), (b"the sa", PASS), (b"other", BOTH), (b"", BOTH)):
+        story = given(anew(given(), data=b"the same"), 1)
+        assert anew(story, 2, data=data).verdicts("STP-CC-037") == verdict, data
 
 
-def test_caller_that_was_asked_need_not_ask() -> None:
-    asked = StpStory().iut(BEGIN).tester(BGAK, flags=C, after=0.6).iut(BGAK)
-    asked.iut(POLL, 0, after=0.2).tester(STAT, 0, after=0.6)
-    assert later(asked).verdicts("STP-CC-032") == NOTHING
+def test_refusal_without_a_cookie_is_no_reason_to_call_anew() -> None:
+    story = StpStory().iut(BEGIN).tester(BGREJ, reason=6, cookie=None, after=0.6)
+    assert later(story).verdicts("STP-CC-037") == NOTHING
 
 
-@pytest.mark.parametrize(("wait", "verdict"), [(30.0, PASS), (10.0, FAIL), (None, FAIL)])
-def test_questions_in_vain_for_a_minute(wait: float | None, verdict: set[Verdict]) -> None:
-    story = trusted(1.0, 2.0, 4.0, 8.0, 16.0)
-    if wait is None:
-        story.iut(BGAK, flags=C, after=32.0).iut(BGAK, flags=C, after=64.0)
+@pytest.mark.parametrize(("times", "verdict"), [(5, PASS), (6, BOTH)])
+def test_caller_calls_anew_five_times(times: int, verdict: object) -> None:
+    story = given()
+    for number in range(1, times + 1):
+        anew(story, number)
+        given(story, number)
+    if times == 5:
+        assert later(story).verdicts("STP-CC-037") == verdict
     else:
-        story.iut(END, 0, flags=A, reason=7, after=wait)
-    assert story.verdicts("STP-PL-008") == verdict
+        assert story.verdicts("STP-CC-037") == verdict
+
+
+def test_cookie_returned_unchanged_and_once() -> None:
+    assert anew(given()).verdicts("STP-CC-039") == PASS
+    assert anew(given(), cookie=altered(TESTER_COOKIES[0], 3)).verdicts("STP-CC-039") == FAIL
+    assert anew(given(), cookie=TESTER_COOKIES[0][:-1]).verdicts("STP-CC-039") == FAIL
+    twice = given(anew(given()), 1)
+    anew(twice, 2, cookie=TESTER_COOKIES[0])
+    assert twice.verdicts("STP-CC-039") == BOTH
+
+
+def from_another_port(story: StpStory, number: int, **fields: object) -> StpStory:
+    """The implementation calls from another of its ports."""
+    call = anew(StpStory(at=story.at), number, **fields)
+    story.packets += [between(packet, service=77) for packet in call.packets]
+    story.at = call.at
+    return story
+
+
+def after_a_failure(flags: int) -> StpStory:
+    """A connection brings a cookie, the next call fails, and a third one is made."""
+    story = anew(given(), data=b"x").tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6)
+    story.at += 1.0
+    failed = StpStory(at=story.at).iut(BEGIN, csn=IUT_CSN - 8, seq=9, cookie=None)
+    failed.tester(BGREJ, reason=3, peer_csn=IUT_CSN - 8, after=0.6)
+    story.packets += [between(packet, service=78) for packet in failed.packets]
+    story.at = failed.at + 1.0
+    return from_another_port(story, 3, cookie=TESTER_COOKIES[1], flags=flags)
+
+
+def test_cookie_from_before_a_failed_call() -> None:
+    assert after_a_failure(V).verdicts("STP-CC-039") == BOTH
+    assert after_a_failure(0).verdicts("STP-CC-039") == BOTH
+
+
+def again_after_a_connection(**fields: object) -> StpStory:
+    story = anew(given(), data=b"x").tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6)
+    story.at += 1.0
+    return from_another_port(story, 2, **{"cookie": TESTER_COOKIES[1], **fields})
+
+
+def test_caller_that_holds_a_cookie_uses_it() -> None:
+    assert Verdict.FAIL not in again_after_a_connection().verdicts("STP-CC-040")
+    assert Verdict.FAIL in again_after_a_connection(cookie=None).verdicts("STP-CC-040")
+
+
+@pytest.mark.parametrize(
+    ("octets", "after", "verdict"), [(1400, 0.01, PASS), (0, 0.01, FAIL), (0, 0.5, PASS)]
+)
+def test_begin_with_a_cookie_and_data_behind_it(octets: int, after: float, verdict: object) -> None:
+    story = anew(given(), data=bytes(octets))
+    story.iut(SD, bool(octets), data=b"x", tag=(IUT_CSN - 9) & 0xFFFF, after=after)
+    assert story.verdicts("STP-CC-040") == verdict
+
+
+# No POLL before the BGAK
+
+
+def test_poll_before_the_begin_is_answered() -> None:
+    for kind in (POLL, SDP):
+        story = StpStory().iut(BEGIN, data=b"x").iut(kind, 1, after=0.1)
+        assert story.verdicts("STP-CC-042") == FAIL
+    assert later(StpStory().iut(BEGIN, data=b"x")).verdicts("STP-CC-042") == PASS
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0.01, PASS), (0.03, FAIL)])
+def test_poll_after_the_bgak(after: float, verdict: object) -> None:
+    story = StpStory().iut(BEGIN, data=b"x").iut(SD, 1, data=b"y").tester(BGAK, 1, after=0.6)
+    assert later(story.iut(POLL, 2, after=after)).verdicts("STP-CC-042") == verdict
+
+
+def test_bgak_that_acknowledges_everything_needs_no_poll() -> None:
+    story = StpStory().iut(BEGIN, data=b"x").tester(BGAK, 1, after=0.6)
+    assert Verdict.FAIL not in later(story).verdicts("STP-CC-042")
+
+
+def test_begin_to_a_port_that_calls() -> None:
+    def met(reason: int | None) -> StpStory:
+        story = StpStory().iut(BEGIN).tester(BEGIN, after=0.5)
+        if reason is not None:
+            story.iut(BGREJ, reason=reason, after=0.01)
+        return later(story)
+
+    assert met(3).verdicts("STP-CC-043") == PASS
+    assert met(6).verdicts("STP-CC-043") == FAIL
+    assert met(None).verdicts("STP-CC-043") == FAIL
+
+
+def test_end_of_a_call_that_is_answered() -> None:
+    story = StpStory().iut(BEGIN).tester(END, flags=A, reason=1, after=0.6)
+    assert story.iut(ENDAK, after=0.01).verdicts("STP-CC-022") == PASS
+    story = StpStory().called().iut(SD, 0).iut(POLL, 1).tester(STAT, 1, after=0.6)
+    assert story.verdicts("STP-CC-022") == NOTHING

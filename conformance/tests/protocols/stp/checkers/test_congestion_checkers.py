@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, POLL, SD, SDP, STAT, USTAT
+from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.story import CLAIMS, FAIL, NOTHING, PASS, StpStory
 
 RTT = 0.6
@@ -61,11 +61,15 @@ def test_first_burst(count: int, verdict: set[Verdict]) -> None:
 
 
 def test_credit_taken_for_the_window() -> None:
-    assert Stream().sends(60).hears().verdicts("STP-CG-002") == FAIL
-    assert Stream().sends(10).hears().verdicts("STP-CG-002") == PASS
+    assert Stream().sends(4).hears().verdicts("STP-CG-002") == PASS
+    assert Stream().sends(4).hears().sends(17).verdicts("STP-CG-002") == FAIL
 
 
-@pytest.mark.parametrize(("second", "verdict"), [(8, PASS), (20, PASS), (21, FAIL)])
+def test_first_burst_of_more_than_is_declared() -> None:
+    assert Stream().sends(5).hears().verdicts("STP-CG-002") == FAIL
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(8, PASS), (9, FAIL)])
 def test_second_burst_of_slow_start(second: int, verdict: set[Verdict]) -> None:
     assert Stream().sends(4).hears().sends(second).verdicts("STP-CG-003") == verdict
 
@@ -82,18 +86,20 @@ def test_after_a_loss_half_the_window() -> None:
     assert grown().hears(after=RTT).sends(40).verdicts("STP-CG-005") == FAIL
 
 
-def test_a_third_more_than_the_window_flies_between_reports() -> None:
-    assert grown().hears(after=RTT).sends(29).verdicts("STP-CG-005") == PASS
-    assert grown().hears(after=RTT).sends(30).verdicts("STP-CG-005") == FAIL
+@pytest.mark.parametrize(("count", "verdict"), [(26, PASS), (27, FAIL)])
+def test_after_a_loss_what_arrives_widens_the_window_by_two(
+    count: int, verdict: set[Verdict]
+) -> None:
+    """Twenty SDs, and two more for each window among the forty; one more step is granted."""
+    assert grown().hears(after=RTT).sends(count).verdicts("STP-CG-005") == verdict
 
 
-def test_small_window_lets_no_more_fly() -> None:
-    def halved_to_seven() -> Stream:
-        stream = Stream().sends(10).hears().sends(14)
-        return stream.hears_gap(10, after=0.1).repeats(10).hears(after=RTT)
-
-    assert halved_to_seven().sends(9).verdicts("STP-CG-005") == PASS
-    assert halved_to_seven().sends(10).verdicts("STP-CG-005") == FAIL
+def test_lost_retransmission_halves_the_window_again() -> None:
+    stream = grown()
+    stream.n_ps += 1
+    stream.story.iut(POLL, stream.number, n_ps=stream.n_ps)
+    stream.hears(missing=30).repeats(30).hears(after=RTT)
+    assert stream.sends(20).verdicts("STP-CG-005") == FAIL
 
 
 def test_losses_of_one_round_trip_make_one_reduction() -> None:
@@ -125,14 +131,12 @@ def test_retransmission_of_a_small_window_may_wait_for_its_turn() -> None:
     assert stream.verdicts("STP-CG-006") == NOTHING
 
 
-@pytest.mark.parametrize(("more", "verdict"), [(1, PASS), (17, FAIL)])
-def test_stat_for_one_sd_after_two_silences(more: int, verdict: set[Verdict]) -> None:
+@pytest.mark.parametrize(
+    ("arrived", "more", "verdict"), [(12, 1, FAIL), (30, 17, PASS), (30, 24, FAIL)]
+)
+def test_stat_after_two_silences(arrived: int, more: int, verdict: set[Verdict]) -> None:
     stream = Stream().sends(10).hears().sends(20)
-    story = stream.story
-    story.tester(STAT, 30, n_ps=2, after=20.0)
-    stream.n_ps = 2
-    del story.packets[-1]
-    story.tester(STAT, 29, n_ps=2, after=0.0)
+    stream.story.tester(STAT, arrived, n_ps=2, after=20.0)
     assert stream.sends(more).verdicts("STP-CG-007") == verdict
 
 
@@ -155,18 +159,6 @@ def test_rest_with_a_lost_stat_before_it_is_no_silence() -> None:
     assert Verdict.FAIL not in stream.verdicts("STP-CG-007")
 
 
-def test_early_poll_that_waits_for_the_opening_is_no_silence() -> None:
-    story = StpStory(credit=2048, max_sd=OCTETS).iut(BEGIN)
-    for number in range(3):
-        story.iut(SD, number, data=DATA[:512])
-    story.iut(SDP, 3, data=DATA[:512]).iut(BEGIN, after=1.0).iut(BEGIN, after=2.0)
-    story.tester(BGAK, after=4.7).tester(STAT, 4, after=0.6)
-    for number in range(4, 12):
-        story.iut(SD, number, data=DATA, after=0.001)
-    story.tester(SD, 0, after=2.0)
-    assert Verdict.FAIL not in story.verdicts("STP-CG-007")
-
-
 @pytest.mark.parametrize(("after", "accused"), [(0.04, False), (0.2, True)])
 def test_new_sd_that_crosses_the_report_of_a_loss(after: float, accused: bool) -> None:
     stream = Stream().sends(10).hears().sends(20).hears().sends(40).hears_gap(30, after=0.1)
@@ -175,9 +167,10 @@ def test_new_sd_that_crosses_the_report_of_a_loss(after: float, accused: bool) -
     assert (Verdict.FAIL in stream.verdicts("STP-CG-005")) == accused
 
 
-@pytest.mark.parametrize(("gap", "verdict"), [(0.01, PASS), (0.0001, FAIL)])
+@pytest.mark.parametrize(("gap", "verdict"), [(0.012, PASS), (0.0001, FAIL)])
 def test_spacing_of_a_window(gap: float, verdict: set[Verdict]) -> None:
-    stream = Stream().sends(10).hears().sends(20, gap=gap)
+    """Two windows of 20 SDs in a round trip, and in addition four SDs and what 10 ms permit."""
+    stream = Stream().sends(10).hears().sends(16, gap=gap)
     assert stream.verdicts("STP-CG-008") == verdict
 
 
@@ -189,10 +182,10 @@ def test_many_small_sds_in_a_tick_are_few_octets() -> None:
     assert Verdict.FAIL not in stream.verdicts("STP-CG-008")
 
 
-def test_spacing_is_not_judged_by_a_clock_coarser_than_a_tick() -> None:
+def test_spacing_judged_by_a_coarse_clock() -> None:
     stream = Stream().sends(10).hears().sends(20, gap=0.0001)
-    stream.story.timing_error = 0.02
-    assert stream.verdicts("STP-CG-008") == NOTHING
+    stream.story.timing_error = 0.3
+    assert stream.verdicts("STP-CG-008") == PASS
 
 
 def test_echo_of_small_sds_shows_no_smss() -> None:
@@ -210,7 +203,7 @@ def test_burst_after_a_long_rest_is_no_burst_after_silence() -> None:
     assert Verdict.FAIL not in stream.sends(4).hears().sends(6).hears().verdicts("STP-CG-007")
 
 
-def dialogue(turns: int, bulk: int, service: int = 7) -> StpStory:
+def dialogue(turns: int, bulk: int) -> StpStory:
     """One SD each way in every turn, then much to echo at once."""
     story = StpStory(credit=2048, max_sd=OCTETS).opened()
     for turn in range(turns):
@@ -221,16 +214,12 @@ def dialogue(turns: int, bulk: int, service: int = 7) -> StpStory:
         story.tester(SD, number, data=DATA, after=0.001)
     for number in range(turns, turns + bulk):
         story.iut(SD, number, data=DATA, after=0.01)
-    return story.tester(SD, 0, after=2.0).of_service(service)
+    return story.tester(SD, 0, after=2.0).of_service(7)
 
 
-@pytest.mark.parametrize(("bulk", "verdict"), [(2, PASS), (10, PASS), (14, PASS), (15, FAIL)])
+@pytest.mark.parametrize(("bulk", "verdict"), [(2, NOTHING), (6, PASS), (7, FAIL)])
 def test_burst_after_a_dialogue(bulk: int, verdict: set[Verdict]) -> None:
     assert dialogue(30, bulk).verdicts("STP-CG-010") == verdict
-
-
-def test_burst_after_a_dialogue_of_a_service_that_may_have_more_to_send_says_nothing() -> None:
-    assert dialogue(30, 40, service=19).verdicts("STP-CG-010") == NOTHING
 
 
 def test_dialogue_that_leaves_no_larger_window_says_nothing() -> None:

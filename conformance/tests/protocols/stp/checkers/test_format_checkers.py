@@ -5,19 +5,32 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
+    BGREJ,
     END,
+    ENDAK,
     FIN,
     POLL,
     SD,
     STAT,
     USTAT,
     A,
-    C,
     R,
+    V,
+    option_field,
 )
-from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory, opened
+from bentpipe_conformance.protocols.stp.story import (
+    COOKIES,
+    FAIL,
+    NOTHING,
+    PASS,
+    StpStory,
+    later,
+    opened,
+)
 
-POLL_OCTETS = bytes.fromhex("9c41 0009 0a00 0000 0000 5678 0000 0001 0000 0007".replace(" ", ""))
+POLL_OCTETS = bytes.fromhex(
+    "9c41 0009 0a00 0000 0000 5678 0000 0001 0000 0007 1234 5678".replace(" ", "")
+)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +106,62 @@ def test_sd_with_reserved_flags_reported_missing_is_a_violation() -> None:
 
 
 def test_begin_with_an_unknown_option_unanswered_is_a_violation() -> None:
-    option = bytes((0xAA, 4, 0, 0))
-    story = StpStory().tester(BEGIN, options=option).tester(BEGIN, options=option, after=1.0)
-    assert story.verdicts("STP-PF-008") == FAIL
-    story = StpStory().tester(BEGIN, options=option).iut(BGAK, flags=C, after=0.01)
-    assert story.verdicts("STP-PF-008") == PASS
+    def asked() -> StpStory:
+        options = bytes((0xAA, 4, 0, 0)) + option_field(1400, COOKIES[0])
+        return StpStory().asked().tester(BEGIN, options=options, after=1.0)
+
+    assert later(asked()).verdicts("STP-PF-008") == FAIL
+    assert asked().iut(BGAK, after=0.01).verdicts("STP-PF-008") == PASS
+
+
+@pytest.mark.parametrize(("answered", "verdict"), [(True, PASS), (False, FAIL)])
+def test_begin_of_another_version_whose_options_do_not_fit(answered: bool, verdict: object) -> None:
+    begin = bytes.fromhex("9c41 0009 0100 0000 0000 5678 1f00 0004 1234 5678 0101".replace(" ", ""))
+    story = StpStory().raw(False, begin)
+    if answered:
+        story.iut(BGREJ, reason=4, after=0.01)
+    assert later(story).verdicts("STP-PF-003") == verdict
+
+
+def test_begin_with_reserved_flags_unanswered_is_a_violation() -> None:
+    def asked() -> StpStory:
+        return StpStory().asked().tester(BEGIN, flags=A | R | V, after=1.0)
+
+    assert later(asked()).verdicts("STP-PF-004") == FAIL
+    assert asked().iut(BGAK, after=0.01).verdicts("STP-PF-004") == PASS
+
+
+def test_caller_given_a_cookie_with_reserved_bits() -> None:
+    story = StpStory().iut(BEGIN, csn=5, cookie=None)
+    story.tester(BGREJ, reason=6, peer_csn=5, reserved=(1, 0), after=0.6)
+    assert later(story).verdicts("STP-PF-004") == FAIL
+    story = StpStory().iut(BEGIN, csn=5, cookie=None)
+    story.tester(BGREJ, reason=6, peer_csn=5, reserved=(1, 0), after=0.6).iut(BEGIN, after=0.01)
+    assert story.verdicts("STP-PF-004") == PASS
+
+
+def test_cookie_of_bgak_and_bgrej() -> None:
+    assert opened().verdicts("STP-PF-017") == PASS
+    for options in (b"", option_field(1400), option_field(None, bytes(8)) * 2):
+        story = StpStory().asked().tester(BEGIN, after=1.0)
+        story.iut(BGAK, max_sd=None, cookie=None, options=options, after=0.01)
+        assert story.verdicts("STP-PF-017") == PASS | FAIL
+    short = StpStory().tester(BEGIN, cookie=None)
+    short.iut(BGREJ, reason=6, options=bytes((2, 9, *range(7), 0, 0, 0)), after=0.01)
+    assert short.verdicts("STP-PF-017") == FAIL
+
+
+@pytest.mark.parametrize("size", [8, 32])
+def test_cookie_that_is_not_returned(size: int) -> None:
+    cookie = bytes(range(size))
+
+    def given() -> StpStory:
+        story = StpStory().iut(BEGIN, csn=5, cookie=None)
+        return story.tester(BGREJ, reason=6, peer_csn=5, cookie=cookie, after=0.6)
+
+    assert given().iut(BEGIN, cookie=cookie, after=0.01).verdicts("STP-PF-017") == PASS
+    assert given().iut(BEGIN, cookie=bytes(8), after=0.01).verdicts("STP-PF-017") == FAIL
+    assert later(given()).verdicts("STP-PF-017") == FAIL
 
 
 @pytest.mark.parametrize(
@@ -106,8 +170,9 @@ def test_begin_with_an_unknown_option_unanswered_is_a_violation() -> None:
         (opened().iut(SD, 0, tag=7), FAIL),
         (opened().iut(SD, 0), PASS),
         (opened().iut(END, 0, flags=A | R, reason=2, tag=99, csn=0, peer_csn=4), PASS),
+        (opened().iut(ENDAK, tag=99), PASS),
     ],
-    ids=["wrong", "right", "reflected"],
+    ids=["wrong", "right", "reflected by END", "reflected by ENDAK"],
 )
 def test_tag(story: StpStory, expected: set[Verdict]) -> None:
     assert story.verdicts("STP-PF-005") - PASS == expected - PASS
@@ -121,8 +186,31 @@ def test_checksum_of_the_implementation() -> None:
 def test_user_data_against_max_sd() -> None:
     assert StpStory(max_sd=600).opened().iut(SD, 0, data=bytes(601)).verdicts("STP-PF-009") == FAIL
     assert StpStory(max_sd=600).opened().iut(SD, 0, data=bytes(600)).verdicts("STP-PF-009") == PASS
-    early = StpStory().iut(BEGIN, data=bytes(513)).tester(BGAK, 1)
+    early = StpStory().iut(BEGIN, data=bytes(513), cookie=None).tester(BGAK, 1)
     assert early.verdicts("STP-PF-009") == FAIL
+    unseen = StpStory().iut(BEGIN, data=bytes(513)).tester(BGAK, 1, after=0.6)
+    assert unseen.verdicts("STP-PF-009") == NOTHING
+    for brought, verdict in ((600, PASS), (599, FAIL), (None, FAIL)):
+        story = StpStory().iut(BEGIN, csn=5, cookie=None)
+        story.tester(BGREJ, reason=6, peer_csn=5, max_sd=brought, after=0.6)
+        assert story.iut(BEGIN, data=bytes(600)).verdicts("STP-PF-009") == verdict
+
+
+def test_max_sd_of_the_bgak_counts_from_then_on() -> None:
+    story = StpStory(max_sd=600).called().iut(SD, 0, data=bytes(600), after=0.1)
+    assert story.verdicts("STP-PF-009") == PASS
+    story = StpStory(max_sd=600).iut(BEGIN).tester(BGAK, max_sd=1400, after=0.6)
+    assert story.iut(SD, 0, data=bytes(1400), after=0.1).verdicts("STP-PF-009") == PASS
+
+
+def test_max_sd_that_falls_is_a_violation() -> None:
+    def lowered(most: int, after: float) -> StpStory:
+        story = StpStory().asked().tester(BEGIN, cookie=None, after=after)
+        return story.iut(BGREJ, reason=6, max_sd=most, cookie=COOKIES[4], after=0.01)
+
+    assert lowered(1399, 10.0).verdicts("STP-PF-010") == PASS | FAIL
+    assert lowered(1400, 10.0).verdicts("STP-PF-010") == PASS
+    assert lowered(1399, 601.0).verdicts("STP-PF-010") == PASS
 
 
 def test_max_sd_missing_or_small_is_a_violation() -> None:

@@ -31,12 +31,14 @@ def stream(interval: float, *, seconds: float = 6.0, every: float = 0.01) -> Stp
     """Sixty SDs in flight, an SDP every ``interval``, every POLL answered after a round trip."""
     story = opened()
     answers: list[tuple[float, int, int]] = []
-    polled, n_ps, number = story.at, 0, 0
+    polled, n_ps, number, measured = story.at, 0, 0, False
     while story.at < seconds:
         while answers and answers[0][0] <= story.at + every:
             due, asked, arrived = answers.pop(0)
             story.tester(STAT, arrived, n_ps=asked, after=max(0.0, due - story.at))
-        rides = story.at + every - polled >= interval - 1e-9 or number == 0
+            measured = True
+        # Before the first measurement the poll interval is a second.
+        rides = number == 0 or (measured and story.at + every - polled >= interval - 1e-9)
         if rides:
             n_ps += 1
             polled = story.at + every
@@ -47,10 +49,10 @@ def stream(interval: float, *, seconds: float = 6.0, every: float = 0.01) -> Stp
     return story
 
 
-@pytest.mark.parametrize(("interval", "verdict"), [(0.2, PASS), (0.5, FAIL)])
+@pytest.mark.parametrize(("interval", "verdict"), [(0.2, {Verdict.PASS}), (0.5, {Verdict.FAIL})])
 def test_time_between_polls_of_a_large_window(interval: float, verdict: set[Verdict]) -> None:
     story = stream(interval)
-    assert story.verdicts("STP-PL-001") == verdict
+    assert verdict <= story.verdicts("STP-PL-001")
 
 
 @pytest.mark.parametrize(("interval", "verdict"), [(0.2, PASS), (0.03, FAIL)])
@@ -58,7 +60,7 @@ def test_polls_in_three_round_trips(interval: float, verdict: set[Verdict]) -> N
     claims = {"path_class": "geo", "initial_window_sds": 4}
     story = stream(interval)
     story = story.of_service(19)
-    assert story.verdicts("STP-PL-002", claims=claims) == verdict
+    assert verdict <= story.verdicts("STP-PL-002", claims=claims)
 
 
 def burst(*kinds: int) -> StpStory:
@@ -69,16 +71,41 @@ def burst(*kinds: int) -> StpStory:
     return story
 
 
-def test_burst_in_a_small_window_ends_with_an_sdp_or_a_poll() -> None:
+def test_burst_ends_with_an_sdp_or_a_poll() -> None:
     story = burst(SD, SD, SDP).tester(STAT, 3, after=RTT).iut(SDP, 3, data=DATA, n_ps=2)
-    assert story.verdicts("STP-PL-003") == PASS
+    assert story.of_service(CHARGEN).verdicts("STP-PL-003") == PASS
     story = burst(SD, SD).iut(POLL, 2, after=0.01).tester(STAT, 2, after=RTT)
-    assert story.iut(SDP, 2, data=DATA, n_ps=2).verdicts("STP-PL-003") == PASS
+    story = story.iut(SDP, 2, data=DATA, n_ps=2)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-003") == PASS
 
 
-def test_burst_in_a_small_window_ends_without_a_poll() -> None:
+def test_burst_ends_without_a_poll() -> None:
+    story = burst(SD, SD).tester(SD, 0, after=2.0)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-003") == FAIL
+
+
+def test_burst_ends_soon_after_a_poll() -> None:
     story = burst(SDP, SD, SD).tester(STAT, 1, after=RTT).iut(SDP, 3, data=DATA, n_ps=2)
-    assert story.verdicts("STP-PL-003") == FAIL
+    assert story.of_service(CHARGEN).verdicts("STP-PL-003") == NOTHING
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0.2, PASS), (0.5, FAIL)])
+def test_poll_interval_passes_while_the_sender_has_to_stop(
+    after: float, verdict: set[Verdict]
+) -> None:
+    story = burst(SDP).tester(STAT, 1, after=RTT).iut(SDP, 1, data=DATA, n_ps=2)
+    for number in range(2, 12):
+        story.iut(SD, number, data=DATA)
+    story.iut(POLL, 12, n_ps=3, after=after).tester(SD, 0, after=0.1)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-003") >= verdict
+
+
+def test_sd_acknowledged_before_needs_no_poll() -> None:
+    story = opened().iut(SD, 0).tester(USTAT, 1, elements=(1, 1), after=0.1)
+    assert (
+        story.tester(STAT, 1, n_ps=0, after=0.1).tester(SD, 0, after=3.0).verdicts("STP-PL-001")
+        == NOTHING
+    )
 
 
 def test_burst_cut_short_by_a_report_says_nothing() -> None:
@@ -105,14 +132,6 @@ def test_poll_just_before_a_new_sd_could_have_ridden_on_it() -> None:
 def test_poll_just_before_an_sd_of_a_user_who_may_have_just_written_says_nothing() -> None:
     story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
     assert story.verdicts("STP-PL-005") == NOTHING
-
-
-def test_burst_of_a_listener_that_may_not_send_more_yet_says_nothing() -> None:
-    story = StpStory().opened(known=True)
-    for number in range(3):
-        story.iut(SD, number, data=DATA)
-    story.tester(STAT, 0, n_ps=0, after=0.6).iut(SD, 3, data=DATA).tester(SD, 0, after=1.0)
-    assert story.verdicts("STP-PL-003") == NOTHING
 
 
 def test_fin_of_a_begin_needs_no_poll() -> None:
@@ -149,7 +168,7 @@ def silence(*times: float) -> StpStory:
 
 
 def test_silence_met_by_ever_rarer_polls() -> None:
-    story = silence(1.2, 3.6, 8.4, 18.0, 37.2).tester(SD, 0, after=1.0)
+    story = silence(1.2, 3.6, 8.4, 18.0, 33.0).tester(SD, 0, after=1.0)
     assert story.verdicts("STP-PL-007") == PASS
 
 
@@ -174,10 +193,12 @@ def test_probe_of_a_closed_window_lost_says_nothing() -> None:
     assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-007") == NOTHING
 
 
-def test_ustat_in_silence_leaves_the_interval_doubled() -> None:
+@pytest.mark.parametrize(("wait", "accused"), [(1.2, False), (4.8, True)])
+def test_ustat_ends_the_doubling(wait: float, accused: bool) -> None:
     story = silence(1.2, 3.6).tester(USTAT, 1, elements=(1, 2), after=0.5)
-    story.iut(POLL, 2, n_ps=5, after=4.3).iut(POLL, 2, n_ps=6, after=9.6)
-    assert Verdict.FAIL not in story.tester(SD, 0, after=1.0).verdicts("STP-PL-007")
+    story.iut(POLL, 2, n_ps=5, after=wait).iut(POLL, 2, n_ps=6, after=2 * wait)
+    verdicts = story.tester(SD, 0, after=0.1).verdicts("STP-PL-007")
+    assert (Verdict.FAIL in verdicts) == accused
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(60.0, PASS), (20.0, FAIL), (90.0, FAIL)])
@@ -192,15 +213,21 @@ def test_silent_peer_never_given_up() -> None:
     assert story.verdicts("STP-PL-008") == FAIL
 
 
-def test_idle_connection_polled_or_silent() -> None:
+@pytest.mark.parametrize(("wait", "verdict"), [(600.0, PASS), (1.0, FAIL), (700.0, FAIL)])
+def test_poll_on_an_idle_connection(wait: float, verdict: set[Verdict]) -> None:
     story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT)
-    assert story.tester(SD, 0, after=10.0).verdicts("STP-PL-010") == PASS
-    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT)
-    story.iut(POLL, 1, n_ps=2, after=1.0).iut(POLL, 1, n_ps=3, after=1.0)
+    assert story.iut(POLL, 1, n_ps=2, after=wait).verdicts("STP-PL-010") == verdict
+
+
+def test_idle_connection_that_never_asks() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).tester(SD, 0, after=900.0)
     assert story.verdicts("STP-PL-010") == FAIL
 
 
 def test_polls_into_a_closed_window_are_no_sign_of_idleness() -> None:
-    story = StpStory(credit=1).opened().iut(SDP, 0).tester(STAT, 1, n_mr=1, after=RTT)
-    story.iut(POLL, 1, n_ps=2, after=1.0).iut(POLL, 1, n_ps=3, after=1.0)
+    story = StpStory(credit=4).opened()
+    for number in range(3):
+        story.iut(SD, number)
+    story.iut(SDP, 3).tester(STAT, 4, n_mr=4, after=RTT)
+    story.iut(POLL, 4, n_ps=2, after=1.0).iut(POLL, 4, n_ps=3, after=1.0)
     assert story.verdicts("STP-PL-010") == NOTHING

@@ -1,0 +1,249 @@
+"""STP-CC: calling (section 5.1): what a caller sends, and what it does with a cookie."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    PAUSE_S,
+    go_on,
+    send_foreign_begin,
+    summoned,
+)
+from bentpipe_conformance.protocols.stp.codec import A, R, option_field
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
+from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
+
+MOST_ANEW = 5
+"""How often a caller calls anew (STP-CC-037)."""
+
+
+@summoned(
+    "STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-026", "STP-CC-029", "STP-CC-034",
+    "STP-CC-042", role="send", anew=False, aborted=False,
+)  # fmt: skip
+def test_calling_without_a_cookie_nobody_answers(connection: Connection) -> None:
+    """The BEGIN is repeated four times as it was; then the caller aborts."""
+    connection.polite = False
+    connection.wait(66.0)
+
+
+@case(
+    "STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-029", "STP-CC-040", "STP-CC-042",
+    needs=("active_open",),
+)  # fmt: skip
+def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
+    """No more than four SDs leave, however small, none of them twice but the BEGIN, and no POLL."""
+    connection = peer.summon("send", anew=False)
+    connection.reject(CALL_ANEW, max_sd=512)
+    peer.await_anew(connection)
+    peer.wait(35.0)
+
+
+@case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", needs=("active_open",))
+def test_calling_several_times(peer: Peer) -> None:
+    """Later calls have newer CSNs, and begin with the cookie of the BGAK before and with data."""
+    for max_sd in (800, 1200, 400, 1400):
+        connection = peer.summon("send")
+        connection.max_sd = max_sd
+        connection.bgak()
+        connection.receive(6)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+@case("STP-CC-039", "STP-CC-016", needs=("active_open",))
+def test_calling_after_a_call_that_failed(peer: Peer) -> None:
+    """Cookies from before are not used any more, and the V flag is set until a call has opened."""
+    for reason in (3, CALL_ANEW):
+        connection = peer.summon("send")
+        connection.bgak()
+        connection.receive(2)
+        connection.abort()
+        peer.wait(PAUSE_S)
+        open_, failing = (peer.summon("send", anew=False) for _ in range(2))
+        open_.bgak()
+        peer.wait(peer.rtt + PAUSE_S)
+        failing.reject(reason, cookie=None)
+        peer.wait(peer.rtt + PAUSE_S)
+        again = peer.summon("send")
+        again.reject(CALL_ANEW)
+        peer.await_anew(again).bgak()
+        peer.wait(peer.rtt + PAUSE_S)
+        peer.summon("send", anew=False).bgak()
+        peer.wait(PAUSE_S)
+
+
+@case("STP-CC-039", "STP-CC-040", needs=("active_open",))
+def test_calling_twice_at_once(peer: Peer) -> None:
+    """Two connections at once leave the caller two cookies; none is used twice."""
+    for _ in range(2):
+        pair = [peer.summon("send") for _ in range(2)]
+        for connection in pair:
+            connection.bgak()
+            peer.wait(PAUSE_S)
+        for connection in pair:
+            connection.abort()
+            peer.wait(PAUSE_S)
+
+
+@case("STP-CC-037", "STP-CC-010", "STP-CC-039", needs=("active_open",))
+def test_calling_anew_five_times(peer: Peer) -> None:
+    """A cookie for every call makes a caller give up at the sixth."""
+    connection = peer.summon("send", anew=False)
+    for _ in range(MOST_ANEW):
+        connection.reject(CALL_ANEW)
+        connection = peer.await_anew(connection)
+    connection.reject(CALL_ANEW)
+    peer.wait(2 * peer.rtt + 4.0)
+
+
+@case("STP-PF-017", "STP-CC-037", "STP-CC-039", needs=("active_open",))
+def test_calling_anew_with_cookies_of_all_lengths(peer: Peer) -> None:
+    """The shortest and the longest cookies are returned as they were."""
+    connection = peer.summon("send", anew=False)
+    for octets in (8, 32, 9, 31, 17):
+        connection.reject(CALL_ANEW, cookie=peer.jar.make(octets))
+        connection = peer.await_anew(connection)
+    connection.bgak()
+    connection.receive(4)
+    connection.abort()
+
+
+@case("STP-CC-037", "STP-PF-004", "STP-PF-008", needs=("active_open",))
+def test_calling_anew_whatever_is_beside_the_cookie(peer: Peer) -> None:
+    """Reserved bits, unknown options and a second cookie change nothing."""
+    connection = peer.summon("send", anew=False)
+    connection.reject(CALL_ANEW, flags=0b1111, reserved=(0xF, 0xFFFF))
+    connection = peer.await_anew(connection)
+    unknown = bytes((0xAA, 4, 1, 2))
+    cookies = option_field(1400, peer.jar.make(8)) + option_field(None, bytes(8))
+    connection.reject(CALL_ANEW, options=unknown + cookies)
+    connection = peer.await_anew(connection)
+    connection.bgak(
+        flags=0b1111, reserved=(0xF, 0xFF), options=unknown + option_field(600, bytes(8))
+    )
+    connection.receive(6)
+    connection.abort()
+
+
+@case("STP-SEC-005", "STP-CC-016", "STP-CC-037", needs=("active_open",))
+def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
+    """A BGREJ with another CSN is discarded, and the BEGIN repeated."""
+    connection = peer.summon("send", anew=False)
+    own = connection.peer_csn or 0
+    for by in (1, 1 << 16, 1 << 31):
+        for reason in (CALL_ANEW, 3):
+            connection.reject(reason, peer_csn=(own + by) % CSN_MODULUS)
+            peer.wait(PAUSE_S / 2)
+    peer.wait(1.5)
+    connection.reject(CALL_ANEW)
+    anew = peer.await_anew(connection)
+    anew.bgak()
+    anew.receive(4)
+    anew.abort()
+
+
+@case("STP-CC-016", needs=("active_open",))
+def test_calling_refused_without_a_cookie(peer: Peer) -> None:
+    """Reasons of every kind, and reason 6 without a cookie, or with a short one, end the call."""
+    short = bytes((2, 9, *range(7), 0, 0, 0))
+    for reason, raw in ((3, {}), (5, {}), (99, {}), (6, {"cookie": None}), (6, {"options": short})):
+        connection = peer.summon("send", anew=False)
+        connection.reject(reason, **raw)
+        peer.wait(2 * peer.rtt + 4.0)
+
+
+@summoned("STP-SEC-005", "STP-CC-016", "STP-CC-037", role="send", accepted=True)
+def test_ready_cookie_after_the_bgak(connection: Connection) -> None:
+    """A BGREJ that comes after the BGAK is discarded, with a cookie and without."""
+    connection.polite = True
+    connection.wait(PAUSE_S)
+    for reason in (CALL_ANEW, 3):
+        connection.reject(reason)
+        connection.wait(PAUSE_S)
+    connection.bgak(csn=(connection.csn + 7) % CSN_MODULUS)
+    connection.receive(10)
+
+
+@case("STP-CC-043", "STP-CC-019", "STP-CC-016", needs=("active_open",))
+def test_calling_begins_arrive(peer: Peer) -> None:
+    """A port that calls refuses calls, and goes on calling."""
+    connection = peer.summon("send")
+    peer.wait(PAUSE_S)
+    for cookie, version in ((None, 2), (peer.jar.made[-1], 2), (None, 1)):
+        send_foreign_begin(peer, connection, cookie, version=version)
+        peer.wait(PAUSE_S)
+    peer.wait(1.5)
+    connection.bgak()
+    connection.receive(8)
+    connection.abort()
+
+
+@case("STP-CC-041", "STP-SEC-005", needs=("active_open",))
+def test_ready_begin_to_the_port_of_a_caller(peer: Peer) -> None:
+    """A good cookie opens nothing where nobody listens, and the caller's connection goes on."""
+    cookie = peer.fresh_cookie()
+    connection = peer.summon("send")
+    connection.bgak()
+    connection.receive(6)
+    peer.wait(PAUSE_S)
+    send_foreign_begin(peer, connection, cookie, data=b"nobody listens")
+    peer.wait(PAUSE_S)
+    connection.ask()
+    connection.receive(12)
+    connection.abort()
+
+
+@summoned("STP-CC-042", "STP-CC-002", "STP-CC-010", role="send")
+def test_calling_bgak_covers_the_begin_only(connection: Connection) -> None:
+    """What was sent behind the BEGIN, and lost, is asked about at once and comes again."""
+    connection.wait(PAUSE_S)
+    connection.inbox.clear()
+    connection.bgak()
+    connection.receive(12)
+
+
+@summoned("STP-SEC-005", "STP-CC-020", "STP-CC-042", role="send")
+def test_calling_bgaks_that_do_not_fit(connection: Connection) -> None:
+    """A BGAK for another call draws an END; one with a N(R) of nothing sent is discarded."""
+    connection.wait(PAUSE_S)
+    own, iss = connection.peer_csn or 0, connection.peer_iss or 0
+    for by in (1, 1 << 16, 1 << 31):
+        connection.bgak(peer_csn=(own + by) % CSN_MODULUS)
+        connection.wait(PAUSE_S)
+    for n_r in (iss - 1, iss + 9, iss + MODULUS // 2):
+        connection.bgak(n_r=n_r % MODULUS)
+        connection.wait(PAUSE_S)
+    connection.bgak()
+    connection.receive(8)
+
+
+@summoned("STP-CC-021", "STP-CC-016", role="send", aborted=False)
+def test_calling_ends_arrive(connection: Connection) -> None:
+    """Only an END that names the caller's CSN ends the call."""
+    own = connection.peer_csn or 0
+    for flags, csn, peer_csn in (
+        (A, connection.csn, 0),
+        (A, connection.csn, (own + 1) % CSN_MODULUS),
+        (A | R, 0, (own + (1 << 16)) % CSN_MODULUS),
+        (A | R, connection.csn, own),
+        (A | R, 0, own),
+    ):
+        connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0)
+        connection.wait(0.5)
+    connection.wait(4.0)
+
+
+@summoned("STP-CC-022", "STP-CC-021", role="receive", aborted=False)
+def test_calling_peer_aborts(connection: Connection) -> None:
+    """An END with the caller's CSN, whatever the sender's, is acknowledged and ends the call."""
+    connection.end(flags=A, reason=1, csn=connection.peer.random.getrandbits(32), seq=0)
+    connection.wait(2 * connection.rtt + 4.0)
+
+
+@summoned("STP-CC-016")
+def test_calling_answered(connection: Connection) -> None:
+    """A BEGIN that has been answered is not sent again."""
+    connection.bgak()
+    go_on(connection, 4.0)
