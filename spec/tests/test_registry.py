@@ -72,7 +72,7 @@ def test_every_requirement_speaks_at_its_level(requirement: Requirement) -> None
 
 
 RETIRED = {"STP-CC": (3, 7, 13, 17, 18, 30, 32, 33), "STP-SEC": (2,)}
-"""Rules of the first edition of STP/1 that the second does not have; an identifier is not used again."""
+"""Rules that only the first edition of STP/1 has; an identifier is not used again."""
 
 
 def test_identifiers_of_a_group_have_no_gaps() -> None:

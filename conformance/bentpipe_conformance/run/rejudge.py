@@ -58,8 +58,9 @@ def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[dict[str, str]]]:
     run = bundle.run
     if (suite := load_suites().get(run.suite)) and run.profile not in suite.profiles:
         raise BundleError(
-            f"{bundle.directory} was judged by the profile {run.profile!r}, which this release does not "
-            f"have (it has {', '.join(suite.profiles)}); verify it with the release that made it."
+            f"{bundle.directory} was judged by the profile {run.profile!r}, which this release "
+            f"does not have (it has {', '.join(suite.profiles)}); verify it with the release that "
+            "made it."
         )
     records, differences = [], []
     for record in bundle.cases():
