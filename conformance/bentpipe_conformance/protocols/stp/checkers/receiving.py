@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.answers import discarded, state_on_ports
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, POLL, SDP, VERSION
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, POLL, SDP
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
 USTAT_S = 1.0
@@ -248,11 +247,6 @@ def misfits_are_discarded(flow: Flow, context: Context) -> Findings:
             said.bound > sd.number and not any(poll.n_s > sd.number for poll in flow.polls_heard)
         ):  # fmt: skip
             yield context.violated(f"{what}, was taken", sd, said)
-    for begin in flow.heard_of(BEGIN):
-        large = len(begin.stp.data) > flow.ledger.max_sd[1] and bool(flow.ledger.given)
-        if large and begin.stp.version == VERSION and state_on_ports(flow, begin) == State.IDLE:
-            what = f"a BEGIN with {len(begin.stp.data)} octets, more than MaxSD"
-            yield from discarded(flow, context, begin, what)
 
 
 def _large_begins(flow: Flow, context: Context) -> Findings:
