@@ -93,6 +93,7 @@ def scapy_layers(packet: _Packet) -> Callable[[], Any]:
     if isinstance(packet, Stat):
         body |= {"n_mr": packet.n_mr, "elements": list(packet.elements)}
         return lambda: IP(**ip) / layers.STP(**stp) / layers.STPStat(**body)
+    body["csn"] = packet.csn
     if isinstance(packet, Sdp):
         return lambda: IP(**ip) / layers.STP(**stp) / layers.STPSdp(**body) / packet.data
     return lambda: IP(**ip) / layers.STP(**stp) / layers.STPPoll(**body)

@@ -227,7 +227,8 @@ class BasePeer(ABC, Generic[Packet, Conn]):
     Attributes:
         address: the tester's IPv4 address in this case.
         iut_address: the IUT's.
-        rtt: round-trip time of the link without queueing, in seconds.
+        rtt: round-trip time without queueing, in seconds: that of the link, or longer, see
+            :meth:`retreat`.
         random: the case's own random source, seeded from the run's printed seed.
         strays: packets that belong to no connection of this case, each with its arrival time;
             what cannot be dissected is kept as octets.
@@ -243,6 +244,7 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         self.random = random.Random(seed)
         self.strays: list[tuple[float, Packet | bytes]] = []
         self._port = port
+        self._lag = 0.0
         self._services = services
         self._connections: list[Conn] = []
         self._by_ports: dict[tuple[int, int], Conn] = {}
@@ -277,11 +279,20 @@ class BasePeer(ABC, Generic[Packet, Conn]):
 
     def send(self, packet: bytes, *, after: float = 0.0) -> None:
         """Put any IPv4 packet on the link, now or ``after`` seconds."""
+        after += self._lag
         if after <= 0.0:
             self._port.send(packet)
         else:
             self._scheduled += 1
             heapq.heappush(self._later, (self.now() + after, self._scheduled, packet))
+
+    def retreat(self, rtt: float) -> None:
+        """Let the IUT see a round-trip time of at least ``rtt`` seconds from now on.
+
+        On a shorter link everything that the tester sends leaves later, in order.
+        """
+        self._lag += max(0.0, rtt - self.rtt)
+        self.rtt = max(rtt, self.rtt)
 
     def port_of(self, service: str | int) -> int:
         """The IUT's port of a service by name, or that port."""
@@ -341,6 +352,9 @@ class BasePeer(ABC, Generic[Packet, Conn]):
 
     def finish(self) -> None:
         """Abort every connection still open, so that the IUT carries nothing into the next case."""
+        if self._lag:
+            self.wait(self._lag)  # what has been sent is still here
+            self._lag = 0.0
         self._later.clear()
         for connection in self.open_connections:
             connection.abort()

@@ -12,10 +12,10 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.execution import Recording, judge_case
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.suite import Suite, load_suites
 from bentpipe_conformance.engine.trace import HasPackets, Trace, dissected
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.evidence.bundle import Bundle
+from bentpipe_conformance.evidence.bundle import Bundle, BundleError
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.network import ipv4_packet, read_usable
 from bentpipe_conformance.evidence.records import CaseRecord
@@ -51,9 +51,17 @@ def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[dict[str, str]]]:
         case whose packets do not give what is stored.
 
     Raises:
-        BundleError: a file is missing, changed or damaged.
+        BundleError: a file is missing, changed or damaged, or the bundle was judged by rules that
+            this release does not have.
     """
     bundle.check()
+    run = bundle.run
+    if (suite := load_suites().get(run.suite)) and run.profile not in suite.profiles:
+        raise BundleError(
+            f"{bundle.directory} was judged by the profile {run.profile!r}, which this release "
+            f"does not have (it has {', '.join(suite.profiles)}); verify it with the release that "
+            "made it."
+        )
     records, differences = [], []
     for record in bundle.cases():
         again = judge_again(bundle, record)

@@ -48,8 +48,8 @@ def test_identifiers_tell_their_suite() -> None:
 
 
 def test_profile_of_another_suite_is_refused() -> None:
-    assert STP.profile(None) == "stp1"
-    with pytest.raises(ValueError, match="the suite stp has no profile 'hk99'; it has stp1"):
+    assert STP.profile(None) == "stp1e2"
+    with pytest.raises(ValueError, match="the suite stp has no profile 'hk99'; it has stp1e2"):
         STP.profile("hk99")
 
 
@@ -102,9 +102,9 @@ def certified(folder: Path) -> Bundle:
         iut="stp-reference-simulated", link="geo", directory=folder, only=(GOOD,), seed=1
     )
     assert plan.run.suite == "stp"
-    assert plan.run.profile == "stp1"
+    assert plan.run.profile == "stp1e2"
     assignment = Assignment(
-        iut=plan.iut, link=plan.link, profile="stp1", suite="stp",
+        iut=plan.iut, link=plan.link, profile="stp1e2", suite="stp",
         cases=(GOOD,), bundle=str(folder), claims=str(folder.parent / "claims"), seed=1,
     )  # fmt: skip
     (folder.parent / "claims").mkdir()
@@ -147,7 +147,7 @@ def test_unknown_profile_of_an_implementation_is_a_usage_error(tmp_path: Path) -
 
 
 def test_cases_of_a_suite_have_its_profiles() -> None:
-    assert load_cases("stp")[GOOD].profiles == ("stp1",)
+    assert load_cases("stp")[GOOD].profiles == ("stp1e2",)
     assert load_cases("stp")[GOOD].suite is STP
 
 

@@ -84,6 +84,18 @@ def test_verify_of_forged_verdicts_with_a_forged_manifest_disagrees(
     assert differences == [{"case": record.id, "stored": "fail", "judged": "pass"}]
 
 
+def test_verify_of_a_bundle_with_rules_of_another_release_is_refused(
+    bundle: Path, tmp_path: Path
+) -> None:
+    copy = copied(bundle, tmp_path)
+    path = copy / "run.json"
+    path.write_text(path.read_text().replace('"profile": "rfc"', '"profile": "rfc-2019"'))
+    Bundle.open(copy).seal({}, 0.0)
+    result = CliRunner().invoke(bentpipe, ["verify", str(copy)])
+    assert result.exit_code == 3
+    assert "the profile 'rfc-2019', which this release does not have" in result.output
+
+
 def test_second_run_into_the_same_directory_is_refused(bundle: Path) -> None:
     result = CliRunner().invoke(
         bentpipe, ["certify", "reference", "--only", CASE, "--out", str(bundle)]

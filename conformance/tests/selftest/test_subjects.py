@@ -33,7 +33,7 @@ def test_mutant_that_fails_elsewhere_alone_is_missed() -> None:
 
 
 def test_mutant_of_another_suites_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    stray = replace(load_mutants()[MUTANT], profile="stp1")
+    stray = replace(load_mutants()[MUTANT], profile="stp1e2")
     monkeypatch.setattr(running, "load_mutants", lambda: {MUTANT: stray})
-    with pytest.raises(ValueError, match=f"{MUTANT} names the profile 'stp1'; the suite snr has"):
+    with pytest.raises(ValueError, match=f"{MUTANT} names the profile 'stp1e2'; the suite snr has"):
         subjects("snr")

@@ -102,7 +102,7 @@ def _configure(mutant: str | None) -> Configure | None:
     if mutant is None:
         return None
     known = load_mutants()
-    if mutant not in known or known[mutant].profile != "stp1":
+    if mutant not in known or known[mutant].profile != "stp1e2":
         raise click.UsageError(f"there is no mutant {mutant!r} of STP; see bentpipe selftest stp")
     return known[mutant].configure
 

@@ -27,7 +27,7 @@ class Mutant:
         breaks: the requirement whose checker must notice.
         title: the defect in one sentence.
         configure: turns the setup of the true reference into the mutant's.
-        profile: the profile whose reference it mutates, such as ``stp1``.
+        profile: the profile whose reference it mutates, such as ``stp1e2``.
         setting: of the reference that is mutated, such as ``max-rate``; empty for its usual one.
     """
 

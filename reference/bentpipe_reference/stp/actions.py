@@ -118,7 +118,7 @@ class Actions:
         if v.ticket is not None:
             v.outgoing.learn(v.ticket.max_sd)
             data, flags = self.first_data(v, v.ticket.cookie)
-            if self._jar.voids(v.identity.peer):
+            if self._jar.voids(v.identity.peer, v.made):
                 flags |= _V
             begin = replace(begin, flags=flags, cookie=v.ticket.cookie, data=data)
         v.begin = begin
@@ -177,7 +177,7 @@ class Actions:
         if not v.is_over:
             v.failure, v.reason = text, reason
             v.events |= Events.FAILED
-            if v.receiver is None and v.begin is not None:
+            if v.receiver is None and v.begin is not None and v.begin.cookie is not None:
                 self._jar.end(v.identity.peer)
             note(v, "outcome", now, {"result": "failure", "reason": int(reason)})
         self.drop_data(v)

@@ -54,8 +54,11 @@ class StpConfig:
         mtu: of the path, IP header included.
         max_sd: user data accepted in one SD, and sent at most; None for what the MTU allows.
         credit: the most SDs that the receiver holds for its user.
-        send_buffer: the most octets written but not yet sent; data in flight is bounded by the
-            peer's credit.
+        send_buffer: the most octets written but not yet sent.
+        send_window: the most SDs kept until they are acknowledged, whatever credit and congestion
+            window permit. All senders together hold no more than ``max_connections`` times
+            ``send_buffer`` and ``send_window`` SDs: 24 MB for each connection by default, which is
+            enough for 316 Mb/s at 600 ms.
         initial_window: in SMSS (STP-CG-001).
         max_rate: bits per second of IP packets that carry data, None for no limit (STP-CG-009).
         fifo: the path preserves the order, so that a gap is reported at once (STP-DT-026).
@@ -79,6 +82,7 @@ class StpConfig:
     max_sd: int | None = None
     credit: int = 2048
     send_buffer: int = 1 << 18
+    send_window: int = 1 << 14
     initial_window: int = 4
     max_rate: float | None = None
     fifo: bool = True
@@ -107,6 +111,7 @@ class StpConfig:
             ("max_sd", self.max_sd is None or LEAST_MAX_SD <= self.max_sd <= self._largest_sd),
             ("credit", EARLY_CREDIT <= self.credit <= MOST_CREDIT),
             ("send_buffer", self.send_buffer > 0),
+            ("send_window", EARLY_CREDIT <= self.send_window <= MOST_CREDIT),
             ("initial_window", 1 <= self.initial_window <= 10),
             ("max_rate", self.max_rate is None or self.max_rate > 0),
             ("keep_alive", LEAST_KEEP_ALIVE_S <= self.keep_alive <= MOST_KEEP_ALIVE_S),

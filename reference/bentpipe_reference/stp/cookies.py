@@ -130,12 +130,15 @@ class _Mark(NamedTuple):
     """What STP-CC-039 asks of calls to an address.
 
     Attributes:
-        ended: the number of the last BEGIN before a call ended in state 2 or the endpoint started.
-        voids: no BEGIN with V flag has opened a connection since.
+        ended: the number of the last BEGIN before the endpoint started, or a call with a cookie
+            ended in state 2.
+        voids: no BEGIN with V flag of a call made since has opened a connection.
+        before: what ``voids`` was before, for the calls made before.
     """
 
     ended: int
     voids: bool = True
+    before: bool = True
 
 
 class CookieJar:
@@ -163,22 +166,26 @@ class CookieJar:
         return self._begun
 
     def end(self, peer: Hashable) -> None:
-        """STP-CC-039: a call to ``peer`` has ended in state 2, and its BEGIN may still arrive."""
+        """STP-CC-039: a call with a cookie has ended in state 2, and its BEGIN may still arrive."""
         self._count -= len(self._held.pop(peer, ()))
-        self._remember(peer, _Mark(self._begun))
+        self._remember(peer, _Mark(self._begun, before=self._mark(peer).voids))
 
     def open(self, peer: Hashable, made: int) -> None:
         """STP-CC-039: a BEGIN with V flag has opened a connection.
 
         ``made`` is the number of the first BEGIN of its call.
         """
-        ended = self._mark(peer).ended
-        if made > ended:
-            self._remember(peer, _Mark(ended, voids=False))
+        mark = self._mark(peer)
+        if made > mark.ended:
+            self._remember(peer, mark._replace(voids=False))
 
-    def voids(self, peer: Hashable) -> bool:
-        """STP-CC-039: whether a BEGIN with a cookie has the V flag."""
-        return self._mark(peer).voids
+    def voids(self, peer: Hashable, made: int) -> bool:
+        """STP-CC-039: whether a BEGIN with a cookie has the V flag.
+
+        ``made`` is the number of the first BEGIN of its call.
+        """
+        mark = self._mark(peer)
+        return mark.voids if made > mark.ended else mark.before
 
     def _mark(self, peer: Hashable) -> _Mark:
         return self._marks.get(peer, self._others)

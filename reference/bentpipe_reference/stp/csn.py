@@ -17,7 +17,7 @@ class CsnGenerator:
     is never reached.
     """
 
-    _LARGEST_STEP = 64
+    _STEP_BITS = 6
 
     def __init__(self, numbers: random.Random, first: int | None) -> None:
         self._random = numbers
@@ -47,7 +47,7 @@ class CsnGenerator:
 
     def step(self) -> int:
         """How much newer the next one is."""
-        return self._random.randint(1, self._LARGEST_STEP)
+        return 1 + self._random.getrandbits(self._STEP_BITS)
 
     def iss(self) -> int:
         """STP-CC-011: the number of a direction's first SD."""

@@ -120,6 +120,8 @@ class StpEndpoint:
 
         A driver has to call it after every step, or entries of ended connections accumulate.
         """
+        if not self._eventful:
+            return []
         eventful, self._eventful = self._eventful, {}
         return [(connection, connection.take_events()) for connection in eventful]
 

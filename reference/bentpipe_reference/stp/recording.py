@@ -32,7 +32,7 @@ def record(
 ) -> EventTrace:
     """Transfer ``octets`` over ``link`` in virtual time and collect the events of both endpoints.
 
-    The first event, ``begin``, has ``protocol`` (``stp-data``), ``profile`` (``stp1``) and
+    The first event, ``begin``, has ``protocol`` (``stp-data``), ``profile`` (``stp1e2``) and
     ``window``, the receiver's credit in SDs.
 
     Args:
@@ -46,7 +46,7 @@ def record(
         limit_s: virtual seconds after which the transfer is given up.
     """
     trace = EventTrace(
-        {"event": "begin", "protocol": "stp-data", "profile": "stp1", "window": config.credit}
+        {"event": "begin", "protocol": "stp-data", "profile": "stp1e2", "window": config.credit}
     )
     stp_transfer(
         link, config, octets, parts=parts, seed=seed, drops=drops, return_drops=return_drops,

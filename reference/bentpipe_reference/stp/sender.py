@@ -97,6 +97,7 @@ class Sender:
         self.fin_number: int | None = None
         self._congestion = congestion
         self._capacity = config.send_buffer
+        self._most = config.send_window
         self._unsent = bytearray()
         self.closed = False
         self._source: Source | None = None
@@ -173,8 +174,8 @@ class Sender:
         return self.fin_number is not None and self.vt_a > self.fin_number
 
     def permitted(self) -> bool:
-        """STP-DT-011 and STP-DT-005: whether the credit permits one more new SD."""
-        return self.vt_s < self.vt_ms and self.vt_s - self.vt_a < MOST_CREDIT
+        """STP-DT-011 and STP-DT-005: whether credit and memory permit one more new SD."""
+        return self.vt_s < self.vt_ms and self.vt_s - self.vt_a < self._most
 
     def next_size(self) -> int:
         """Octets for which the next new SD would count in the window."""

@@ -189,7 +189,7 @@ def record_session(
 ) -> EventTrace:
     """Play a session in virtual time and collect the events of both endpoints.
 
-    The first event, ``begin``, has ``protocol`` (``stp-conn``) and ``profile`` (``stp1``). Every
+    The first event, ``begin``, has ``protocol`` (``stp-conn``) and ``profile`` (``stp1e2``). Every
     other one has ``at``, ``client`` or ``server``, and is one of
     :mod:`~bentpipe_reference.stp.tracing`, or ``start`` (a server that knows nothing), ``forged``
     (a packet that neither endpoint sent) or, at the end, ``stop``.
@@ -202,7 +202,7 @@ def record_session(
         seed: seed of everything random.
         limit_s: virtual seconds after which it ends.
     """
-    trace = EventTrace({"event": "begin", "protocol": "stp-conn", "profile": "stp1"})
+    trace = EventTrace({"event": "begin", "protocol": "stp-conn", "profile": "stp1e2"})
     settings = config or StpConfig(credit=_CREDIT)
     _Play(session, settings, server or settings, parts, seed, trace).run(limit_s)
     return trace

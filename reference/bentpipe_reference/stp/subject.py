@@ -42,7 +42,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "keep_alive_s": int(config.keep_alive),
         "path_class": config.path_class,
     }
-    return Drawn(Setup(config), ics, "stp1")
+    return Drawn(Setup(config), ics, "stp1e2")
 
 
 class User(Caller):
@@ -85,8 +85,8 @@ SUBJECT = Subject(
         "keep_alive_s": 600,
         "path_class": "geo",
     },
-    setups={"stp1": Setup()},
-    variants={"stp1": Setup()},
+    setups={"stp1e2": Setup()},
+    variants={"stp1e2": Setup()},
     make=lambda address, setup, seed: setup.make(address, seed),
     draw=_draw,
     call=_call,

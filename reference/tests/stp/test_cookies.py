@@ -111,24 +111,26 @@ def test_failed_calls_are_remembered_within_the_bound_and_beyond_it_for_all() ->
 
 def test_v_flag_is_set_until_a_call_made_since_the_start_or_a_failure_has_opened() -> None:
     jar = CookieJar(2)
-    assert jar.voids(PEER)
     first = jar.begin()
+    assert jar.voids(PEER, first)
     jar.open(PEER, first)
-    assert not jar.voids(PEER) and jar.voids(OTHER)
     early = jar.begin()
+    assert not jar.voids(PEER, early) and jar.voids(OTHER, early)
     jar.end(PEER)
-    assert jar.voids(PEER)
+    late = jar.begin()
+    assert jar.voids(PEER, late) and not jar.voids(PEER, early)
     jar.open(PEER, early)
-    assert jar.voids(PEER)
-    jar.open(PEER, jar.begin())
-    assert not jar.voids(PEER)
+    assert jar.voids(PEER, late)
+    jar.open(PEER, late)
+    assert not jar.voids(PEER, late)
 
 
 def test_v_flag_is_set_for_an_address_that_made_room_for_others() -> None:
     jar = CookieJar(2)
     for peer in (PEER, OTHER, ("10.0.0.2", 1)):
         jar.open(peer, jar.begin())
-    assert jar.voids(PEER) and not jar.voids(OTHER)
+    made = jar.begin()
+    assert jar.voids(PEER, made) and not jar.voids(OTHER, made)
 
 
 def test_share_never_exceeds_what_is_free() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from typing import Any
 
@@ -323,3 +324,15 @@ def test_sender_begins_anew_with_other_numbers() -> None:
     sender.max_sd = 100
     entry = sender.take_new()
     assert (entry.number, entry.data, entry.fin) == (7, b"the whole stream", 1)
+
+
+def test_sender_keeps_no_more_sds_than_its_memory_permits(stp: Any) -> None:
+    script = stp(send_window=16, send_buffer=1 << 20)
+    connection = script.ready(n_mr=1 << 20)
+    connection.outgoing.congestion.cwnd = math.inf
+    assert connection.write(bytes(100_000)) == 100_000
+    script.flush()
+    sender = connection.outgoing.sender
+    assert sender.vt_s - sender.vt_a == 16 and len(sender.kept()) == 16
+    script.arrive(script.stat(3, sender.vt_ps))
+    assert sender.vt_s - sender.vt_a == 16 and sender.vt_a == ISS + 3

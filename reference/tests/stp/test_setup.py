@@ -52,6 +52,6 @@ def test_mutant_gets_its_title_from_its_docstring(monkeypatch: pytest.MonkeyPatc
 
     made = found[-1]
     assert (made.id, made.breaks, made.title) == ("stp-is-deaf", "STP-CC-019", "says nothing")
-    assert (made.profile, made.setting) == ("stp1", "vbdc")
+    assert (made.profile, made.setting) == ("stp1e2", "vbdc")
     setup = made.configure(Setup())
     assert setup.host is Mute and setup.config.used_cookies == 16

@@ -155,7 +155,7 @@ def _fields(kind: str, *others: dict[str, type]) -> dict[str, type]:
 STP_DATA = Binding(
     protocol="stp-data",
     module=Module("stp-data", "TraceStpData", "trace.cfg", "TraceLogs"),
-    profiles={"stp1": {}},
+    profiles={"stp1e2": {}},
     bounds={"window": "Window"},
     forms={
         "begin": Form({**_ENDS, "vt_s": int}, ("Called",)),

@@ -273,7 +273,7 @@ _ARRIVED: dict[str, type] = {**_END, "tag": int}
 STP_CONN = Binding(
     protocol="stp-conn",
     module=Module("stp-conn", "TraceStpConn", "trace.cfg", "TraceLogs"),
-    profiles={"stp1": {}},
+    profiles={"stp1e2": {}},
     forms={
         "start": Form({"at": str}, ("Started",)),
         "stop": Form({"at": str}, ()),

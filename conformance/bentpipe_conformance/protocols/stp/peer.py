@@ -74,7 +74,13 @@ class Peer(BasePeer[Stp, Connection]):
         }  # fmt: skip
 
     def connect(
-        self, service: str | int = "chargen", *, data: bytes = b"", fin: bool = False, **own: Any
+        self,
+        service: str | int = "chargen",
+        *,
+        data: bytes = b"",
+        fin: bool = False,
+        rtt: float = 0.0,
+        **own: Any,
     ) -> Connection:
         """Open a connection to a service of the IUT: obtain a cookie if there is none, and call.
 
@@ -82,11 +88,13 @@ class Peer(BasePeer[Stp, Connection]):
             service: name of an upper-tester service, or a port.
             data: data of the BEGIN.
             fin: FIN flag of the BEGIN.
+            rtt: round-trip time that the IUT is to see at least, see :meth:`retreat`.
             own: what the tester offers, see :class:`Connection`, and ``csn``.
 
         Raises:
             NotReached: no cookie or no BGAK came, or the connection was refused.
         """
+        self.retreat(rtt)
         for _ in range(CALLS):
             connection = self.call(service, data=data, fin=fin, **own)
             self.pump_until(lambda c=connection: c.answered or bool(c.closed), self.patience)  # type: ignore[misc]

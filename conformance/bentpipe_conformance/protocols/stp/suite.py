@@ -8,7 +8,7 @@ SUITE = Suite(
     name="stp",
     title="Satellite Transport Protocol, version 1",
     protocol="STP",
-    profiles=("stp1",),
+    profiles=("stp1e2",),
     package="bentpipe_conformance.protocols.stp",
     encapsulated=True,
 )

@@ -21,7 +21,7 @@ from bentpipe_reference.stp.sender import Sender, SentSd
 
 from .conftest import Checked, Event, judged, lines, written
 
-BEGIN = {"event": "begin", "protocol": "stp-data", "profile": "stp1", "window": 8}
+BEGIN = {"event": "begin", "protocol": "stp-data", "profile": "stp1e2", "window": 8}
 CALL = {"event": "begin", "end": 7, "vt_s": 1}
 SENDER = {"vt_s": 2, "vt_a": 0, "vt_ms": 4, "vt_ps": 0, "vt_pa": 0, "queue": []}
 SEND = {"event": "send", "end": 7, "n": 1, **SENDER, "kept": [[0, 0], [1, 0]]}

@@ -22,7 +22,7 @@ from .conftest import Checked, Event, judged, lines, written
 
 A, R = 4, 8
 
-OPENING = {"event": "begin", "protocol": "stp-conn", "profile": "stp1"}
+OPENING = {"event": "begin", "protocol": "stp-conn", "profile": "stp1e2"}
 START = {"at": "server", "event": "start"}
 K1, K2 = "01" * 16, "02" * 16
 PACKET = {

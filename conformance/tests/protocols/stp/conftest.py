@@ -20,7 +20,7 @@ class Bed:
     """A lane on which a case was begun, and the tester on it."""
 
     def __init__(self) -> None:
-        self.lane: SimulatedLane = simulated_lane(SUITE, "stp1", LINK, 1)
+        self.lane: SimulatedLane = simulated_lane(SUITE, "stp1e2", LINK, 1)
         self.peer = Peer(
             self.lane.port, self.lane.begin(), self.lane.iut_address, rtt=LINK.round_trip_s,
             seed=1, opener=self.lane.open,

@@ -67,7 +67,7 @@ def serve_for(connection: Connection, seconds: float, source: random.Random) -> 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("drive", [download, upload, both_ways])
 def test_transfer_with_losses_every_packet_is_explained(drive: object, seed: int) -> None:
-    lane = simulated_lane(STP, "stp1", LINK, seed)
+    lane = simulated_lane(STP, "stp1e2", LINK, seed)
     peer = Peer(lane.port, lane.begin(), lane.iut_address, rtt=LINK.round_trip_s, seed=seed)
     drive(peer, random.Random(seed))  # type: ignore[operator]
     peer.wait(1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,15 @@ class Place:
     host: str
     udp_port: int = 0
     service_port: int | None = None
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the host is given by its address, so that no name has to be looked up."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

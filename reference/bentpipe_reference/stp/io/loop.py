@@ -84,6 +84,8 @@ class Pump:
 
     def _send(self, packets: list[tuple[SocketAddress, bytes]]) -> bool:
         """Send in order; whether all have gone."""
+        if not packets:
+            return True
         taken = self.carrier.send(packets)
         self.sent += taken
         self._outbox = packets[taken:]

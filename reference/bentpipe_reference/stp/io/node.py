@@ -102,9 +102,10 @@ def towards(place: Place, config: StpConfig) -> Carrier:
 
 def make_endpoint(config: StpConfig, carrier: Carrier, seed: int | None = None) -> StpEndpoint:
     """An endpoint for a carrier, with the pseudo-header of its checksums."""
+    octets = secrets.token_bytes(24)
     return StpEndpoint(
         config,
-        secrets.randbits(64) if seed is None else seed,
+        int.from_bytes(octets[16:], "big") if seed is None else seed,
         pseudo_header=carrier.pseudo_header,
-        secret=secrets.token_bytes(16),
+        secret=octets[:16],
     )

@@ -58,7 +58,11 @@ async def open_connection(
         StpIoError: the name is unknown, or there is no socket.
     """
     config = _suited(config, host)
-    carrier = await asyncio.to_thread(towards, Place(host, udp_port), config)
+    place = Place(host, udp_port)
+    if place.is_numeric:
+        carrier = towards(place, config)
+    else:  # to look up a name may take seconds
+        carrier = await asyncio.to_thread(towards, place, config)
     driver = Driver(config, carrier)
     reader = asyncio.StreamReader(limit=limit, loop=driver.loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=driver.loop)

@@ -127,7 +127,7 @@ class Download(_Flow):
         super().__init__(loop, descriptor, connection)
         self.finished = False
         self._finish = finish
-        self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._waits = _may_wait(descriptor)
 
     def drain(self) -> None:
         """Read and write as much as is possible now."""
@@ -158,7 +158,7 @@ class Download(_Flow):
         try:
             while self._rest:
                 piece = self._rest
-                if not self._regular:
+                if self._waits:
                     if not select.select([], [descriptor], [], 0)[1]:
                         self._watch(self._writable, writing=True)
                         return
@@ -170,6 +170,12 @@ class Download(_Flow):
     def _writable(self) -> None:
         self.stop()
         self.drain()
+
+
+def _may_wait(descriptor: int) -> bool:
+    """Whether writing may block: not into a file, nor where everything disappears."""
+    found = os.fstat(descriptor)
+    return not stat.S_ISREG(found.st_mode) and not os.path.samestat(found, os.stat(os.devnull))
 
 
 class Transfer:

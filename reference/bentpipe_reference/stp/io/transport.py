@@ -96,6 +96,11 @@ class StpTransport(asyncio.Transport):
         self._lose()
 
     @property
+    def is_over(self) -> bool:
+        """Whether the connection has ended, though perhaps without its ENDAK."""
+        return self._connection.is_over
+
+    @property
     def calling(self) -> bool:
         """Whether the peer has not yet answered."""
         return self._connection.state is State.OUTGOING
@@ -346,7 +351,7 @@ class Driver:
             self._pump.flush(self.loop.time())
         finally:
             self._flushing = False
-        if self.only is not None and not self.only.lost:
+        if self.only is not None and self.only.is_over and not self.only.lost:
             # The ENDAK is no event of the connection.
             self.only.run()
         idle = self._closing and not self._endpoint.connections
@@ -386,7 +391,8 @@ class Driver:
     def _set_timer(self) -> None:
         deadline = self._pump.deadline()
         if self._timer is not None:
-            if deadline == self._timer.when():
+            # One that expires too early is set again then: deadlines mostly move to later.
+            if deadline is not None and self._timer.when() <= deadline:
                 return
             self._timer.cancel()
             self._timer = None

@@ -68,4 +68,4 @@ def add(
             setup = setup.with_part(part)
         return setup.configured(**settings)
 
-    MUTANTS.append(Mutant(identifier, breaks, title, configure, "stp1", setting))
+    MUTANTS.append(Mutant(identifier, breaks, title, configure, "stp1e2", setting))

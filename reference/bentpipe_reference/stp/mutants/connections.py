@@ -31,6 +31,10 @@ class TakesEarlyCredit(Sender):
         super().__init__(*args)
         self.vt_ms = self.iss + 8
 
+    def restart(self, iss: int) -> None:
+        super().restart(iss)
+        self.vt_ms = iss + 8
+
 
 mutant("stp-counts-down", "STP-CC-010", "chooses an older CSN for each connection")(
     overriding(CsnGenerator, CsnGenerator.step, lambda self: -CsnGenerator.step(self))

@@ -121,11 +121,13 @@ class PollsWhileCalling(Outgoing):
 
 @mutant("stp-opens-without-a-poll", breaks="STP-CC-042")
 class OpensWithoutAPoll(Outgoing):
-    """Does not ask what has arrived when the BGAK comes."""
+    """Does not ask what has arrived when the BGAK comes, but a poll interval later."""
 
     def open(self, now: float) -> None:
         super().open(now)
         self.asks_at_once = False
+        self.polling.polled(now)
+        self.polling.sent(now)
 
 
 mutant("stp-ignores-calls-while-calling", "STP-CC-043", "does not refuse a call while it calls")(
@@ -226,12 +228,6 @@ class KeepsTheOlderConnection(Connection):
 mutant("stp-yields-to-any-call", "STP-CC-041", "ends a connection for a BEGIN that opens none")(
     returning(Guards, Guards.would_open, True)
 )
-mutant("stp-replaces-silently", "STP-CC-041", "does not report the connection that is replaced")(
-    overriding(
-        Actions, Actions.give_way,
-        lambda self, v, begin, now: self.forget(v, begin, now),
-    )
-)  # fmt: skip
 
 # The octets of a cookie
 

@@ -70,14 +70,6 @@ mutant("stp-releases-with-the-peer", "STP-CC-023", "releases when the peer's str
 )
 
 
-@mutant("stp-succeeds-always", breaks="STP-CC-006")
-class SucceedsAlways(Actions):
-    """Reports an abort as a success."""
-
-    def fail_unless_complete(self, v: Variables, text: str, reason: int, now: float) -> None:
-        self.succeed(v, now)
-
-
 @mutant("stp-stops-with-the-peer", breaks="STP-CC-023")
 class StopsWithThePeer(Connection):
     """Sends nothing more after the peer's FIN."""

@@ -27,6 +27,13 @@ CREDIT = 8
 BATCH = 40
 """SDs that may be sent at once without being lost in the queue of the link."""
 
+FAR_S = 0.6
+"""Round-trip time, seconds, that a case makes of a shorter one (see ``BasePeer.retreat``) if its
+situation needs a window of dozens of SDs, or answers that take longer than 0.1 s."""
+
+NEAR_S = 0.08
+"""The same where the poll interval has to be a fraction of the round-trip time, not 0.02 s."""
+
 WARM_UP = 20
 """SDs after which the sender's window permits that many."""
 

@@ -164,6 +164,7 @@ def test_ready_cookie_after_the_bgak(connection: Connection) -> None:
         connection.wait(PAUSE_S)
     connection.bgak(csn=(connection.csn + 7) % CSN_MODULUS)
     connection.receive(10)
+    go_on(connection, 4.0)
 
 
 @case("STP-CC-043", "STP-CC-019", "STP-CC-016", needs=("active_open",))
@@ -217,6 +218,7 @@ def test_calling_bgaks_that_do_not_fit(connection: Connection) -> None:
         connection.wait(PAUSE_S)
     connection.bgak()
     connection.receive(8)
+    connection.wait(PAUSE_S)
 
 
 @summoned("STP-CC-021", "STP-CC-016", role="send", aborted=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.stp.cases.steps import connected, go_on
+from bentpipe_conformance.protocols.stp.cases.steps import FAR_S, connected, go_on
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -17,6 +17,9 @@ SILENT_S = 14.0
 DIALOGUE, TURN_OCTETS = 30, 1000
 """Turns in which one SD goes each way, and its octets."""
 
+THIN_S = 20.0
+"""Seconds in which the link takes a few SDs to the implementation, however thin it is."""
+
 MUCH, LITTLE = 60, 24
 """SDs to echo at once, and how few of them a window that had grown could still swallow."""
 
@@ -27,7 +30,9 @@ def test_ready_stream_begins(connection: Connection) -> None:
     connection.receive(120, credit=AMPLE)
 
 
-@connected("STP-CG-002", "STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE)
+@connected(
+    "STP-CG-002", "STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE, rtt=FAR_S
+)  # fmt: skip
 def test_ready_one_loss_in_a_large_window(connection: Connection) -> None:
     """One loss halves the window; the lost SD is sent at once all the same."""
     connection.receive(280, losing=[70], credit=AMPLE)
@@ -39,7 +44,7 @@ def test_ready_several_losses_in_a_window(connection: Connection) -> None:
     connection.receive(220, losing=[60, 64, 70, 110, 111], credit=AMPLE)
 
 
-@connected("STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE)
+@connected("STP-CG-005", "STP-CG-006", to="chargen", credit=AMPLE, rtt=FAR_S)
 def test_ready_retransmission_is_lost(connection: Connection) -> None:
     """A retransmission that is lost was made after the reduction, so that it reduces again."""
     connection.receive(260, losing={70: 2, 71: 1}, credit=AMPLE)
@@ -63,7 +68,7 @@ def test_ready_stream_at_a_maximum_rate(connection: Connection) -> None:
     connection.receive(240, losing=[150, 190, 191], credit=AMPLE)
 
 
-@connected("STP-CG-010", to="echo", credit=2)
+@connected("STP-CG-010", to="echo", credit=2, rtt=FAR_S)
 def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> None:
     """What went one SD at a time has not widened the window when there is much to send."""
     reception = connection.reception
@@ -77,7 +82,10 @@ def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> Non
         raise NotReached(f"a credit of {last - connection.vt_s} SDs is too little to show a window")
     while connection.vt_s < last:
         connection.sds(min(4, last - connection.vt_s), octets=TURN_OCTETS)
-        connection.wait(0.05)
+        connection.poll()
+        connection.serve(
+            lambda: connection.vt_a >= connection.vt_s, credit=None, within=THIN_S
+        )  # fmt: skip
     connection.deliver()
     reception.vr_mr += AMPLE
     connection.stat()

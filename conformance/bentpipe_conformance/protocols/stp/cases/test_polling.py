@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
-from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on
+from bentpipe_conformance.protocols.stp.cases.steps import NEAR_S, PAUSE_S, connected, go_on
 from bentpipe_conformance.protocols.stp.codec import FIN, POLL
 from bentpipe_conformance.protocols.stp.connection import Connection
 
@@ -26,25 +26,27 @@ GIVEN_UP_S = 75.0
 """Seconds after which a silent peer must have been given up."""
 
 
-@connected("STP-PL-001", "STP-PL-002", "STP-PL-005", "STP-PL-006", to="chargen", credit=1024)
+@connected(
+    "STP-PL-001", "STP-PL-002", "STP-PL-005", "STP-PL-006", to="chargen", credit=1024, rtt=NEAR_S
+)  # fmt: skip
 def test_ready_long_stream(connection: Connection) -> None:
     """POLLs leave about three times in a round trip, and ride on SDs."""
     connection.receive(LARGE, credit=1024)
 
 
-@connected("STP-PL-003", "STP-PL-006", to="chargen", credit=256)
+@connected("STP-PL-003", "STP-PL-006", to="chargen", credit=256, rtt=NEAR_S)
 def test_ready_first_bursts_of_a_stream(connection: Connection) -> None:
     """Where the window ends a burst, its last SD asks for a STAT."""
     connection.receive(10)
 
 
-@connected("STP-PL-003", to="chargen", credit=256)
+@connected("STP-PL-003", to="chargen", credit=256, rtt=NEAR_S)
 def test_ready_losses_have_made_the_window_small(connection: Connection) -> None:
     """Once losses have halved the window several times, each burst ends with a POLL again."""
     connection.receive(84, losing=[14, 46, 60])
 
 
-@connected("STP-PL-003", "STP-PL-006", to="chargen", credit=6)
+@connected("STP-PL-003", "STP-PL-006", to="chargen", credit=6, rtt=NEAR_S)
 def test_ready_small_credit(connection: Connection) -> None:
     """Where the credit ends a burst, its last SD asks for a STAT."""
     connection.receive(18, credit=6)
@@ -87,7 +89,7 @@ def test_ready_silences_come_and_go(connection: Connection) -> None:
     connection.receive(vr_r + 8, credit=64)
 
 
-@connected("STP-PL-001", "STP-PL-002", to="chargen", credit=64)
+@connected("STP-PL-001", "STP-PL-002", to="chargen", credit=64, rtt=NEAR_S)
 def test_ready_polls_and_stats_are_lost(connection: Connection) -> None:
     """Some POLLs have no answer, and some no STAT in time: the stream goes on."""
     lost = {3, 4, 9, 10, 11, 15}

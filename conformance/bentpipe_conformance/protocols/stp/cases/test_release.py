@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import (
+    NEAR_S,
     PAUSE_S,
     connected,
     half_released,
@@ -207,7 +208,7 @@ def test_ready_fins_are_lost(peer: Peer) -> None:
     connection.discard(2 * peer.rtt + 4.0)
 
 
-@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo")
+@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo", rtt=NEAR_S)
 def test_ready_fin_is_lost_and_reported(connection: Connection) -> None:
     """The tester's FIN is lost; the IUT reports it missing, and closes when it has come."""
     connection.sds(3)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on, holding
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    NEAR_S,
+    PAUSE_S,
+    connected,
+    go_on,
+    holding,
+)
 from bentpipe_conformance.protocols.stp.codec import POLL, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
@@ -61,7 +67,7 @@ def test_ready_old_stat_reports_a_gap(connection: Connection, base: int) -> None
     connection.receive(base + 16, credit=8)
 
 
-@connected("STP-DT-003", to="chargen", credit=16)
+@connected("STP-DT-003", to="chargen", credit=16, rtt=NEAR_S)
 def test_ready_stats_arrive_twice(connection: Connection) -> None:
     """Every STAT arrives twice, the second time late: the stream goes on unharmed."""
     connection.receive(60, losing=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from bentpipe_conformance.protocols.stp.arrival import Arrival
-from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, go_on, holding
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    FAR_S,
+    NEAR_S,
+    PAUSE_S,
+    connected,
+    go_on,
+    holding,
+)
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
@@ -14,14 +21,14 @@ NEGLECT_S = 6.0
 
 @connected(
     "STP-DT-003", "STP-DT-009", "STP-DT-014", "STP-DT-015", "STP-DT-016", "STP-DT-027",
-    to="chargen", credit=48,
+    to="chargen", credit=48, rtt=NEAR_S,
 )  # fmt: skip
 def test_ready_stream_with_losses(connection: Connection) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
     connection.receive(64, losing=[5, 14, 15, 16, 30, 47], credit=48)
 
 
-@connected("STP-DT-003", "STP-DT-006", "STP-DT-027", to="chargen", credit=256)
+@connected("STP-DT-003", "STP-DT-006", "STP-DT-027", to="chargen", credit=256, rtt=NEAR_S)
 def test_ready_list_is_cut(connection: Connection) -> None:
     """Every other SD of a large window is missing: the list fills one STAT, and goes on."""
     connection.receive(100, credit=256)
@@ -29,7 +36,7 @@ def test_ready_list_is_cut(connection: Connection) -> None:
     connection.receive(gaps[-1] + 20, losing=gaps, report_gaps=False, credit=256)
 
 
-@connected("STP-DT-014", "STP-DT-003", "STP-DT-023", to="chargen", credit=64)
+@connected("STP-DT-014", "STP-DT-003", "STP-DT-023", to="chargen", credit=64, rtt=FAR_S)
 def test_ready_stat_overtakes_ustats(connection: Connection) -> None:
     """USTATs come when STATs have reported their gaps, and when these have been closed."""
     reception = connection.reception
