@@ -407,7 +407,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         id="hk99-stp-table2-windows",
-        title="Web transfers, the initial window and the sizes of replies, 600 ms",
+        title="Web transfers and the initial window, 600 ms",
         source=_SOURCE,
         series=(
             *_SERIES,
