@@ -450,6 +450,19 @@ func TestPOLLBeyondTheFINRaisesNothing(t *testing.T) {
 	}
 }
 
+func TestPOLLThatContradictsTheFINMovesNothingBackwards(t *testing.T) {
+	s := newScript(t)
+	s.open(portEcho)
+	s.one(s.hear(poll(portEcho, 6, 1)), typeSTAT)
+	s.hear(sd(portEcho, 3, flagFIN)) // not the end, says the POLL
+	for nPS, offset := range []int{3, 4, 5, 7, -1, seqHalf - 1, seqHalf + 3} {
+		stat := s.one(s.hear(poll(portEcho, offset, uint32(nPS+2))), typeSTAT)
+		if got := offsets(stat.list); !slices.Equal(got, []int{0, 3, 4, 6}) {
+			t.Errorf("POLL %d: list %v", offset, got)
+		}
+	}
+}
+
 func TestMissingSDIsSentAgainOnlyIfItsStampIsBelowTheSTATs(t *testing.T) {
 	s := sending(t)
 	snd := &s.conn(portChargen).snd
