@@ -424,7 +424,7 @@ func TestSDTakesAPOLLAlongThatIsSoonDue(t *testing.T) {
 		case p.kind == typePOLL:
 			polls++
 			for _, c := range w.ends[from].conns {
-				if c.snd.obstacle() == none && w.now-last < rideTime {
+				if !c.snd.stopped() && w.now-last < rideTime {
 					t.Errorf("a POLL left alone %v after an SD, at %v", w.now-last, w.now)
 				}
 			}
