@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from bentpipe_experiments.ladder import Ladder, Rung
 from bentpipe_experiments.model import Cells, Experiment
 
-STYLES = (("#0072b2", "o"), ("#009e73", "s"), ("#e69f00", "^"), ("#d55e00", "v"))
+STYLES = (
+    ("#0072b2", "o"), ("#009e73", "s"), ("#e69f00", "^"), ("#d55e00", "v"), ("#cc79a7", "D"),
+)  # fmt: skip
 """Colours that stay apart for colour-blind eyes, and a marker each."""
 
 _QUIET = "#555555"

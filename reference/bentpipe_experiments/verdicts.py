@@ -83,7 +83,7 @@ def less(
         value, margin = paired_difference(higher.values, lower.values)
         verdicts.append(within(value, margin, math.nextafter(0, 1), math.inf))
         told.append(
-            f"{names[0]} {lower.mean:.3g}, {names[1]} {higher.mean:.3g} {unit} at {x:g}: "
+            f"{names[0]} {lower.mean:.4g}, {names[1]} {higher.mean:.4g} {unit} at {x:g}: "
             f"{value:.2g} ± {margin:.2g} less"
         )
     return Judgment(identifier, claim, altogether(verdicts), "; ".join(told))

@@ -193,6 +193,11 @@ def test_return_channel_that_follows_the_rate_does_not_hold() -> None:
     assert rates((1.5, 3.0), (6.0, 40.0)) == [False, True]
 
 
+def test_return_channel_that_changes_by_a_third_does_not_hold_though_tcp_changes_more() -> None:
+    assert rates((1.5, 2.0), (6.0, 40.0)) == [False, True]
+    assert rates((2.0, 1.5), (6.0, 40.0)) == [False, True]
+
+
 def test_tcp_that_does_not_follow_the_rate_does_not_hold() -> None:
     cells = {}
     for rate, tcp in ((325.0, 6.0), (1300.0, 40.0), (2600.0, 12.0)):

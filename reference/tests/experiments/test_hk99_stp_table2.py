@@ -8,11 +8,17 @@ from bentpipe_experiments.hk99_stp_table2 import (
     PACKETS,
     REQUESTS,
     STP,
+    STP_PARETO,
     TCP,
+    TCP_PARETO,
+    WINDOWS,
     judge,
     judge_requests,
+    judge_windows,
     measure,
     measure_request,
+    measure_window,
+    pareto_octets,
 )
 from bentpipe_experiments.model import Cell
 from bentpipe_experiments.reporting import outcome
@@ -134,7 +140,7 @@ def test_one_length_says_nothing_of_the_growth() -> None:
 
 
 def test_results_name_the_printed_values_and_the_differences() -> None:
-    chosen, _ = EXPERIMENTS
+    chosen, *_ = EXPERIMENTS
     told = outcome(chosen, PRINTED, judge(PRINTED, 1), 1)["published"]
     assert [(item["label"], item["value"]) for item in told][-2:] == [
         ("T/TCP, as printed", 1.4), ("T/TCP, as printed", 7.3),
@@ -144,3 +150,50 @@ def test_results_name_the_printed_values_and_the_differences() -> None:
 
 def test_request_sweep_measures_at_600_ms() -> None:
     assert measure_request(STP, 100.0, 3).value > 1.2
+
+
+def test_window_of_one_segment_is_that_of_table_2() -> None:
+    assert measure_window(STP, 1.0, 3) == measure(STP, GEO, 3)
+
+
+@pytest.mark.parametrize("series", [TCP, STP, FIRST, TCP_PARETO, STP_PARETO])
+def test_larger_initial_window_saves_round_trips(series: str) -> None:
+    one, four, ten = (measure_window(series, window, 3).value for window in WINDOWS)
+    assert one - four > 0.3
+    assert four - ten > 0.05
+
+
+def test_recommended_window_answers_in_a_round_trip_and_a_half_with_ten_packets_at_most() -> None:
+    found = measure_window(STP, 4.0, 3)
+    assert found.value < 0.9
+    assert found.notes[PACKETS] < 10
+
+
+def test_pareto_sizes_lie_between_their_bounds_and_have_their_median() -> None:
+    sizes = [pareto_octets((part + 0.5) / 1001) for part in range(1001)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 1000 and sizes[-1] < 146_000
+    assert 1850 < sizes[500] < 1890
+
+
+def windows(**changed: tuple[float, float]) -> dict[str, bool | None]:
+    found = {TCP: (2.0, 12.0), TCP_PARETO: (1.9, 11.0), STP: (1.3, 10.0), STP_PARETO: (1.2, 9.0)}
+    names = {"stp": STP, "pareto": STP_PARETO}
+    found |= {names[name]: values for name, values in changed.items()}
+    cells = {(name, x): cell(*values) for name, values in found.items() for x in WINDOWS}
+    return {item.id: item.holds for item in judge_windows(cells, 1)}
+
+
+def test_faster_with_fewer_packets_at_every_window_and_with_both_sizes_holds() -> None:
+    assert windows() == dict.fromkeys(("faster", "fewer", "faster-pareto", "fewer-pareto"), True)
+
+
+def test_as_many_packets_as_tcp_with_one_of_the_sizes_do_not_hold() -> None:
+    assert windows(pareto=(1.2, 11.5)) == windows() | {"fewer-pareto": False}
+    assert windows(stp=(2.1, 10.0)) == windows() | {"faster": False}
+
+
+def test_window_that_was_not_measured_with_the_other_sizes_leaves_their_claims_open() -> None:
+    cells = {(name, 1.0): cell(1.0, 9.0) for name in (TCP, STP)}
+    found = {item.id: item.holds for item in judge_windows(cells, 1)}
+    assert found["faster-pareto"] is None and found["fewer-pareto"] is None
