@@ -62,15 +62,17 @@ def fill(connection: Connection, losing: Collection[int] = ()) -> None:
     reception.polled(asked)
 
 
-def holding(*requirements: str, losing: Collection[int] = ()) -> scripts.Registration:
+def holding(
+    *requirements: str, losing: Collection[int] = (), rtt: float = 0.0
+) -> scripts.Registration:
     """Register a case on a stream that has run a while and used up its last credit.
 
     It is a function of the connection and of the count of the first SD of that credit. ``losing``
-    counts from there the SDs that were lost.
+    counts from there the SDs that were lost, ``rtt`` is as for :meth:`Peer.connect`.
     """
 
     def stage(peer: Peer) -> tuple[Connection, int]:
-        connection = peer.connect("chargen", credit=CREDIT)
+        connection = peer.connect("chargen", credit=CREDIT, rtt=rtt)
         reception = connection.reception
         connection.receive(WARM_UP, credit=CREDIT)
         # The last credit was given with the last SDs; take in what it permits, and give no more.

@@ -226,6 +226,7 @@ def test_ready_fin_is_lost_and_reported(connection: Connection) -> None:
         return False
 
     connection.serve(lambda: bool(connection.closed) or connection.reception.ended, losing=losing)
+    connection.stat()
     connection.release()
     connection.wait(PAUSE_S)
 

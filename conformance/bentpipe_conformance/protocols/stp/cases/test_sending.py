@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.protocols.stp.cases.steps import (
+    FAR_S,
     NEAR_S,
     PAUSE_S,
     connected,
@@ -34,7 +35,7 @@ def test_ready_list_is_cut(connection: Connection) -> None:
     connection.receive(gaps[-1] + 20, losing=gaps, report_gaps=False, credit=256)
 
 
-@holding("STP-DT-014", "STP-DT-003", "STP-DT-023", losing=[2, 3])
+@holding("STP-DT-014", "STP-DT-003", "STP-DT-023", losing=[2, 3], rtt=FAR_S)
 def test_ready_stat_overtakes_ustats(connection: Connection, base: int) -> None:
     """USTATs come when a STAT has reported their gap, and when it has been closed."""
     for after in (0.05, 3 * connection.rtt):

@@ -203,10 +203,10 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
         bounds = trips.bounds(report.time)
         if bounds is None:
             continue
-        # The bucket may be empty, and the window smaller than the largest that is permitted.
-        due = 2 * bounds[1] * size / (SLOWEST_GAIN * max(item.window, 2 * size)) + SLACK_S
+        # The bucket may be empty, and the window as small as what was in flight shows.
+        due = 2 * bounds[1] * size / (SLOWEST_GAIN * _least_window(context, report, size)) + SLACK_S
         due = max(due + rate_gap(flow, context), DUE_S)
-        if due > bounds[0] / 3:
+        if due > bounds[0] / 2:
             continue
         first = report.responses[0] if report.responses else None
         waited = None if first is None else first.time - report.time
@@ -225,6 +225,23 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
                 expected=f"within {due:.2f} s, as pacing requires",
                 actual="none" if waited is None else f"after {waited:.2f} s",
             )  # fmt: skip
+
+
+def _least_window(context: Context, report: ReportHeard, size: int) -> float:
+    """Octets of the smallest window after a reduction: half of what was in flight before it.
+
+    One of the lost transmissions was made after the reduction before; what was in flight since the
+    last of them fitted into the window that has been halved.
+    """
+    before = [
+        item for item in context.prepared.bounded(context.ics) if item.sd.frame < report.frame
+    ]
+    lost = max(
+        (place for place, item in enumerate(before) if item.sd.number in report.wanted),
+        default=len(before),
+    )
+    flight = max((item.sd.flight_with for item in before[lost:] if not item.exempt), default=0)
+    return max(flight / 2, 2 * size)
 
 
 def _arrived_meanwhile(flow: Flow, report: ReportHeard, within: float) -> bool:
