@@ -16,7 +16,7 @@ from bentpipe_reference.stp.sender import Report, Sender, SentSd
 from bentpipe_reference.stp.sequence import CSN_MASK, PACKET_MASK, TAG_MASK, wrap_poll
 
 RIDE_S = 0.01
-"""A POLL rides on an SD that leaves this soon (STP-PL-005)."""
+"""A POLL that is due this soon after a new SD rides on it (STP-PL-005)."""
 
 Note = Callable[[str, float, dict[str, Any]], None]
 """Told of a step of the sender: its name, the time in seconds, what describes it."""
@@ -162,14 +162,14 @@ class Outgoing:
         """Whether a POLL goes with the new SD that leaves now.
 
         So it is if the stream ends with it (STP-PL-004), if the POLL is due (STP-PL-001,
-        STP-PL-003), or if it will be before the next SD can leave (STP-PL-005).
+        STP-PL-003), or if it will be soon, or before the next SD can leave (STP-PL-005).
         """
         if self.asks_at_once or entry.fin:
             return True
         polling = self.polling
         if not polling.may_poll(now):
             return False
-        return polling.poll_at(stopped=not self.goes_on()) <= max(now, self.pacer.free_at)
+        return polling.poll_at(stopped=not self.goes_on()) <= max(now + RIDE_S, self.pacer.free_at)
 
     def goes_on(self) -> bool:
         """STP-PL-003: whether another SD can follow as soon as the pacing permits."""

@@ -73,8 +73,11 @@ func (r *roundTrip) measure(sample time.Duration) {
 	r.smoothed += (sample - r.smoothed) / 8
 }
 
-// bucketSize is how many SMSS the token bucket of STP-CG-008 holds.
-const bucketSize = 4
+// The token bucket of STP-CG-008 holds bucketSize SMSS and what flows into it within bucketTime.
+const (
+	bucketSize = 4
+	bucketTime = 10 * time.Millisecond
+)
 
 // pacer is that bucket: missing is what it lacks of being full.
 type pacer struct {
@@ -86,7 +89,8 @@ type pacer struct {
 func (p *pacer) wait(now instant, octets, smss int, rate float64) time.Duration {
 	p.missing = max(0, p.missing-rate*(now-p.at).Seconds())
 	p.at = now
-	if short := p.missing + float64(octets-bucketSize*smss); short > 0 {
+	holds := float64(bucketSize*smss) + rate*bucketTime.Seconds()
+	if short := p.missing + float64(octets) - holds; short > 0 {
 		return time.Duration(short/rate*float64(time.Second)) + 1
 	}
 	return 0

@@ -21,7 +21,7 @@ const (
 	maxAnew           = 5 // BGREJs with reason 6 that make a caller call anew
 	noResponse        = 60 * time.Second
 	earlyCredit       = 4
-	leastPollInterval = 50 * time.Millisecond
+	leastPollInterval = 20 * time.Millisecond
 	mostPollInterval  = 2 * time.Second
 	leastSilence      = 200 * time.Millisecond
 	mostSilence       = 15 * time.Second
@@ -148,9 +148,10 @@ func (c *conn) over(outcome error) {
 	}
 }
 
-// leave tells the user the outcome; a call that ends in state 2 has left BEGINs under way.
+// leave tells the user the outcome. A call that ends in state 2 may have left BEGINs under way; those
+// without a cookie open nothing.
 func (c *conn) leave(outcome error) {
-	if c.state == calling {
+	if c.state == calling && c.known {
 		c.ep.purse.ended(c.key.peer)
 	}
 	c.over(outcome)

@@ -39,8 +39,8 @@ type issuer struct {
 	secret []byte
 	last   uint64
 	used   []usedCookie // by rising number, and so by age
-	// bars are the latest numbers that have opened a connection together with the V flag; no earlier
-	// cookie of the address is good any more.
+	// bars are the latest used numbers that came with the V flag; no earlier cookie of the address is
+	// good any more.
 	bars map[netip.AddrPort]uint64
 }
 
@@ -127,8 +127,9 @@ type purse struct {
 	past   map[netip.AddrPort]past
 }
 
-// past counts the calls to an address that have ended in state 2; the start of the endpoint is one
-// more. Their BEGINs may still be under way and have to be kept from opening anything.
+// past counts the calls to an address that have ended in state 2 and whose BEGIN carried a cookie; the
+// start of the endpoint is one more. Their BEGINs may still be under way and have to be kept from
+// opening anything.
 type past struct {
 	ended  int
 	barred int // as many of them had ended when a call was made that has opened a connection since
@@ -136,7 +137,7 @@ type past struct {
 
 func newPurse() purse { return purse{past: map[netip.AddrPort]past{}} }
 
-// calls is how many calls to an address have ended in state 2 so far, the start counted.
+// calls is how many calls to an address have ended so that past counts them, the start among them.
 func (u *purse) calls(to netip.AddrPort) int { return 1 + u.past[to].ended }
 
 // void tells whether a call that was made after so many others had ended needs the V flag.
@@ -149,7 +150,8 @@ func (u *purse) opened(to netip.AddrPort, calls int) {
 	u.past[to] = before
 }
 
-// ended notes the end of a call in state 2; the cookies kept so far are of no use after it.
+// ended notes the end of a call in state 2 whose BEGIN carried a cookie; the cookies kept so far are of
+// no use after it.
 func (u *purse) ended(to netip.AddrPort) {
 	before := u.past[to]
 	before.ended++

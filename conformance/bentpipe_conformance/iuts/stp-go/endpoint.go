@@ -173,9 +173,6 @@ func (ep *endpoint) unconnected(now instant, k key, p *packet) {
 // called goes through the rows for a BEGIN in state 1. If it opens a connection, that replaces the
 // one between the same ports, if there is one (STP-CC-041).
 func (ep *endpoint) called(now instant, k key, p *packet, old *conn) {
-	if len(p.data) > ep.cfg.maxSD {
-		return // STP-DT-028
-	}
 	if ep.services[k.port] == nil {
 		ep.refuse(k, p.csn, reasonNobody)
 		return
@@ -190,6 +187,9 @@ func (ep *endpoint) called(now instant, k key, p *packet, old *conn) {
 			hasMaxSD: true, cookie: ep.issuer.fresh(now, k.peer),
 		})
 		return
+	}
+	if len(p.data) > ep.cfg.maxSD {
+		return // STP-DT-028
 	}
 	if old == nil && len(ep.conns) >= ep.cfg.connections || !ep.issuer.room() {
 		ep.refuse(k, p.csn, reasonBusy)

@@ -481,6 +481,24 @@ func TestVFlagUntilACallHasOpenedAConnection(t *testing.T) {
 	step("at last", s.calls(portDiscard, 100), false)
 }
 
+func TestCallWithoutCookieThatEndsVoidsNothing(t *testing.T) {
+	s, _ := calls(t, portDiscard, 100, []byte("cookie 1"))
+	s.say(s.bgak(1)) // with another cookie
+	s.ep.purse.put(token{s.w.address(2), []byte("cookie 3"), 1000, s.w.now})
+	kept := s.ep.purse.tokens
+	s.ep.purse.tokens = nil
+	if begin := s.calls(portDiscard, 100); begin.cookie != nil || begin.flags != 0 {
+		t.Fatalf("BEGIN %+v", begin)
+	}
+	s.ep.purse.tokens = kept
+	s.ep.abortCalls(s.w.now)
+	for _, value := range []string{"next cookie", "cookie 3"} {
+		if begin := s.calls(portDiscard, 100); string(begin.cookie) != value || begin.flags&flagV != 0 {
+			t.Errorf("BEGIN %+v", begin)
+		}
+	}
+}
+
 func TestCookieOfABEGINFromBeforeAFailedCallIsNotKept(t *testing.T) {
 	s, _ := calls(t, portDiscard, 100, []byte("a cookie"))
 	s.ep.purse.ended(s.w.address(2)) // another call
@@ -573,15 +591,41 @@ func TestLaterCallReplacesTheConnection(t *testing.T) {
 	}
 }
 
-func TestBEGINWithTooMuchDataOpensNothing(t *testing.T) {
+func TestBEGINWithTooMuchDataOpensNothingButIsGivenACookie(t *testing.T) {
 	s := newScript(t)
 	begin := s.begin(portDiscard)
 	begin.data = make([]byte, 1201)
-	s.nothing(s.hear(begin))
+	if refused := s.one(s.hear(begin), typeBGREJ); refused.reason != reasonAnew || refused.maxSD != 1200 {
+		t.Errorf("BGREJ %+v", refused)
+	}
 	begin.cookie = s.cookie()
 	s.nothing(s.hear(begin))
 	begin.data = begin.data[:1200]
 	s.one(s.hear(begin), typeBGAK)
+	begin.csn, begin.data = peerCSN+1, make([]byte, 1201)
+	s.one(s.hear(begin), typeEND) // the cookie is used
+	begin.cookie = s.cookieInVain()
+	s.nothing(s.hear(begin))
+	if s.conn(portDiscard).peerCSN != peerCSN {
+		t.Error("the connection is replaced")
+	}
+}
+
+// cookieInVain asks for one while the usual connection is open.
+func (s *script) cookieInVain() []byte {
+	s.t.Helper()
+	begin := s.begin(portDiscard)
+	begin.source = peersPT + 1
+	return s.one(s.hear(begin), typeBGREJ).cookie
+}
+
+func TestServerRestartedWithASmallerMaxSDIsCalledAnew(t *testing.T) {
+	w, d, o := pair(t, 14)
+	expectOK(t, open(w, d, o, portEcho, 3000, 20*time.Second))
+	cfg := testConfig(w.random)
+	cfg.maxSD = 600
+	w.add(1, cfg)
+	expectOK(t, open(w, d, o, portEcho, 3000, 20*time.Second))
 }
 
 func TestSecondCallNeedsNoRoundTripMore(t *testing.T) {
@@ -681,6 +725,20 @@ func TestInitialWindowCountsInTheSMSSOfTheOpenConnection(t *testing.T) {
 	s.say(p)
 	if w := s.callers().snd.window; w.smss != 1100 || w.cwnd != 4*1100 {
 		t.Errorf("window %+v", w)
+	}
+}
+
+func TestBGAKAcknowledgesLikeAReportButTheWindowDoesNotGrow(t *testing.T) {
+	s, _ := calls(t, portDiscard, 100_000, []byte("a cookie"))
+	s.w.now += 600 * time.Millisecond
+	p := s.bgak(3)
+	said := s.say(p)
+	snd := &s.callers().snd
+	if snd.window.cwnd != 4000 || snd.flight != 4000 || snd.vtA != seqAdd(s.iss, 3) {
+		t.Errorf("%d octets in flight, window %+v", snd.flight, snd.window)
+	}
+	if len(said) != 3 || said[0].kind != typeSDP || said[0].sequence != seqAdd(s.iss, 4) {
+		t.Errorf("%d packets, the first %d of type %d", len(said), said[0].sequence, said[0].kind)
 	}
 }
 

@@ -93,7 +93,9 @@ func (r *receiver) polled(nS uint32) {
 	if r.finKnown {
 		last = seqAdd(r.fin, 1)
 	}
-	if seqWithin(r.vrH, nS, last) {
+	// A POLL before the FIN may have raised VR(H) above last: count from VR(R), as all are above it.
+	offset := seqDist(r.vrR, nS)
+	if offset > seqDist(r.vrR, r.vrH) && offset <= seqDist(r.vrR, last) {
 		r.vrH = nS
 	}
 }

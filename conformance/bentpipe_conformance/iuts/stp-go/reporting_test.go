@@ -221,7 +221,7 @@ func TestWindowGrowsOnlyIfHalfOfItWasInFlight(t *testing.T) {
 
 func TestPollIntervalAndSilenceTimeFollowTheRoundTripTime(t *testing.T) {
 	for _, test := range []struct{ smoothed, deviation, interval, silence time.Duration }{
-		{600, 0, 200, 800}, {600, 100, 200, 1000}, {30, 0, 50, 200}, {9000, 0, 2000, 11000},
+		{600, 0, 200, 800}, {600, 100, 200, 1000}, {30, 0, 20, 200}, {90, 0, 30, 200}, {9000, 0, 2000, 11000},
 	} {
 		s := sender{rtt: roundTrip{
 			smoothed: test.smoothed * time.Millisecond, deviation: test.deviation * time.Millisecond,
@@ -231,6 +231,42 @@ func TestPollIntervalAndSilenceTimeFollowTheRoundTripTime(t *testing.T) {
 			t.Errorf("%+v: %v and %v", test, s.interval(), s.silence())
 		}
 	}
+}
+
+func TestUserThatWritesLittleByLittleMakesNotEverySDPoll(t *testing.T) {
+	s := newScript(t)
+	s.ep.services[portDiscard] = func() app { return &mute{} }
+	s.open(portDiscard)
+	c := s.conn(portDiscard)
+	c.snd.rtt.measure(600 * time.Millisecond) // the poll interval is 200 ms
+	write := func(after time.Duration, close bool, kinds ...uint8) {
+		t.Helper()
+		s.w.run(after, nil)
+		if close {
+			c.close()
+		}
+		c.write([]byte("x"))
+		s.ep.settle(s.w.now, c)
+		var said []uint8
+		for _, p := range s.said {
+			said = append(said, p.kind)
+		}
+		if !slices.Equal(said, kinds) {
+			t.Errorf("said %v, not %v", said, kinds)
+		}
+		s.said = nil
+	}
+	s.said = nil
+	write(0, false, typeSDP) // the first
+	write(50*time.Millisecond, false, typeSD)
+	write(50*time.Millisecond, false, typeSD)
+	write(50*time.Millisecond, false, typeSD)
+	write(150*time.Millisecond, false, typePOLL, typeSD) // 200 ms after the first, and one more SD
+	seen := s.stat(5, c.snd.vtPS)
+	seen.destination = portDiscard
+	s.nothing(s.hear(seen)) // the fifth is acknowledged before its POLL
+	write(150*time.Millisecond, false, typeSDP)
+	write(50*time.Millisecond, true, typeSDP) // the end
 }
 
 func TestPOLLsFollowSDsWithinAnIntervalAndKeepTheirDistance(t *testing.T) {
@@ -267,7 +303,7 @@ func TestPOLLsFollowSDsWithinAnIntervalAndKeepTheirDistance(t *testing.T) {
 		d.obey(command{to: w.address(1), service: portDiscard, octets: 3_000_000})
 		w.run(600*time.Second, func() bool { return len(o.lines) == 1 })
 		expectOK(t, o.lines[0])
-		if polls < 20 || polls*5 > sds {
+		if polls < 20 || polls*4 > sds {
 			t.Errorf("%d POLLs for %d SDs", polls, sds)
 		}
 	}
@@ -358,7 +394,7 @@ func TestDataThatMeetsNoCreditIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestBucketHoldsFourSMSS(t *testing.T) {
+func TestBucketHoldsFourSMSSAndWhatFlowsInWithinTenMilliseconds(t *testing.T) {
 	w, d, o := pair(t, 25)
 	type sent struct {
 		at     instant
@@ -386,7 +422,7 @@ func TestBucketHoldsFourSMSS(t *testing.T) {
 		octets := 0
 		for _, other := range all[i:] {
 			octets += other.octets
-			if most := largest*(other.at-all[i].at).Seconds() + 4*1200 + 1; float64(octets) > most {
+			if most := largest*(other.at-all[i].at+bucketTime).Seconds() + 4*1200 + 1; float64(octets) > most {
 				t.Fatalf("%d octets within %v, not %.0f", octets, other.at-all[i].at, most)
 			}
 		}

@@ -424,7 +424,7 @@ func TestSDTakesAPOLLAlongThatIsSoonDue(t *testing.T) {
 		case p.kind == typePOLL:
 			polls++
 			for _, c := range w.ends[from].conns {
-				if c.snd.obstacle() == none && w.now-last < rideTime {
+				if !c.snd.stopped() && w.now-last < rideTime {
 					t.Errorf("a POLL left alone %v after an SD, at %v", w.now-last, w.now)
 				}
 			}
@@ -446,6 +446,19 @@ func TestPOLLBeyondTheFINRaisesNothing(t *testing.T) {
 		stat := s.one(s.hear(poll(portEcho, offset, uint32(offset))), typeSTAT)
 		if got := offsets(stat.list); !slices.Equal(got, []int{0, 3, bound}) {
 			t.Errorf("list %v", got)
+		}
+	}
+}
+
+func TestPOLLThatContradictsTheFINMovesNothingBackwards(t *testing.T) {
+	s := newScript(t)
+	s.open(portEcho)
+	s.one(s.hear(poll(portEcho, 6, 1)), typeSTAT)
+	s.hear(sd(portEcho, 3, flagFIN)) // not the end, says the POLL
+	for nPS, offset := range []int{3, 4, 5, 7, -1, seqHalf - 1, seqHalf + 3} {
+		stat := s.one(s.hear(poll(portEcho, offset, uint32(nPS+2))), typeSTAT)
+		if got := offsets(stat.list); !slices.Equal(got, []int{0, 3, 4, 6}) {
+			t.Errorf("POLL %d: list %v", offset, got)
 		}
 	}
 }

@@ -50,7 +50,7 @@ type sender struct {
 	polled    [pollRecord]instant // when a POLL was sent, by N(PS) modulo pollRecord
 	lastPoll  instant             // never, if there was none
 	openSince instant             // when the first unacknowledged SD without POLL left; else never
-	ask       bool                // a POLL is due, on the next new SD or alone (STP-CC-042)
+	ask       bool                // a POLL is due at once (STP-CC-042, STP-PL-004)
 	pollAt    instant             // when the next POLL is due
 
 	silenceAt    instant // expiry of Timer_SILENCE; never while it does not run
@@ -124,33 +124,13 @@ func (s *sender) note(now instant, sd *outgoing) {
 	sd.sent++
 }
 
-type obstacle int
-
-const (
-	none obstacle = iota
-	noData
-	noCredit
-	noWindow
-)
-
-// obstacle tells what keeps the sender from sending, apart from time.
-func (s *sender) obstacle() obstacle {
+// stopped tells whether window, credit or lack of data forbids the next SD (STP-PL-003).
+func (s *sender) stopped() bool {
 	if again := s.nextAgain(); again != nil {
-		if !s.free && !s.fits(again.octets()) {
-			return noWindow
-		}
-		return none
+		return !s.free && !s.fits(again.octets())
 	}
-	if !s.waiting() {
-		return noData
-	}
-	if !seqBelow(s.vtS, s.vtMS) {
-		return noCredit
-	}
-	if len(s.sds) >= s.c.ep.cfg.window || !s.fits(max(1, min(len(s.buffer), s.window.smss))) {
-		return noWindow
-	}
-	return none
+	return !s.waiting() || !seqBelow(s.vtS, s.vtMS) || len(s.sds) >= s.c.ep.cfg.window ||
+		!s.fits(max(1, min(len(s.buffer), s.window.smss)))
 }
 
 // fits tells whether the window lets one more SD pass. One that was cut before the peer announced a
@@ -172,7 +152,7 @@ func (s *sender) nextAgain() *outgoing {
 // transmit sends what may be sent now, and the POLLs that go with it.
 func (s *sender) transmit(now instant) {
 	s.gate = never
-	for s.refill(); s.obstacle() == none; s.refill() {
+	for s.refill(); !s.stopped(); s.refill() {
 		sd := s.nextAgain()
 		if !s.passes(now, sd) {
 			break
@@ -199,9 +179,9 @@ func (s *sender) refill() {
 // again.
 func (s *sender) passes(now instant, sd *outgoing) bool {
 	smss := s.window.smss
-	size := min(smss, len(s.buffer))
+	size := max(1, min(smss, len(s.buffer))) // an empty SD counts as one octet (section 7.3)
 	if sd != nil {
-		size = len(sd.data)
+		size = sd.octets()
 	}
 	limits := &s.c.ep.rate
 	wait := max(limits.wait(now, s.c.ep.cfg.overhead+fixedLength[typeSDP]+size), s.most.wait(now, 1))
@@ -225,7 +205,7 @@ func (s *sender) send(now instant, sd *outgoing) {
 	}
 	s.note(now, sd)
 	if fresh || !s.free { // STP-CG-006's does not count
-		s.pace.sent(len(sd.data))
+		s.pace.sent(sd.octets())
 	}
 	s.free = s.free && fresh
 	p := packet{kind: typeSD, sequence: n, data: sd.data}
@@ -234,6 +214,7 @@ func (s *sender) send(now instant, sd *outgoing) {
 	}
 	s.openSince = min(s.openSince, now)
 	if fresh {
+		s.ask = s.ask || sd.fin // STP-PL-004
 		s.refill()
 		if s.pollDue() <= now+rideTime { // STP-PL-005
 			p.kind = typeSDP
@@ -256,16 +237,14 @@ func (s *sender) pollDue() instant {
 	case s.openSince == never:
 		return never
 	}
-	switch s.obstacle() {
-	case noData: // STP-PL-004
-		return 0
-	case noCredit, noWindow: // STP-PL-003
+	since := s.openSince // STP-PL-001
+	if s.stopped() {     // STP-PL-003
 		if s.lastPoll == never {
 			return 0
 		}
-		return s.lastPoll + s.interval()
+		since = s.lastPoll
 	}
-	return s.openSince + s.interval() // STP-PL-001
+	return since + s.interval()
 }
 
 // nextPoll makes a packet the next POLL and starts the timers that want to see it answered.

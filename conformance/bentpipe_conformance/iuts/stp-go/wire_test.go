@@ -113,9 +113,6 @@ func compare(t *testing.T, v *vector, p *packet) {
 	for _, flag := range f.Flags {
 		flags |= flagNames[flag]
 	}
-	if v.Name == "begin-reserved-flags" {
-		flags |= p.flags & flagV // a file made before V had a meaning calls it reserved
-	}
 	if p.kind != typeNames[f.Type] || p.flags != flags || p.source != f.Sport ||
 		p.destination != f.Dport || p.tag != f.Tag {
 		t.Errorf("%s: common header read as %+v", v.Name, p)
@@ -178,6 +175,9 @@ func TestVectorsWithoutDefectAreWrittenAgainOctetByOctet(t *testing.T) {
 		}
 		if len(v.Fields.Options) > 0 || !usual(octets, &p) {
 			continue // options that this endpoint never sends
+		}
+		if bytes.Equal(octets[checksumAt:checksumAt+2], []byte{0xFF, 0xFF}) {
+			continue // right, but this endpoint sends zero
 		}
 		if again := p.appendTo(nil, v.pseudo(len(octets))); !bytes.Equal(again, octets) {
 			t.Errorf("%s: written as\n%x, not\n%x", v.Name, again, octets)

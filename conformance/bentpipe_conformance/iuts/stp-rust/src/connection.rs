@@ -9,6 +9,7 @@ use crate::wire::{
     reason, Begin, Bgak, End, Options, Packet, Poll, Received, Writer, LEAST_MAX_SD,
 };
 use crate::{Time, MILLISECOND, SECOND};
+use std::collections::VecDeque;
 
 /// First time of Timer_CC.
 const TIMER_CC: Time = SECOND;
@@ -116,8 +117,8 @@ pub struct Connection {
     begun: Time,
     repetition: Option<Repetition>,
     last_poll: Option<Time>,
-    /// When the first SD was sent that no POLL has followed.
-    unpolled: Option<Time>,
+    /// When SDs were sent that no POLL has followed, and their numbers; the first is unacknowledged.
+    unpolled: VecDeque<(Time, u64)>,
     poll_now: bool,
     silence: Option<(Time, Time)>,
     silences: u32,
@@ -151,7 +152,7 @@ impl Connection {
             begun: 0,
             repetition: None,
             last_poll: None,
-            unpolled: None,
+            unpolled: VecDeque::new(),
             poll_now: false,
             silence: None,
             silences: 0,
@@ -194,7 +195,7 @@ impl Connection {
         self.peer_max_sd = proof.kept.max_sd;
         let smss = smss(&self.setup, proof.kept.max_sd);
         self.sender.restart(iss, smss);
-        self.unpolled = None;
+        self.unpolled.clear();
         self.begin(now, Some(proof), user, out);
     }
 
@@ -213,8 +214,9 @@ impl Connection {
             let most = self.setup.room.saturating_sub(used).min(kept.max_sd);
             self.sender.refill(user, most);
             if self.sender.has_work() {
-                first = Some(self.sender.cut(now, most));
-                self.unpolled = Some(now);
+                let number = self.sender.cut(now, most);
+                self.unpolled.push_back((now, number));
+                first = Some(number);
             }
         }
         let sd = first.and_then(|number| self.sender.outgoing(number));
@@ -279,6 +281,11 @@ impl Connection {
     /// Whether the BEGIN has the V flag.
     pub fn voids(&self) -> bool {
         self.void
+    }
+
+    /// Whether the BEGIN carries a cookie.
+    pub fn proves(&self) -> bool {
+        self.early
     }
 
     /// Whether this endpoint was called.
@@ -452,9 +459,7 @@ impl Connection {
         self.receiver = Some(Receiver::new(bgak.iss, window, max_sd, max_stat));
         self.keep_alive = Some(now + keep_alive);
         self.poll_now = self.sender.unacknowledged();
-        if !self.poll_now {
-            self.unpolled = None;
-        }
+        self.forget_acknowledged();
         match bgak.options.cookie {
             None => Action::None,
             Some(cookie) => Action::Keep(Kept {
@@ -551,10 +556,7 @@ impl Connection {
         }
         self.no_response = None;
         self.silences = 0;
-        if !self.sender.unacknowledged() {
-            // There is nothing left to ask about.
-            self.unpolled = None;
-        }
+        self.forget_acknowledged();
         let shut = probing && self.sender.credit() == credit;
         self.silence = match self.silence {
             _ if !self.needs_silence() => None,
@@ -564,6 +566,16 @@ impl Connection {
                 Some((now + span, span))
             }
         };
+    }
+
+    /// Nobody need be asked any more about SDs that are acknowledged.
+    fn forget_acknowledged(&mut self) {
+        while let Some((_, number)) = self.unpolled.front() {
+            if !self.sender.is_acknowledged(*number) {
+                break;
+            }
+            self.unpolled.pop_front();
+        }
     }
 
     /// All is acknowledged, and data waits for credit.
@@ -629,7 +641,8 @@ impl Connection {
         let smss = self.sender.congestion.smss();
         loop {
             self.sender.refill(user, smss);
-            let number = match self.sender.next(now) {
+            let next = self.sender.next(now);
+            let number = match next {
                 Next::Again(number) => {
                     self.sender.repeat(number);
                     number
@@ -642,7 +655,11 @@ impl Connection {
                     return held;
                 }
             };
-            self.unpolled.get_or_insert(now);
+            self.unpolled.push_back((now, number));
+            let end = self.sender.outgoing(number).is_some_and(|sd| sd.fin);
+            if self.state == State::Open && next == Next::New && end {
+                self.poll_now = true;
+            }
             self.sender.refill(user, smss);
             let newest = self.sender.outgoing(number + 1).is_none();
             let poll = (newest && self.rides(now)).then(|| self.count_poll(now));
@@ -660,15 +677,18 @@ impl Connection {
         let next = self.sender.next(now);
         self.poll_due(now, next)
             .is_some_and(|due| due <= now + RIDE)
-            && self.distant(now, next)
+            && self.distant(now)
     }
 
     /// Whether a POLL keeps its distance, or need not.
-    fn distant(&self, now: Time, next: Next) -> bool {
-        let half = self.sender.rtt.poll_interval() / 2;
-        self.poll_now
-            || next == Next::Nothing
-            || self.last_poll.is_none_or(|last| now >= last + half)
+    fn distant(&self, now: Time) -> bool {
+        self.poll_now || self.soonest_poll().is_none_or(|soonest| soonest <= now)
+    }
+
+    /// Half an interval after the last POLL, and a little more, lest that one be late on the wire.
+    fn soonest_poll(&self) -> Option<Time> {
+        let interval = self.sender.rtt.poll_interval();
+        self.last_poll.map(|last| last + interval * 11 / 20)
     }
 
     /// When a POLL is due, given what holds the next SD back.
@@ -676,14 +696,12 @@ impl Connection {
         if self.poll_now {
             return Some(now);
         }
-        let since = self.unpolled?;
+        let (since, _) = *self.unpolled.front()?;
         let interval = self.sender.rtt.poll_interval();
-        let least = self.last_poll.map_or(now, |last| last + interval / 2);
         // A little before the interval is over, lest a slow clock make it late.
-        let timer = (since + interval - interval / 20).max(least);
+        let timer = (since + interval - interval / 20).max(self.soonest_poll().unwrap_or(now));
         Some(match next {
-            Next::Nothing => now,
-            Next::Forbidden => self
+            Next::Forbidden | Next::Nothing => self
                 .last_poll
                 .map_or(now, |last| timer.min(last + interval)),
             _ => timer,
@@ -694,7 +712,8 @@ impl Connection {
     fn waits_for_ride(&self, next: Next) -> bool {
         let last = self
             .unpolled
-            .map(|since| since + self.sender.rtt.poll_interval());
+            .front()
+            .map(|(since, _)| since + self.sender.rtt.poll_interval());
         match next {
             Next::Later(time) => !self.poll_now && last.is_some_and(|last| time <= last),
             _ => false,
@@ -721,7 +740,7 @@ impl Connection {
 
     fn count_poll(&mut self, now: Time) -> Poll {
         self.last_poll = Some(now);
-        self.unpolled = None;
+        self.unpolled.clear();
         self.poll_now = false;
         self.no_response.get_or_insert(now + NO_RESPONSE);
         self.start_silence(now);

@@ -35,7 +35,7 @@ pub struct Maker {
     key: [u64; 2],
     last: u64,
     used: BTreeMap<u64, SocketAddr>,
-    /// Of an address, the newest cookie that has voided those before.
+    /// Of an address, the newest used cookie that came with V flag and voids those before.
     voids: HashMap<SocketAddr, u64>,
 }
 
@@ -138,14 +138,15 @@ pub struct Kept {
 /// What is known of a peer's address: its cookies, and what its listener may still have under way.
 #[derive(Debug)]
 struct Peer {
-    /// Cookies from answers to BEGINs sent before are not used.
+    /// The last start or failure. Cookies from answers to BEGINs sent before are not used.
     since: Moment,
-    /// A BEGIN with V flag has opened a connection since.
-    clear: bool,
+    /// Connections were opened by BEGINs with V flag of calls made after this start or failure.
+    clear: Option<Moment>,
     cookies: VecDeque<(Time, Kept)>,
 }
 
-/// Counts the calls that ended before they were answered; calls are made between two of those.
+/// Counts the failures: calls that ended before they were answered, though their BEGINs carried
+/// cookies. Calls are made between two of those.
 pub type Moment = u64;
 
 /// Cookies received, for later calls.
@@ -173,7 +174,7 @@ impl Purse {
         let since = self.forgotten;
         self.peers.entry(address).or_insert_with(|| Peer {
             since,
-            clear: false,
+            clear: None,
             cookies: VecDeque::new(),
         })
     }
@@ -194,24 +195,31 @@ impl Purse {
         peer.cookies.pop_front().map(|(_, kept)| kept)
     }
 
-    /// Whether a BEGIN with a cookie has to have the V flag.
-    pub fn voids(&self, address: SocketAddr) -> bool {
-        !self.peers.get(&address).is_some_and(|peer| peer.clear)
+    /// The last start or failure for an address.
+    pub fn since(&self, address: SocketAddr) -> Moment {
+        let peer = self.peers.get(&address);
+        peer.map_or(self.forgotten, |peer| peer.since)
     }
 
-    /// A BEGIN with V flag, of a call made at a moment, has opened a connection.
-    pub fn opened(&mut self, address: SocketAddr, made: Moment) {
+    /// Whether a BEGIN with a cookie, of a call made after a start or failure, has to have the V flag.
+    pub fn voids(&self, address: SocketAddr, since: Moment) -> bool {
+        let peer = self.peers.get(&address);
+        peer.and_then(|peer| peer.clear)
+            .is_none_or(|clear| clear < since)
+    }
+
+    /// A BEGIN with V flag, of a call made after a start or failure, has opened a connection.
+    pub fn opened(&mut self, address: SocketAddr, since: Moment) {
         let peer = self.peer(address);
-        peer.clear |= made >= peer.since;
+        peer.clear = peer.clear.max(Some(since));
     }
 
-    /// A call has ended before it was answered.
+    /// A call whose BEGIN carried a cookie has ended before it was answered.
     pub fn ended(&mut self, address: SocketAddr) {
         self.now += 1;
         let since = self.now;
         let peer = self.peer(address);
         peer.since = since.max(peer.since);
-        peer.clear = false;
         peer.cookies.clear();
     }
 }
@@ -295,25 +303,28 @@ mod tests {
     #[test]
     fn a_call_that_ended_voids_what_it_may_have_left() {
         let mut purse = Purse::default();
-        let start = purse.moment();
-        assert!(purse.voids(address(1)));
+        let voids = |purse: &Purse, port| purse.voids(address(port), purse.since(address(port)));
+        let start = purse.since(address(1));
+        assert!(voids(&purse, 1));
         purse.opened(address(1), start);
-        assert!(!purse.voids(address(1)) && purse.voids(address(2)));
+        assert!(!voids(&purse, 1) && voids(&purse, 2));
         purse.put(0, address(1), start, kept(1));
         purse.ended(address(1));
         purse.put(0, address(1), start, kept(2));
         assert_eq!(purse.take(0, address(1)), None);
+        // A call made before is not concerned, and does not make up for it.
+        assert!(!purse.voids(address(1), start));
         purse.opened(address(1), start);
-        assert!(purse.voids(address(1)));
-        let later = purse.moment();
-        purse.put(0, address(1), later, kept(3));
+        assert!(voids(&purse, 1));
+        let later = purse.since(address(1));
+        purse.put(0, address(1), purse.moment(), kept(3));
         assert_eq!(purse.take(0, address(1)), Some(kept(3)));
         purse.opened(address(1), later);
-        assert!(!purse.voids(address(1)));
+        assert!(!voids(&purse, 1));
         for port in 2..2000 {
-            purse.opened(address(port), purse.moment());
+            purse.opened(address(port), purse.since(address(port)));
         }
-        assert!(purse.voids(address(1)) && purse.peers.len() <= MOST_PEERS);
+        assert!(voids(&purse, 1) && purse.peers.len() <= MOST_PEERS);
         purse.put(0, address(1), later, kept(4));
         assert_eq!(purse.take(0, address(1)), None);
     }

@@ -41,8 +41,9 @@ struct Slot<U> {
     connection: Connection,
     user: U,
     deadline: Option<Time>,
-    /// When the call was made, and when its last BEGIN was first sent.
-    made: Moment,
+    /// The last start or failure for the address before the call was made.
+    since: Moment,
+    /// When the last BEGIN of the call was first sent.
     sent: Moment,
 }
 
@@ -109,13 +110,14 @@ impl<U: User> Endpoint<U> {
         let calling = slot.connection.state() == State::Calling;
         let action = slot.connection.handle(now, received, &mut slot.user, out);
         let (state, voids) = (slot.connection.state(), slot.connection.voids());
-        let (made, sent) = (slot.made, slot.sent);
+        let (since, sent) = (slot.since, slot.sent);
+        let proves = slot.connection.proves();
         match action {
             Action::None => {}
             Action::Keep(kept) => self.purse.put(now, key.0, sent, kept),
             Action::CallAnew(kept) => {
                 let numbers = self.numbers(key.0);
-                let void = self.purse.voids(key.0);
+                let void = self.purse.voids(key.0, since);
                 let proof = Proof { kept, void };
                 if let Some(slot) = self.slots.get_mut(&key) {
                     slot.sent = self.purse.moment();
@@ -125,8 +127,8 @@ impl<U: User> Endpoint<U> {
             }
         }
         match state {
-            State::Open if calling && voids => self.purse.opened(key.0, made),
-            State::Gone | State::Releasing if calling => self.purse.ended(key.0),
+            State::Open if calling && voids => self.purse.opened(key.0, since),
+            State::Gone | State::Releasing if calling && proves => self.purse.ended(key.0),
             _ => {}
         }
         self.settle(now, key, out);
@@ -178,20 +180,21 @@ impl<U: User> Endpoint<U> {
     }
 
     fn judge(&mut self, now: Time, key: Key, begin: &Begin<'_>) -> Verdict<U> {
-        if begin.data.len() > MAX_SD {
-            return Verdict::Discard;
-        }
         let Some(user) = (self.config.listen)(key.2) else {
             return Verdict::Refuse(reason::NOBODY);
         };
+        let has_room = self.maker.has_room(now);
         let cookie = begin.options.cookie.unwrap_or(&[]);
         let number = match self.maker.judge(now, key.0, cookie) {
             Worth::Used => return Verdict::NoConnection,
             Worth::None => return Verdict::GiveCookie,
             Worth::Good(number) => number,
         };
+        if begin.data.len() > MAX_SD {
+            return Verdict::Discard;
+        }
         let replaced = usize::from(self.slots.contains_key(&key));
-        if self.slots.len() - replaced >= MOST_CONNECTIONS || !self.maker.has_room(now) {
+        if self.slots.len() - replaced >= MOST_CONNECTIONS || !has_room {
             return Verdict::Refuse(reason::RESOURCES);
         }
         Verdict::Open(number, user)
@@ -237,7 +240,7 @@ impl<U: User> Endpoint<U> {
         let Some(key) = keys.find(|key| !self.slots.contains_key(key)) else {
             return false;
         };
-        let void = self.purse.voids(to);
+        let void = self.purse.voids(to, self.purse.since(to));
         let proof = self.purse.take(now, to).map(|kept| Proof { kept, void });
         let setup = self.setup(key);
         let mut packets = Vec::new();
@@ -250,13 +253,12 @@ impl<U: User> Endpoint<U> {
 
     fn insert(&mut self, key: Key, connection: Connection, user: U) {
         let deadline = None;
-        let moment = self.purse.moment();
         let slot = Slot {
             connection,
             user,
             deadline,
-            made: moment,
-            sent: moment,
+            since: self.purse.since(key.0),
+            sent: self.purse.moment(),
         };
         self.slots.insert(key, slot);
     }
@@ -339,7 +341,8 @@ impl<U: User> Endpoint<U> {
             let mut packets = Vec::new();
             let calling = slot.connection.state() == State::Calling;
             slot.connection.tick(now, &mut slot.user, &mut packets);
-            if calling && slot.connection.state() != State::Calling {
+            let connection = &slot.connection;
+            if calling && connection.proves() && connection.state() != State::Calling {
                 self.purse.ended(key.0);
             }
             self.settle(now, key, &mut packets);

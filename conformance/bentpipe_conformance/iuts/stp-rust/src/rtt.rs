@@ -37,7 +37,7 @@ impl Rtt {
     pub fn poll_interval(&self) -> Time {
         match self.known {
             None => self.initial,
-            Some((mean, _)) => (mean / 3).clamp(50 * MILLISECOND, 2 * SECOND),
+            Some((mean, _)) => (mean / 3).clamp(20 * MILLISECOND, 2 * SECOND),
         }
     }
 
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(rtt.smoothed(), Some(610 * MILLISECOND));
         rtt = Rtt::new(SECOND);
         rtt.measure(30);
-        assert_eq!(rtt.poll_interval(), 50 * MILLISECOND);
+        assert_eq!(rtt.poll_interval(), 20 * MILLISECOND);
         assert_eq!(rtt.silence(), 200 * MILLISECOND);
     }
 }

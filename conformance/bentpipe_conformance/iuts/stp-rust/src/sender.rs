@@ -150,6 +150,11 @@ impl Sender {
         !self.sds.is_empty()
     }
 
+    /// Whether an SD that was sent is acknowledged.
+    pub fn is_acknowledged(&self, number: u64) -> bool {
+        number < self.acknowledged
+    }
+
     /// Whether the end of the stream was sent and acknowledged.
     pub fn ended(&self) -> bool {
         self.fin.is_some_and(|fin| fin < self.acknowledged)
@@ -310,7 +315,7 @@ impl Sender {
         self.congestion.collapse(self.transmissions, largest);
     }
 
-    /// Takes N(R) of a BGAK as an acknowledgment, if it can be one.
+    /// Takes N(R) of a BGAK as that of a report, if it can be one; the window does not grow.
     pub fn accept(&mut self, nr: u32) -> bool {
         let Some(number) = self.read_nr(nr) else {
             return false;

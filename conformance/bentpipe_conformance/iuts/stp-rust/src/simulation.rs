@@ -3,7 +3,7 @@
 
 use crate::endpoint::{Config, Endpoint, Outgoing};
 use crate::user::{pattern, Outcome, Service, User};
-use crate::wire::{read, Begin, Packet, Poll, Writer};
+use crate::wire::{read, Begin, Options, Packet, Poll, Writer};
 use crate::{Time, MILLISECOND, SECOND};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -418,14 +418,25 @@ fn the_v_flag_is_set_until_a_connection_is_open() {
         world.run(world.now + 10 * SECOND);
     }
     assert_eq!(flags(&world), [true, false]);
-    // Nobody listens there, so that the call ends in state 2 and its cookie is spent.
-    world.call(8, 10);
-    world.run(world.now + 10 * SECOND);
+    // Nobody listens there, so that the calls end in state 2. The first spends the last cookie; the
+    // second has none, so that it leaves nothing behind.
+    for _ in 0..2 {
+        world.call(8, 10);
+        world.run(world.now + 10 * SECOND);
+    }
     for _ in 0..2 {
         world.call(7, 10);
         world.run(world.now + 10 * SECOND);
     }
     assert_eq!(flags(&world), [true, false, false, true, false]);
+    for _ in 0..3 {
+        world.call(7, 10);
+    }
+    world.call(8, 10);
+    world.run(world.now + 10 * SECOND);
+    world.call(7, 10);
+    world.run(world.now + 10 * SECOND);
+    assert_eq!(flags(&world)[5..], [false; 4]);
 }
 
 #[test]
@@ -474,7 +485,8 @@ fn what_cannot_be_is_discarded_whole() {
         (sdp(another), 0),
         (sdp(Poll { nps: 0, ..poll }), 0),
         (writer.poll(&another), 0),
-        (elsewhere.begin(&big), 0),
+        // The cookie is used.
+        (elsewhere.begin(&big), 1),
         // A STAT, and the octet with a POLL.
         (sdp(poll), 2),
     ];
@@ -483,6 +495,109 @@ fn what_cannot_be_is_discarded_whole() {
         world.ends[1].datagram(world.now, address(0), &packet, &mut out);
         assert_eq!(out.len(), answers, "{packet:?}");
     }
+}
+
+#[test]
+fn a_begin_with_too_much_data_is_discarded_if_its_cookie_is_good() {
+    let mut world = World::new(14, CLEAN);
+    let writer = Writer {
+        source: 9,
+        destination: 7,
+        tag: 1,
+    };
+    let mut ask = |cookie: Option<&[u8]>| {
+        let options = Options {
+            max_sd: None,
+            cookie,
+        };
+        let begin = writer.begin(&Begin {
+            fin: false,
+            void: false,
+            iss: 5,
+            credit: 4,
+            csn: 1,
+            options,
+            data: &[0; 1449],
+        });
+        let mut out = Vec::new();
+        world.ends[1].datagram(world.now, address(0), &begin, &mut out);
+        out.pop().map(|(_, packet)| packet)
+    };
+    let refusal = ask(None).unwrap();
+    let Some(Packet::Bgrej { options, .. }) = read(&refusal).map(|r| r.packet) else {
+        unreachable!()
+    };
+    assert_eq!(ask(options.cookie), None);
+}
+
+#[test]
+fn a_user_that_writes_little_by_little_does_not_poll_with_every_sd() {
+    let mut world = World::new(15, CLEAN);
+    world.call_with(7, Service::on(7).unwrap());
+    world.run(20 * SECOND);
+    let (begin, writer) = world
+        .sent
+        .iter()
+        .find_map(|(_, _, octets)| {
+            let received = read(octets)?;
+            let Packet::Begin(begin) = received.packet else {
+                return None;
+            };
+            let (source, destination) = (received.source, received.destination);
+            let tag = begin.csn as u16;
+            let writer = Writer {
+                source,
+                destination,
+                tag,
+            };
+            begin.options.cookie.map(|_| ((begin.iss, tag), writer))
+        })
+        .unwrap();
+    let (iss, _) = begin;
+    let start = world.now;
+    let listener = &mut world.ends[1];
+    let mut give = |at: Time, packet: Option<Vec<u8>>| -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        if let Some(packet) = packet {
+            listener.datagram(at, address(0), &packet, &mut out);
+        }
+        listener.tick(at, &mut out);
+        out.into_iter().map(|(_, packet)| packet).collect()
+    };
+    let polls = |packets: &[Vec<u8>]| {
+        let is_poll = |packet: &&Vec<u8>| {
+            matches!(
+                read(packet).map(|r| r.packet),
+                Some(Packet::Data { poll: Some(_), .. })
+            )
+        };
+        (packets.len(), packets.iter().filter(is_poll).count())
+    };
+    let sd = |n: u32, fin| Some(writer.sd((iss + n) & 0xff_ffff, fin, b"x", None));
+    // No POLL was sent before; then one an interval of 1 s after the other.
+    let first = give(start, sd(0, false));
+    assert_eq!(polls(&first), (1, 1));
+    let Some(Packet::Data {
+        sd: Some((number, ..)),
+        ..
+    }) = read(&first[0]).map(|r| r.packet)
+    else {
+        unreachable!()
+    };
+    let mut now = start;
+    for n in 1..20 {
+        now += 20 * MILLISECOND;
+        assert_eq!(polls(&give(now, sd(n, false))), (1, 0));
+    }
+    let report = |n: u32| Some(writer.stat(number + n, number + 100, 1, start as u32, &[]));
+    // What is acknowledged need not be asked about.
+    assert_eq!(polls(&give(start + 500 * MILLISECOND, report(20))), (0, 0));
+    assert_eq!(polls(&give(start + 900 * MILLISECOND, None)), (0, 0));
+    // The end of the stream does not wait.
+    let at = start + 901 * MILLISECOND;
+    assert_eq!(polls(&give(at, sd(20, false))), (1, 1));
+    assert_eq!(polls(&give(at + MILLISECOND, sd(21, false))), (1, 0));
+    assert_eq!(polls(&give(at + 2 * MILLISECOND, sd(22, true))), (1, 1));
 }
 
 #[test]

@@ -61,7 +61,7 @@ def test_calling_after_a_call_that_failed(peer: Peer) -> None:
         connection.receive(2)
         connection.abort()
         peer.wait(PAUSE_S)
-        open_, failing = (peer.summon("send", anew=False) for _ in range(2))
+        failing, open_ = (peer.summon("send", anew=False) for _ in range(2))
         open_.bgak()
         peer.wait(peer.rtt + PAUSE_S)
         failing.reject(reason, cookie=None)

@@ -58,11 +58,11 @@ def test_ready_old_stat_gives_credit(connection: Connection, base: int) -> None:
 def test_ready_old_stat_reports_a_gap(connection: Connection, base: int) -> None:
     """A STAT that a newer one has overtaken retransmits nothing."""
     for _ in range(2):
-        poll = connection.expect(POLL, within=BY_TIMER_S, what="a POLL by timer")
-    n_ps = poll.packet.n_ps or 0
-    connection.stat(elements=(), n_ps=n_ps)
+        connection.remember(connection.expect(POLL, within=BY_TIMER_S, what="a POLL by timer"))
+    connection.stat(elements=())
+    n_ps = (connection.last_poll[0] - 1) % MODULUS
     old = connection.their_list((base + 2, base + 3, base + 8))
-    connection.send(STAT, n_ps=(n_ps - 1) % MODULUS, elements=old, after=PAUSE_S)
+    connection.send(STAT, n_ps=n_ps, elements=old, after=PAUSE_S)
     go_on(connection, connection.rtt + 3 * PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import (
-    FAR_S,
     NEAR_S,
     PAUSE_S,
     connected,
@@ -36,28 +34,14 @@ def test_ready_list_is_cut(connection: Connection) -> None:
     connection.receive(gaps[-1] + 20, losing=gaps, report_gaps=False, credit=256)
 
 
-@connected("STP-DT-014", "STP-DT-003", "STP-DT-023", to="chargen", credit=64, rtt=FAR_S)
-def test_ready_stat_overtakes_ustats(connection: Connection) -> None:
-    """USTATs come when STATs have reported their gaps, and when these have been closed."""
-    reception = connection.reception
-    late: list[tuple[int, int]] = []
-
-    def serve(arrival: Arrival) -> None:
-        if arrival.has_data and not (
-            arrival.number in (24, 25, 31) and not reception.note(arrival.number)
-        ):
-            gap = connection.hold(arrival)
-            reception.vr_mr = max(reception.vr_mr, reception.vr_r + 64)
-            if gap is not None:
-                late.append(gap)
-        if arrival.polls:
-            connection.answer(arrival)
-            for gap in late:
-                connection.ustat(*gap, after=0.05)
-                connection.ustat(*gap, after=connection.rtt)
-            late.clear()
-
-    connection.serve_until(lambda: reception.vr_r >= 60, serve)
+@holding("STP-DT-014", "STP-DT-003", "STP-DT-023", losing=[2, 3])
+def test_ready_stat_overtakes_ustats(connection: Connection, base: int) -> None:
+    """USTATs come when a STAT has reported their gap, and when it has been closed."""
+    for after in (0.05, 3 * connection.rtt):
+        connection.ustat(base + 2, base + 4, after=after)
+    connection.stat()
+    connection.receive(base + 32, credit=8)
+    go_on(connection, 3 * connection.rtt)
 
 
 @connected("STP-DT-010", "STP-DT-003", "STP-DT-015", to="chargen", credit=12)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, FIN, V
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, END, FIN, V
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
 from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S, alike
 from bentpipe_conformance.protocols.stp.replay.events import At
@@ -20,6 +20,9 @@ MAX_CC = 5
 
 CALL_ANEW = 6
 """Reason of a BGREJ that brings a cookie (section 3.4)."""
+
+NO_ANSWER = 7
+"""Reason of an END when the peer does not answer (section 3.4)."""
 
 MOST_ANEW = 5
 """How often a caller calls anew (STP-CC-037)."""
@@ -112,6 +115,14 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     answer = next((at for at in flow.heard if at.time == done), None)
     if answer is not None:
         yield from left_alone(flow, context, sent, answer)
+    given_up = next(
+        (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
+    )
+    if given_up is not None and flow.established is None and len(sent) < MAX_CC:
+        yield context.violated(
+            "a call was given up before its BEGIN had been sent often enough", *sent[-1:], given_up,
+            expected=f"{MAX_CC} BEGINs", actual=f"{len(sent)}",
+        )  # fmt: skip
 
 
 def repetitions(
@@ -251,14 +262,14 @@ def _wrong_anew(refusal: Refusal, anew: At) -> str:
 
 @checker("STP-CC-039")
 def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
-    """A cookie is returned unchanged, for one call, and none from before a failure (5.1).
-
-    When the endpoint has started, and so had to set the V flag, the packets do not show.
-    """
+    """A cookie is returned unchanged, for one call, and none from before a failure (5.1)."""
     begin = _call(flow)
-    if begin is None or begin.stp.cookie is None:
+    if begin is None:
         return
     cookie, handed = begin.stp.cookie, flow.ledger.handed
+    yield from _voids_when_it_has_to(flow, context, begin)
+    if cookie is None:
+        return
     before = _earlier_calls(flow)
     twice = next((at for at in before if at.stp.cookie == cookie), None)
     came = handed.get(cookie)
@@ -274,11 +285,44 @@ def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
                 expected=known.hex(), actual=cookie.hex(),
             )  # fmt: skip
     else:
-        problem = _from_before_a_failure(flow, begin, came)
         yield judged(
-            context, not problem,
+            context, not _from_before_a_failure(flow, begin, came),
             "a cookie was returned unchanged, and for the first time",
-            f"after a call had failed, {problem}", came, begin,
+            "a call that was made after one had failed used a cookie that answers a BEGIN sent "
+            "before", came, begin,
+        )  # fmt: skip
+
+
+def _voids_when_it_has_to(flow: Flow, context: Context, begin: At) -> Findings:
+    """Whether the V flag is set after a failure until a call has opened, and not otherwise.
+
+    When the endpoint has started, and so had to set it, the packets do not show.
+    """
+    voids = bool(begin.stp.flags & V)
+    if begin.stp.cookie is None:
+        if voids:
+            yield context.violated("a BEGIN without a cookie has the V flag", begin)
+        return
+    if _is_under_a_failure(flow, begin):
+        yield judged(
+            context, voids,
+            "after a call had failed, a BEGIN had the V flag",
+            "after a call had failed, a BEGIN had no V flag", begin,
+        )  # fmt: skip
+        return
+    opened = [
+        other for other in flow.neighbours
+        if _has_voided(other) and (other.established or 0.0) < begin.time - flow.due_s
+    ]  # fmt: skip
+    if not opened:
+        return
+    last = max(opened, key=lambda other: _made(other).time)
+    if all(time < _made(last).time - flow.due_s for time in _failures(flow, begin.time)):
+        yield judged(
+            context, not voids,
+            "once a call with V flag had opened, a BEGIN had none",
+            "a BEGIN had the V flag, though a call with it had opened and none had failed since",
+            last.begins[0], begin,
         )  # fmt: skip
 
 
@@ -290,23 +334,31 @@ def _earlier_calls(flow: Flow) -> list[At]:
     ]  # fmt: skip
 
 
-def _from_before_a_failure(flow: Flow, begin: At, came: At) -> str:
-    """What is wrong with a BEGIN of a call made after one that ended in state 2."""
-    made = _made(flow)
-    failed = _last_failure(flow, made.time)
-    if failed == -math.inf:
-        return ""
-    opened = any(
-        other.iut_calls and other.established is not None and other.established <= begin.time
-        and other.begins[0].stp.flags & V and _made(other).time > failed
-        for other in flow.neighbours
-    )  # fmt: skip
-    if opened:
-        return ""
+def _from_before_a_failure(flow: Flow, begin: At, came: At) -> bool:
+    """Whether a call made after one that had failed uses a cookie it must not use any more."""
+    if not _is_under_a_failure(flow, begin):
+        return False
+    failed = max(_failures(flow, _made(flow).time - flow.due_s))
     asked = [at for at in _earlier_calls(flow) if at.stp.csn == came.stp.peer_csn]
-    if asked and asked[0].time < failed - flow.due_s:
-        return "a cookie was used that answers a BEGIN sent before"
-    return "" if begin.stp.flags & V else "a BEGIN had no V flag"
+    return bool(asked) and asked[0].time < failed - flow.due_s
+
+
+def _is_under_a_failure(flow: Flow, begin: At) -> bool:
+    """Whether a call was made after one that had failed, and none with V flag has opened since."""
+    failed = max(_failures(flow, _made(flow).time - flow.due_s), default=-math.inf)
+    return failed > -math.inf and not any(
+        _has_voided(other)
+        and (other.established or 0.0) <= begin.time
+        and _made(other).time > failed
+        for other in flow.neighbours
+    )
+
+
+def _has_voided(flow: Flow) -> bool:
+    """Whether this is a call of the IUT whose BEGIN had the V flag, and which has opened."""
+    if not flow.iut_calls or flow.established is None:
+        return False
+    return bool(flow.begins[0].stp.flags & V)
 
 
 def _made(flow: Flow) -> At:
@@ -323,14 +375,14 @@ def _made(flow: Flow) -> At:
 def _unused(flow: Flow, begin: At) -> list[At]:
     """The packets that brought cookies which the IUT holds for its call, in order.
 
-    A BGREJ with a cookie says that those before it are worth nothing; so does a call that ends in
-    state 2, except for cookies that answer a BEGIN first sent since (STP-CC-039).
+    A BGREJ with a cookie says that those before it are worth nothing; so does a call with a cookie
+    that ends in state 2, except for cookies that answer a BEGIN first sent since (STP-CC-039).
     """
     calls = _earlier_calls(flow)
     used = {at.stp.cookie for at in calls}
     came = [at for at in flow.ledger.handed.values() if at.frame < begin.frame]
     last = max((at.frame for at in came if at.stp.type == BGREJ), default=0)
-    failed = _last_failure(flow, begin.time)
+    failed = max(_failures(flow, begin.time), default=-math.inf)
     first = {at.stp.csn: at.time for at in reversed(calls)}
     return [
         at for at in came
@@ -340,14 +392,14 @@ def _unused(flow: Flow, begin: At) -> list[At]:
     ]  # fmt: skip
 
 
-def _last_failure(flow: Flow, until: float) -> float:
-    """When a call to the address last ended in state 2 before a time; before all time if none."""
-    failed = [
+def _failures(flow: Flow, until: float) -> list[float]:
+    """When calls to the address whose BEGIN carried a cookie ended in state 2, up to a time."""
+    return [
         other.ended for other in flow.neighbours
         if other.iut_calls and other.established is None and other.ended is not None
-        and other.ended < until - flow.due_s and not _called_anew(other)
+        and other.ended < until and other.begins[0].stp.cookie is not None
+        and not _called_anew(other)
     ]  # fmt: skip
-    return max(failed, default=-math.inf)
 
 
 def _called_anew(flow: Flow) -> bool:

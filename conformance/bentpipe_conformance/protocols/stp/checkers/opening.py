@@ -71,13 +71,25 @@ class Due:
 
 def due_answer(flow: Flow, at: At) -> Due | None:
     """What section 9 has a BEGIN answered with; None when that is nothing, or not sure."""
+    due = _due_whatever_its_size(flow, at)
+    opens = due is not None and due.rule == "STP-CC-012"
+    return None if opens and len(at.stp.data) > flow.ledger.max_sd[0] else due
+
+
+def exceeds_max_sd(flow: Flow, at: At) -> bool:
+    """Whether a BEGIN has a good cookie, but more data than any MaxSD announced (STP-DT-028)."""
+    due, most = _due_whatever_its_size(flow, at), flow.ledger.max_sd[1]
+    return due is not None and due.rule == "STP-CC-012" and len(at.stp.data) > most
+
+
+def _due_whatever_its_size(flow: Flow, at: At) -> Due | None:
     begin, csn = at.stp, at.stp.csn
     if begin.version != codec.VERSION:
         about = f"a BEGIN of version {begin.version}"
         return Due("STP-CC-019", codec.BGREJ, OTHER_VERSION, about)
     state, there = state_on_ports(flow, at), holder(flow, at)
-    if state is None or len(begin.data) > flow.ledger.max_sd[0]:
-        return None  # of more data than MaxSD it is discarded
+    if state is None:
+        return None
     if state == State.CALLING:
         return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")
     own = there is not None and not there.iut_calls and csn == there.tester_csn

@@ -13,6 +13,7 @@ from itertools import pairwise
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
+from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -31,9 +32,6 @@ MARGIN, SLACK_S = 0.1, 0.1
 
 NO_RESPONSE_S, LATE_S = 60.0, 2.0
 """When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
-
-NO_ANSWER = 7
-"""Reason of an END (section 3.4)."""
 
 KEEP_ALIVE_S = 600
 """Seconds without a packet after which an idle endpoint polls, unless declared (STP-PL-010)."""

@@ -234,23 +234,26 @@ def _polls(
 
 @checker("STP-PL-005")
 def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
-    """A POLL that is due with a new SD rides on it (section 7.1)."""
+    """A POLL that is due soon after a new SD rides on it (section 7.1)."""
+    arrivals = [at.time for at in flow.heard]
     for poll in flow.polls_sent:
         if poll.stp.type == SDP:
             yield context.holds(f"the POLL with N(PS) {poll.n_ps} rides on an SD", poll)
             continue
-        soon = RIDES_S / 2 - flow.timing_error
-        behind = (sd for sd in flow.sds_sent if sd.new and sd.frame > poll.frame)
-        rode = next((sd for sd in behind if sd.time - poll.time < soon), None)
-        # More data shows only with chargen, and what an arrival permits could not be foreseen.
-        if rode is None or flow.iut_calls or flow.service != CHARGEN:
+        # With chargen there is always data; what an arrival or an answer to one causes could not
+        # be foreseen, nor does a POLL that is due before an SD may leave wait for it.
+        if flow.iut_calls or flow.service != CHARGEN:
             continue
-        start = poll.time - RIDES_S - flow.timing_error
-        if not any(start <= at.time <= rode.time for at in flow.heard):
+        latest = max(0.0, RIDES_S - flow.timing_error)
+        before = next((sd for sd in reversed(flow.sds_sent) if sd.frame < poll.frame), None)
+        if before is None or not before.new or poll.time - before.time > latest:
+            continue
+        first = bisect_left(arrivals, before.time - FOLLOWS_S - flow.timing_error)
+        if first == len(arrivals) or arrivals[first] > poll.time:
             yield context.violated(
                 f"the POLL with N(PS) {poll.n_ps} left alone, "
-                f"{1000 * (rode.time - poll.time):.1f} ms before a new SD",
-                poll, rode,
+                f"{1000 * (poll.time - before.time):.1f} ms after a new SD",
+                before, poll,
             )  # fmt: skip
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.answers import discarded, state_on_ports
+from bentpipe_conformance.protocols.stp.checkers.answers import discarded
+from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, POLL, SDP, VERSION
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, POLL, SDP
+from bentpipe_conformance.protocols.stp.numbers import near, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
 USTAT_S = 1.0
@@ -237,7 +239,9 @@ def only_the_credit_is_taken(flow: Flow, context: Context) -> Findings:
 @checker("STP-DT-028")
 def misfits_are_discarded(flow: Flow, context: Context) -> Findings:
     """An SD that is too large, or beyond an end, evokes no USTAT and changes nothing (6.2)."""
-    yield from _large_begins(flow, context)
+    for begin in filter(partial(exceeds_max_sd, flow), flow.heard_of(BEGIN)):
+        what = f"a BEGIN with a good cookie and {len(begin.stp.data)} octets, more than MaxSD,"
+        yield from discarded(flow, context, begin, what)
     for sd, said in _followed(flow, context, lambda sd: bool(sd.misfit) and not sd.duplicate):
         what = f"SD {sd.number} {sd.misfit}"
         if isinstance(said, ReportSent):
@@ -248,33 +252,6 @@ def misfits_are_discarded(flow: Flow, context: Context) -> Findings:
             said.bound > sd.number and not any(poll.n_s > sd.number for poll in flow.polls_heard)
         ):  # fmt: skip
             yield context.violated(f"{what}, was taken", sd, said)
-    for begin in flow.heard_of(BEGIN):
-        large = len(begin.stp.data) > flow.ledger.max_sd[1] and bool(flow.ledger.given)
-        if large and begin.stp.version == VERSION and state_on_ports(flow, begin) == State.IDLE:
-            what = f"a BEGIN with {len(begin.stp.data)} octets, more than MaxSD"
-            yield from discarded(flow, context, begin, what)
-
-
-def _large_begins(flow: Flow, context: Context) -> Findings:
-    """BEGINs with more data than the IUT has said that it takes; cookies are judged before."""
-    told = [
-        (at.frame, at.stp.max_sd) for other in flow.neighbours for at in other.sent
-        if at.stp.type in (BGAK, BGREJ) and at.stp.max_sd is not None
-    ]  # fmt: skip
-    for begin in flow.heard_of(BEGIN):
-        most = [max(size, LEAST_MAX_SD) for frame, size in told if frame < begin.frame]
-        if not most or len(begin.stp.data) <= max(most) or begin.stp.csn != flow.tester_csn:
-            continue
-        what = f"a BEGIN with {len(begin.stp.data)} octets, more than MaxSD,"
-        answer = next((
-            at for at in flow.sent
-            if begin.frame < at.frame and at.time <= begin.time + flow.due_s
-            and at.stp.peer_csn == begin.stp.csn
-        ), None)  # fmt: skip
-        if answer is None:
-            yield context.holds(f"{what} was discarded", begin)
-        elif answer.stp.type == BGAK:
-            yield context.violated(f"{what} opened a connection", begin, answer)
 
 
 def _followed(

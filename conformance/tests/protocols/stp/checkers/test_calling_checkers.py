@@ -22,6 +22,7 @@ from bentpipe_conformance.protocols.stp.cookies import altered
 from bentpipe_conformance.protocols.stp.story import (
     FAIL,
     IUT_CSN,
+    IUT_ISS,
     NOTHING,
     PASS,
     TESTER_COOKIES,
@@ -174,20 +175,66 @@ def from_another_port(story: StpStory, number: int, **fields: object) -> StpStor
     return story
 
 
-def after_a_failure(flags: int) -> StpStory:
+def after_a_failure(flags: int, **fields: object) -> StpStory:
     """A connection brings a cookie, the next call fails, and a third one is made."""
-    story = anew(given(), data=b"x").tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6)
-    story.at += 1.0
-    failed = StpStory(at=story.at).iut(BEGIN, csn=IUT_CSN - 8, seq=9, cookie=None)
-    failed.tester(BGREJ, reason=3, peer_csn=IUT_CSN - 8, after=0.6)
-    story.packets += [between(packet, service=78) for packet in failed.packets]
-    story.at = failed.at + 1.0
+    story = connected_with_v()
+    failed = {"csn": IUT_CSN - 8, "seq": 9, "cookie": TESTER_COOKIES[6], **fields}
+    call = StpStory(at=story.at).iut(BEGIN, **failed)  # type: ignore[arg-type]
+    call.tester(BGREJ, reason=3, peer_csn=IUT_CSN - 8, after=0.6)
+    story.packets += [between(packet, service=78) for packet in call.packets]
+    story.at = call.at + 1.0
     return from_another_port(story, 3, cookie=TESTER_COOKIES[1], flags=flags)
 
 
+def connected_with_v() -> StpStory:
+    """A call with V flag has opened, and its BGAK brought a cookie."""
+    story = anew(given(), data=b"x", flags=V, seq=IUT_ISS)
+    story.tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6).at += 1.0
+    return story
+
+
 def test_cookie_from_before_a_failed_call() -> None:
-    assert after_a_failure(V).verdicts("STP-CC-039") == BOTH
-    assert after_a_failure(0).verdicts("STP-CC-039") == BOTH
+    found = after_a_failure(V).findings("STP-CC-039")
+    assert [item.sentence for item in found if item.verdict is Verdict.FAIL] == [
+        "a call that was made after one had failed used a cookie that answers a BEGIN sent before"
+    ]
+
+
+def test_call_without_a_cookie_that_failed_voids_nothing() -> None:
+    assert after_a_failure(0, cookie=None).verdicts("STP-CC-039") == PASS
+    assert after_a_failure(V, cookie=None).verdicts("STP-CC-039") == BOTH
+
+
+@pytest.mark.parametrize(("flags", "verdict"), [(V, Verdict.PASS), (0, Verdict.FAIL)])
+def test_v_flag_after_a_failed_call(flags: int, verdict: Verdict) -> None:
+    found = after_a_failure(flags).findings("STP-CC-039")
+    after = [item.verdict for item in found if item.sentence.startswith("after a call had failed")]
+    assert after == [verdict]
+
+
+@pytest.mark.parametrize(("flags", "verdict"), [(0, PASS), (V, BOTH)])
+def test_v_flag_once_a_call_has_opened(flags: int, verdict: object) -> None:
+    story = from_another_port(connected_with_v(), 2, cookie=TESTER_COOKIES[1], flags=flags)
+    assert story.verdicts("STP-CC-039") == verdict
+
+
+@pytest.mark.parametrize("flags", [0, V])
+def test_v_flag_of_a_first_call_says_nothing(flags: int) -> None:
+    # The endpoint may have started just before, or long ago.
+    assert anew(given(), flags=flags).verdicts("STP-CC-039") == PASS
+
+
+def test_v_flag_without_a_cookie() -> None:
+    assert StpStory().iut(BEGIN, cookie=None, flags=V).verdicts("STP-CC-039") == FAIL
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(5, PASS), (3, BOTH)])
+def test_call_given_up_after_so_many_begins(times: int, verdict: object) -> None:
+    story = StpStory().iut(BEGIN)
+    for number in range(times - 1):
+        story.iut(BEGIN, after=2.0**number)
+    story.iut(END, 0, flags=A, reason=7, peer_csn=0, after=2.0 ** (times - 1))
+    assert story.verdicts("STP-CC-016") == verdict
 
 
 def again_after_a_connection(**fields: object) -> StpStory:

@@ -121,16 +121,21 @@ def test_fin_polls_or_does_not() -> None:
     assert late.verdicts("STP-PL-004") == FAIL
 
 
-def test_poll_just_before_a_new_sd_could_have_ridden_on_it() -> None:
-    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
+def test_poll_just_after_a_new_sd_could_have_ridden_on_it() -> None:
+    story = opened().tester(SD, 0, after=0.6).iut(SD, 0, after=1.0).iut(POLL, 1, after=0.002)
     assert story.of_service(CHARGEN).verdicts("STP-PL-005") == FAIL
-    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).tester(STAT, 1, after=0.001)
-    assert story.iut(SD, 1, after=0.001).verdicts("STP-PL-005") == NOTHING
+    story = opened().iut(SD, 0, after=1.0).tester(STAT, 1, after=0.001).iut(POLL, 1, after=0.001)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-005") == NOTHING
     assert opened().iut(SDP, 0).verdicts("STP-PL-005") == PASS
 
 
-def test_poll_just_before_an_sd_of_a_user_who_may_have_just_written_says_nothing() -> None:
-    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1).iut(SD, 1, after=0.001)
+def test_poll_that_is_due_before_the_next_sd_may_leave_goes_alone() -> None:
+    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1, after=0.2).iut(SD, 1, after=0.001)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-005") == NOTHING
+
+
+def test_poll_just_after_an_sd_of_a_user_who_may_have_ended_says_nothing() -> None:
+    story = opened().iut(SD, 0, after=1.0).iut(POLL, 1, after=0.002)
     assert story.verdicts("STP-PL-005") == NOTHING
 
 
