@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar
 
 Json = Any
@@ -43,7 +44,7 @@ def decode(record: type[_Record], value: Json, where: str = "") -> _Record:
     label = where or record.__name__
     if not isinstance(value, dict):
         raise RecordError(f"{label} must be an object, not {_name(value)}")
-    hints = typing.get_type_hints(record)
+    hints = _hints(record)  # type: ignore[arg-type]
     fields = {f.name: f for f in dataclasses.fields(record)}  # type: ignore[arg-type]
     unknown = sorted(set(value) - set(fields))
     if unknown:
@@ -55,6 +56,12 @@ def decode(record: type[_Record], value: Json, where: str = "") -> _Record:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise RecordError(f"{label} lacks {name!r}")
     return record(**arguments)
+
+
+@cache
+def _hints(record: type) -> Mapping[str, Any]:
+    """The types of a record's fields; to work them out takes longer than to decode one."""
+    return typing.get_type_hints(record)
 
 
 def _decode(hint: Any, value: Json, where: str) -> Any:

@@ -173,12 +173,13 @@ def _is_of_phase(item: Bounded) -> bool:
 @checker("STP-CG-010")
 def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     """The window does not grow on a report before which little was in flight (section 7.3)."""
+    size = smss(flow)
     items = [
         item for item in context.prepared.bounded(context.ics)
-        if not item.exempt and item.grown >= item.window + 2 * smss(flow)
+        if not item.exempt and item.grown >= item.window + 2 * size
     ]  # fmt: skip
     over = next((item for item in items if _excess(item) and not _is_of_phase(item)), None)
-    full = [item for item in items if item.sd.flight_with > item.window - smss(flow)]
+    full = [item for item in items if item.sd.flight_with > item.window - size]
     if over is not None and not _is_beyond_doubt(over):
         yield _exceeds(
             context, over, ", after reports before which little was in flight",

@@ -137,7 +137,7 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
     established = flow.established
     assert established is not None
     arrivals = [at.time for at in flow.heard]
-    end = min(flow.over, flow.passed[-1].time)
+    end, size = min(flow.over, flow.passed[-1].time), smss(flow)
     for sd, following in zip_longest(flow.sds_sent, flow.sds_sent[1:]):
         if sd.time < established or sd.stp.flags & FIN or flow.service != CHARGEN or flow.iut_calls:
             continue
@@ -152,7 +152,7 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
         bounds = trips.bounds(sd.time)
         # Without a measurement nothing is paced.
         spread = 0.0 if bounds is None else bounds[1]
-        gap = max(2 * spread * smss(flow) / (SLOWEST_GAIN * sd.flight_with), least_gap)
+        gap = max(2 * spread * size / (SLOWEST_GAIN * sd.flight_with), least_gap)
         resumed = end if following is None else following.time
         if min(moved, resumed) - sd.time > gap + 2 * FOLLOWS_S + flow.timing_error:
             yield sd
