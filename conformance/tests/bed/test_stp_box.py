@@ -9,7 +9,10 @@ from bentpipe_conformance.iut.build import IutUnavailable, build
 
 pytestmark = pytest.mark.bed
 Play = Callable[..., dict[str, Any]]
-CASES = ("stp/credit/ready-credit-*", "stp/calling/calling-answered")
+CASES = (
+    "stp/credit/ready-credit-*", "stp/calling/calling-answered", "stp/calling/calling-peer-aborts",
+    "stp/calling/calling-several-times",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

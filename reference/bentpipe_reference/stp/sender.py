@@ -250,7 +250,7 @@ class Sender:
         return report
 
     def on_ustat(self, ustat: Ustat) -> Report | None:
-        """Section 6.5. None when the USTAT is discarded (STP-DT-023)."""
+        """Section 6.4. None when the USTAT is discarded (STP-DT-023)."""
         read = self._read_report(ustat, None)
         if read is None:
             return None

@@ -38,6 +38,8 @@ def little_to_an_unproven_address(flow: Flow, context: Context) -> Findings:
     for at in sorted(passed, key=lambda at: at.frame):
         if any(at.frame >= other.start for other in flow.same_ports if other.iut_csn is not None):
             break
+        if at.outgoing and not came[0]:
+            return  # drawn by nothing that was seen: of a connection opened before, or a call
         count = went if at.outgoing else came
         count[0] += 1
         count[1] += len(at.stp.octets)
