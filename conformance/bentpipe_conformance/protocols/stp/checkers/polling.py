@@ -236,17 +236,24 @@ def _polls(
 def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
     """A POLL that is due soon after a new SD rides on it (section 7.1)."""
     arrivals = [at.time for at in flow.heard]
+    reports = [report.time for report in flow.reports_heard if not report.fault]
+    reports += [poll.time for poll in flow.polls_sent[:1]]
+    trips = context.prepared.round_trips(context.ics)
     for poll in flow.polls_sent:
         if poll.stp.type == SDP:
             yield context.holds(f"the POLL with N(PS) {poll.n_ps} rides on an SD", poll)
             continue
         # With chargen there is always data; what an arrival or an answer to one causes could not
-        # be foreseen, nor does a POLL that is due before an SD may leave wait for it.
+        # be foreseen, nor does a POLL that is due before an SD may leave wait for it. Those of
+        # Timer_SILENCE leave whatever has asked before.
         if flow.iut_calls or flow.service != CHARGEN:
             continue
         latest = max(0.0, RIDES_S - flow.timing_error)
         before = next((sd for sd in reversed(flow.sds_sent) if sd.frame < poll.frame), None)
         if before is None or not before.new or poll.time - before.time > latest:
+            continue
+        since = max(time for time in reports if time <= poll.time)
+        if poll.time - since >= trips.silence(poll.time)[0] - FOLLOWS_S - flow.timing_error:
             continue
         first = bisect_left(arrivals, before.time - FOLLOWS_S - flow.timing_error)
         if first == len(arrivals) or arrivals[first] > poll.time:

@@ -134,6 +134,12 @@ def test_poll_that_is_due_before_the_next_sd_may_leave_goes_alone() -> None:
     assert story.of_service(CHARGEN).verdicts("STP-PL-005") == NOTHING
 
 
+def test_poll_of_timer_silence_leaves_behind_an_sdp() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=0.6).iut(SDP, 1, after=1.0)
+    story = story.iut(POLL, 2, after=0.002)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-005") == PASS
+
+
 def test_poll_just_after_an_sd_of_a_user_who_may_have_ended_says_nothing() -> None:
     story = opened().iut(SD, 0, after=1.0).iut(POLL, 1, after=0.002)
     assert story.verdicts("STP-PL-005") == NOTHING
