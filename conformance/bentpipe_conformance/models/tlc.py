@@ -226,7 +226,8 @@ def _spawned(command: Sequence[str], job: Job) -> subprocess.Popen[str]:
     Raises:
         ToolProblem: the system refused it every time.
     """
-    for pause in (*_PAUSES, None):
+    pauses = list(_PAUSES)
+    while True:
         job.scratch.mkdir(parents=True, exist_ok=True)
         try:
             return subprocess.Popen(
@@ -236,10 +237,9 @@ def _spawned(command: Sequence[str], job: Job) -> subprocess.Popen[str]:
                 start_new_session=True,
             )  # fmt: skip
         except OSError as problem:
-            if pause is None:
+            if not pauses:
                 raise ToolProblem(f"the model checker could not be started: {problem}") from problem
-            time.sleep(pause)
-    raise AssertionError("unreachable")
+            time.sleep(pauses.pop(0))
 
 
 def _command(tool: Tool, job: Job) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bentpipe_reference.stp import config, packets
+from bentpipe_reference.stp.codec import encode
 from bentpipe_reference.stp.cookies import CookieJar, Ticket
 from bentpipe_reference.stp.events import Events, abort_text, refusal_text
 from bentpipe_reference.stp.guards import Guards
@@ -34,9 +35,6 @@ from bentpipe_reference.stp.tracing import note, note_packet
 from bentpipe_reference.stp.variables import Address, Variables
 
 _A, _FIN, _V = int(Flags.A), int(Flags.FIN), int(Flags.V)
-
-_BEGIN_OCTETS = 20
-"""Octets of a BEGIN without options and data (section 3.1)."""
 
 Numbers = Callable[[Address], tuple[int, int]]
 """Chooses the CSN and the ISS of a connection with a peer."""
@@ -117,24 +115,21 @@ class Actions:
         )
         if v.ticket is not None:
             v.outgoing.learn(v.ticket.max_sd)
-            data, flags = self.first_data(v, v.ticket.cookie)
+            begin = replace(begin, cookie=v.ticket.cookie)
+            data, flags = self.first_data(v, begin)
             if self._jar.voids(v.identity.peer, v.made):
                 flags |= _V
-            begin = replace(begin, flags=flags, cookie=v.ticket.cookie, data=data)
+            begin = replace(begin, flags=flags, data=data)
         v.begin = begin
         self.repeat_begin(v, now)
 
-    def first_data(self, v: Variables, cookie: bytes) -> tuple[bytes, int]:
-        """STP-CC-040: the data and FIN flag of a BEGIN: what fits into a packet of the path."""
-        sender, options = v.outgoing.sender, 4 + 2 + len(cookie)
-        fitting = v.config.mtu - v.config.overhead - _BEGIN_OCTETS - (options + 3 & ~3)
-        largest, sender.max_sd = sender.max_sd, min(sender.max_sd, fitting)
-        data, fin = b"", 0
-        if sender.has_new:
-            entry = sender.take_new()
-            data, fin = entry.data, entry.fin
-        sender.max_sd = largest
-        return data, fin
+    def first_data(self, v: Variables, begin: Begin) -> tuple[bytes, int]:
+        """STP-CC-040: data and FIN flag for ``begin``, as much as a packet of the path carries."""
+        sender = v.outgoing.sender
+        if not sender.has_new:
+            return b"", 0
+        entry = sender.take_new(v.config.mtu - v.config.overhead - len(encode(begin)))
+        return entry.data, entry.fin
 
     def repeat_begin(self, v: Variables, now: float) -> None:
         """STP-CC-014, STP-CC-016: the same packet; at last the call fails as if aborted."""

@@ -193,10 +193,11 @@ class Sender:
 
     # Sending
 
-    def take_new(self) -> SentSd:
-        """STP-DT-016: number the next SD and note it as transmitted."""
-        data = bytes(self._unsent[: self.max_sd])
-        del self._unsent[: self.max_sd]
+    def take_new(self, most: int | None = None) -> SentSd:
+        """STP-DT-016: number the next SD, of at most ``most`` octets, and note it as sent."""
+        size = self.max_sd if most is None else min(self.max_sd, most)
+        data = bytes(self._unsent[:size])
+        del self._unsent[:size]
         fin = int(self.closed and not self._unsent)
         entry = SentSd(self.vt_s, data, fin, len(data) or 1)
         if fin:

@@ -26,7 +26,7 @@ class CallsWithData(Actions):
 
     def repeat_begin(self, v: Variables, now: float) -> None:
         if v.begin is not None and v.ticket is None and not v.transmissions:
-            data, fin = self.first_data(v, b"")
+            data, fin = self.first_data(v, v.begin)
             v.begin = replace(v.begin, data=data, flags=fin)
         super().repeat_begin(v, now)
 

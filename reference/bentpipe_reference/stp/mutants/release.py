@@ -87,8 +87,8 @@ class StopsWithThePeer(Connection):
 class EndsTooSoon(Sender):
     """Sends SDs after the one with FIN."""
 
-    def take_new(self) -> SentSd:
-        entry = super().take_new()
+    def take_new(self, most: int | None = None) -> SentSd:
+        entry = super().take_new(most)
         if self.closed:
             entry.fin = 1
         return entry

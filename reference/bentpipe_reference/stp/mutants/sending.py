@@ -126,10 +126,10 @@ class RepeatsWithFin(Sender):
 class SkipsNumbers(Sender):
     """Leaves numbers out."""
 
-    def take_new(self) -> SentSd:
+    def take_new(self, most: int | None = None) -> SentSd:
         if (self.vt_s - self.iss) % 9 == 8:
             self.vt_s += 1
-        return super().take_new()
+        return super().take_new(most)
 
 
 @mutant("stp-takes-too-high-bounds", breaks="STP-DT-023")
