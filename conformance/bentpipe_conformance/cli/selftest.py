@@ -52,14 +52,18 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @click.option(
     "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
 )
+@click.option(
+    "--publish", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="With --mutate: store what the documentation shows of the result.",
+)
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
     suite: str, only: tuple[str, ...], transfers: int | None, mutate: bool, sample: int | None,
-    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, seed: int, jobs: int,
-    out: Path | None, as_json: bool,
+    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
+    seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -82,8 +86,9 @@ def selftest(
             suite, only, modules, sample, seed, jobs, whole, survivors_of, out, as_json
         )
         raise click.exceptions.Exit(mutation.mutate(asked))
-    if sample or modules or survivors_of or whole:
-        raise Failure("--sample, --module, --survivors-of and --whole go with --mutate", USAGE)
+    if sample or modules or survivors_of or whole or publish:
+        names = "--sample, --module, --survivors-of, --whole and --publish"
+        raise Failure(f"{names} go with --mutate", USAGE)
     from bentpipe_conformance.selftest import subjects as running
 
     if transfers is not None:
