@@ -53,7 +53,9 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
 )
 @click.option(
-    "--publish", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    "--publish",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
     help="With --mutate: store what the documentation shows of the result.",
 )
 @seed_option
@@ -83,7 +85,7 @@ def selftest(
         if transfers is not None:
             raise Failure("--mutate and --transfers are different runs; leave one out", USAGE)
         asked = mutation.Asked(
-            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, as_json
+            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
         )
         raise click.exceptions.Exit(mutation.mutate(asked))
     if sample or modules or survivors_of or whole or publish:
