@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 from rich.markup import escape
 
-from bentpipe_conformance.cli import mutation
+from bentpipe_conformance.cli import mutation, rounds
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
@@ -63,7 +63,8 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], transfers: int | None, mutate: bool, sample: int | None,
+    suite: str, only: tuple[str, ...], transfers: int | None, number: int | None, record: bool,
+    mutate: bool, sample: int | None,
     modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
     seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
@@ -76,14 +77,18 @@ def selftest(
     with settings and users drawn at random; no checker may accuse them. Transfer k of seed S is
     transfer 1 of seed S + k - 1.
 
+    With --round N the faults of a blind round are judged, written by people who had not seen the
+    exam: which are caught, and whether the requirement that names them is the right one. Exit
+    status 1 when a valid one is missed.
+
     With --mutate a machine makes the mutants: one small change each, of every protocol module. What
     no case notices is listed with its line, unless it is explained. --only takes their identifiers,
     --seed chooses the sample, --out keeps results, and a rerun with it goes on. Exit status 1 when
     an explanation no longer fits or a run of all mutants misses its limits.
     """
+    if sum((mutate, transfers is not None, number is not None)) > 1:
+        raise Failure("--mutate, --round and --transfers are different runs; give one", USAGE)
     if mutate:
-        if transfers is not None:
-            raise Failure("--mutate and --transfers are different runs; leave one out", USAGE)
         asked = mutation.Asked(
             suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
         )
@@ -91,6 +96,11 @@ def selftest(
     if sample or modules or survivors_of or whole or publish:
         names = "--sample, --module, --survivors-of, --whole and --publish"
         raise Failure(f"{names} go with --mutate", USAGE)
+    if record and (number is None or only):
+        raise Failure("--record goes with --round, and with all of its faults", USAGE)
+    if number is not None:
+        status = rounds.judge_round(suite, number, only, jobs, out, as_json=as_json, record=record)
+        raise click.exceptions.Exit(status)
     from bentpipe_conformance.selftest import subjects as running
 
     if transfers is not None:
