@@ -22,7 +22,7 @@ Key = tuple[int, int, int]
 
 
 class TcpHost:
-    """Serves echo (7), discard (9) and chargen (19); resets what belongs to no connection.
+    """Serves echo (7), discard (9), daytime (13) and chargen (19); resets what belongs to no connection.
 
     Every packet that arrives is processed or counted in ``ignored``; none raises an error.
 
