@@ -1,10 +1,10 @@
 """The standard services an implementation under test offers, for kernels' own TCP.
 
-Discard (port 9, RFC 863), echo (port 7, RFC 862), daytime (port 13, after RFC 867: a line, then the
-end of the stream; it reads on until the peer ends its own) and an endless chargen (port 19, RFC 864)
-whose octets follow from their offset in the stream, so that a tester can check any part of it. A single
-thread that always blocks in poll: inside User-Mode Linux with a virtual clock a busy loop would be
-expensive. Run as ``python -IS services.py``; prints ``ready``.
+Discard (port 9, RFC 863), echo (port 7, RFC 862), daytime (port 13, after RFC 867: a line, then
+the end of the stream; it reads on until the peer ends its own) and an endless chargen (port 19, RFC
+864) whose octets follow from their offset in the stream, so that a tester can check any part of it.
+A single thread that always blocks in poll: inside User-Mode Linux with a virtual clock a busy loop
+would be expensive. Run as ``python -IS services.py``; prints ``ready``.
 """
 
 from __future__ import annotations

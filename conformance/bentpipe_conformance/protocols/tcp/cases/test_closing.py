@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.engine.peer import pattern
+from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S, show_silence
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -30,6 +30,18 @@ def _say(connection: Connection, times: int = 1) -> None:
 
 def _finish(connection: Connection, octets: int = 0) -> None:
     connection.send(pattern(connection.next_offset, octets), flags=ACK | PSH | FIN)
+
+
+def _await_fin(connection: Connection, what: str) -> Segment:
+    """The implementation's FIN.
+
+    Raises:
+        NotReached: it did not come in time, which another segment then shows.
+    """
+    try:
+        return connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), what, TIMEOUT_S)
+    except NotReached as reason:
+        raise show_silence(connection, str(reason)) from reason
 
 
 def _again(connection: Connection, *, after: float) -> None:
@@ -152,9 +164,9 @@ def test_tester_closes_without_data(connection: Connection) -> None:
     The tester's FIN lies at the end of the sequence space.
     """
     _finish(connection)
-    found = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN")
+    found = _await_fin(connection, "a FIN")
     for _ in range(3):
-        found = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "its FIN", TIMEOUT_S)
+        found = _await_fin(connection, "its FIN again")
         _again(connection, after=0.0)
     connection.take(found)
     connection.wait(4.0)
@@ -170,13 +182,13 @@ def test_iut_closes_first(connection: Connection) -> None:
     Data arrives before and after its FIN is acknowledged, then the tester's FIN, again after a
     second and again 25 s later.
     """
-    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN")
+    fin = _await_fin(connection, "a FIN")
     line = fin.end - 1
     connection.hold(fin)
     connection.reception.renege(line)
     connection.send_data(UNIT)
     connection.wait(PAUSE_S)
-    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "its FIN again", TIMEOUT_S)
+    fin = _await_fin(connection, "its FIN again")
     _say(connection)
     connection.reception.renege(fin.end)
     _say(connection, 2)
@@ -192,9 +204,9 @@ def test_iut_closes_first(connection: Connection) -> None:
     needs=("daytime",), to=DAYTIME,
 )  # fmt: skip
 def test_both_close_at_once(connection: Connection) -> None:
-    """Both FINs are under way at the same time; the tester acknowledges late, then repeats its FIN."""
-    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN")
-    connection.send(pattern(0, UNIT), flags=ACK | PSH | FIN, ack=fin.end - 1)
+    """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN."""
+    fin = _await_fin(connection, "a FIN")
+    connection.send(flags=ACK | FIN, ack=fin.end - 1)
     connection.wait(connection.rtt + PAUSE_S)
     connection.reception.renege(fin.end)
     connection.ack()

@@ -1,4 +1,4 @@
-"""Checkers for checksums, for segments of no connection and for the handshake (SNR-CON-001 to 009)."""
+"""Checkers for checksums, segments of no connection and the handshake (SNR-CON-001 to 009)."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
         if tcp.length and start < reply.ack:
             return reply
     # Only a window that no intact segment has offered lets new data out.
-    later = (sent for sent in flow.sent if sent.packet.number > number and sent.new)
-    return next((sent for sent in later if sent.end > sent.window_edge + 1), None)
+    new = (sent for sent in flow.sent if sent.packet.number > number and sent.new)
+    return next((sent for sent in new if sent.end > sent.window_edge + 1), None)
 
 
 @checker("SNR-CON-003")
