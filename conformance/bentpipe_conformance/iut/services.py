@@ -17,8 +17,11 @@ import sys
 ECHO, DISCARD, DAYTIME, CHARGEN = 7, 9, 13, 19
 LINE = b"Sunday, January 1, 2040 00:00:00-UTC\r\n"
 PIECE = 65536
+"""Octets that a service reads, or holds, at a time."""
 SEND_BUFFER = 1 << 20
 """Octets; more than any profile's window, so that the application never limits TCP."""
+ECHO_BUFFER = 1 << 16
+"""Octets of each of the echo service's buffers."""
 SO_SNDBUFFORCE = 32
 PERIOD = 65536
 """Octets after which the pattern repeats; octet ``i`` is ``(i ^ i >> 8) & 0xFF``."""
@@ -94,7 +97,10 @@ class Services:
         for port in (ECHO, DISCARD, DAYTIME, CHARGEN):
             listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            _enlarge(listener)
+            if port == ECHO:
+                _bound(listener)
+            else:
+                _enlarge(listener)
             listener.bind((address, port))
             listener.listen(128)
             listener.setblocking(False)
@@ -125,6 +131,12 @@ class Services:
             self._poll.unregister(fd)
             del self._connections[fd]
             connection.handle.close()
+
+
+def _bound(listener: socket.socket) -> None:
+    """Give the connections accepted later buffers that a peer which does not read fills soon."""
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        listener.setsockopt(socket.SOL_SOCKET, option, ECHO_BUFFER)
 
 
 def _enlarge(listener: socket.socket) -> None:
