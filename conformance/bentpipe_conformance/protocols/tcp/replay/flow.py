@@ -134,7 +134,7 @@ class _Replay:
                 handshake.iut_opens = not tcp.flags & ACK
                 self.sender.opened(tcp)
             self.receiver.offers(tcp.window)
-        elif handshake.tester is None:
+        elif handshake.tester is None and not self._is_refused(tcp):
             handshake.tester = packet
             self.receiver.opened(tcp)
             # An MSS of zero cannot be intended; Linux treats it as absent.
@@ -148,6 +148,11 @@ class _Replay:
             self.receiver.shift = min(handshake.answer.window_scale or 0, MAX_WINDOW_SHIFT)
         self.sender.sack = handshake.sack
         self.receiver.timestamps = handshake.timestamps
+
+    def _is_refused(self, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK acknowledges something other than the IUT's SYN."""
+        opens = self.flow.handshake.iut_opens and tcp.flags & ACK
+        return bool(opens) and self.sender.offset(tcp.ack) != 0
 
     def _completes(self, packet: Packet, tcp: Tcp) -> bool:
         """Whether a SYN-ACK is the first that answers the IUT's SYN."""
