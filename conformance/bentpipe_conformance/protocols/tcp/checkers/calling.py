@@ -78,10 +78,11 @@ def syn_backs_off(flow: Flow, context: Context) -> Findings:
     fields = {(s.tcp.seq, s.tcp.flags, s.tcp.mss, s.tcp.window_scale) for s in syns}
     first = syns[1].time - syns[0].time
     in_time = lasted(context, first, 1.0) and first <= 3.0 + COARSE_TICK_S
+    same = len(fields) == 1
+    sentence = f"{'the same' if same else 'another'} SYN was sent after {first:.2f} s"
     yield judged(
-        context, in_time and len(fields) == 1,
-        f"the SYN was first repeated after {first:.2f} s" + ("" if len(fields) == 1 else ", altered"),
-        syns[1], syns[0], expected="the same SYN after one to three seconds", actual=f"{first:.2f} s",
+        context, in_time and same, sentence, syns[1], syns[0],
+        expected="the same SYN after one to three seconds", actual=f"{first:.2f} s",
     )  # fmt: skip
     intervals = [b.time - a.time for a, b in pairwise(syns)]
     for index, (before, after) in enumerate(pairwise(intervals)):
