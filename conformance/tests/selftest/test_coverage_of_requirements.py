@@ -77,7 +77,7 @@ def test_every_condition_is_an_item_of_the_conformance_statement(suite: Suite) -
         for part in filter(None, requirement.condition.split(",")):
             name, _, answers = part.strip().partition("=")
             assert name in items, requirement.id
-            known = {"no"} if items[name].type == "boolean" else set(items[name].choices)
+            known = {"no"} if items[name].kind == "boolean" else set(items[name].choices)
             assert not answers or set(answers.split("|")) <= known, requirement.id
     for case in load_cases(suite.name).values():
         assert set(case.needs) <= set(items), case.id
