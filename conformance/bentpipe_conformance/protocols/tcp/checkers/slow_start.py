@@ -34,6 +34,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
     return int(min(segments * flow.mss, max(2 * flow.mss, octets)))
 
 
+MOST_ROUNDS = 100
+"""Round trips that are counted; half as much again in each is beyond any window long before."""
+
 CLEAR_TARGET_SEGMENTS = 6
 """Below this the windows of the right and the wrong sender differ by less than two segments."""
 
@@ -279,7 +282,7 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
                 continue
             if not rtt:
                 break
-            rounds = int((step.sent.time - crossed) / rtt) + 1
+            rounds = min(int((step.sent.time - crossed) / rtt) + 1, MOST_ROUNDS)
             limit = threshold * factor**rounds + (rounds + 2) * segment
             if step.pipe > limit:
                 sentence = f"slow start went on above {threshold:.0f} octets after a timeout"
