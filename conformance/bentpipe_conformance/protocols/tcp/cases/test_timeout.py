@@ -73,7 +73,7 @@ def test_tail_lost(connection: Connection) -> None:
 
 
 LATE_RTTS = ((0.0,), (0.0,) * 6, (0.0, 0.65, 1.5, 2.3))
-"""By how many round trips acknowledgments are late before one segment is lost, for a connection each.
+"""Round trips by which acknowledgments are late before one segment is lost; a connection each.
 
 The first two show RTTVAR's first value and how it falls, the third how both averages rise; none of
 them makes the timer expire.

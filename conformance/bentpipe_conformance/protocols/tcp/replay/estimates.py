@@ -73,7 +73,7 @@ class _Variants:
 
 
 def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
-    """The timeout that each segment's timer should be set to, as long as one at most is outstanding.
+    """The timeout for each segment, as long as one at most is outstanding.
 
     Segments sent later than the first that joins another one are left out.
     """
