@@ -46,6 +46,9 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     rack, prr = (context.ics.get(item, True) for item in ("rack", "prr"))
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery, share, smss) + slack
+    first = recovery.episode.first
+    if (rack or prr) and first.window_edge - first.max < 2 * smss:
+        return
     for step in recovery.steps:
         before, sent = step.before, step.sent
         if sent.timed:
