@@ -271,7 +271,8 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
     window += DUPLICATE_THRESHOLD * segment
     delivered = DUPLICATE_THRESHOLD * segment
     acked = duplicates = 0
-    events = (*episode.sent, *(ack for ack in episode.acks if ack is not episode.end))
+    acks = [ack for ack in episode.acks if ack is not episode.end]
+    events: list[Sent | Ack] = [*episode.sent, *acks]
     for event in sorted(events, key=lambda item: item.packet.number):
         if isinstance(event, Sent):
             if event.timed and event is not episode.first:
