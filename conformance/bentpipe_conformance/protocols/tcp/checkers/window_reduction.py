@@ -18,7 +18,11 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    largest_segment,
+    never_short_of_data,
+    short_of_data,
+)
 
 AT_EXIT_RTTS = 0.25
 """How long after an exit the window counts as not yet grown again."""
@@ -76,7 +80,7 @@ class _Window:
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
         edge = trigger.window_edge if trigger is not None else first.window_edge
-        if edge - first.max < 2 * segment:
+        if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False
         return episode.flight >= 0.9 * self._peak(episode)
 
