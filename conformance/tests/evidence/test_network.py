@@ -37,6 +37,13 @@ def frame(link_type: int, data: bytes, original: int = -1) -> Frame:
         (0, b"\x02\0\0\0" + PACKET),
         (0, b"\0\0\0\x02" + PACKET),
         (108, b"\0\0\0\x02" + PACKET),
+        (9, b"\xff\x03\x00\x21" + PACKET),
+        (9, b"\x21" + PACKET),
+        (50, b"\x0f\x00\x00\x21" + PACKET),
+        (51, b"\x11\0\0\x01\0\x34\x00\x21" + PACKET),
+        (1, b"\0" * 12 + b"\x88\x64" + b"\x11\0\0\x01\0\x34\x00\x21" + PACKET),
+        (113, b"\0" * 14 + b"\x81\x00\x00\x05\x08\x00" + PACKET),
+        (276, b"\x81\x00" + b"\0" * 18 + b"\x00\x05\x08\x00" + PACKET),
     ],
 )
 def test_known_link_type_gives_its_packet(link_type: int, data: bytes) -> None:
@@ -48,12 +55,12 @@ def test_known_link_type_gives_its_packet(link_type: int, data: bytes) -> None:
     [
         (101, b"\x60" + PACKET[1:]),
         (101, b"\x45" * 10),
-        (1, b"\0" * 12 + b"\x86\xdd" + PACKET),
+        (1, b"\0" * 12 + b"\x86\xdd\x60" + PACKET[1:]),
         (1, b"\0" * 13),
         (1, b"\0" * 12 + b"\x81\x00" * 3),
         (113, b"\0" * 16),
         (276, b"\0" * 40),
-        (0, b"\x1e\0\0\0" + PACKET),
+        (0, b"\x1f\0\0\0" + PACKET),
         (105, PACKET),
     ],
 )

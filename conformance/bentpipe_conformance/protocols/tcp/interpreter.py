@@ -50,5 +50,5 @@ INTERPRETER = Interpreter(
     prepare=Prepared,
     refused=_refused,
     observed=_observed,
-    payload=lambda segment: (segment.src, len(segment.payload)),
+    payload=lambda segment: (segment.src, segment.size),
 )

@@ -21,6 +21,9 @@ from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets,
 ETHERNET_MTU = 1500
 """A longer packet on a link of this size shows the sender's segmentation offload."""
 
+HEADERS = 40
+"""Octets of IPv4 and TCP headers without options."""
+
 UNASSIGNED_KINDS = frozenset({*range(35, 69), *range(80, 172), *range(175, 253)})
 """Option kinds the IANA has not assigned, so that no implementation knows them."""
 
@@ -192,7 +195,7 @@ def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Findi
     data = [sent for sent in flow.sent if sent.payload]
     # A capture of the sender's own may show segments before its network card cuts them.
     offloaded = any(
-        len(sent.packet.data) > ETHERNET_MTU
+        sent.payload + _options(sent) + HEADERS > ETHERNET_MTU
         or (sent.payload > limit and sent.payload % (limit - _options(sent) or 1) == 0)
         for sent in data
     )

@@ -73,8 +73,8 @@ class Receiver:
         self._into = Direction(tcp.seq)
         if tcp.tsval is not None:
             self._recent = frozenset({tcp.tsval})
-        if tcp.payload:
-            self._arrive(0, len(tcp.payload))
+        if tcp.size:
+            self._arrive(0, tcp.size)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
@@ -130,7 +130,7 @@ class Receiver:
         self._doubt = self._doubt or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
-            packet, start, end, len(tcp.payload), self.expected,
+            packet, start, end, tcp.size, self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
             self._last_ack,
         )  # fmt: skip
@@ -181,7 +181,7 @@ class Receiver:
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)
         reply = Reply(
-            packet, ack, window, ack + window, blocks, len(tcp.payload),
+            packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
             self._echoes(packet.time, ack), self.last_arrival, self._dsack(ack, blocks),
         )  # fmt: skip
