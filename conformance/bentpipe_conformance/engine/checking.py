@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
+
+from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
@@ -89,6 +91,35 @@ def judge(
             else:
                 findings.extend(_fold(_found(checkers[requirement.id], flow, context)))
     return findings
+
+
+def judge_flow(
+    flow: Any,
+    timing_error: float,
+    profile: str,
+    ics: Ics,
+    *,
+    suite: Suite,
+    left_out: Container[str] = (),
+) -> Iterator[tuple[Requirement, list[Finding] | None]]:
+    """Run a suite's checkers over one flow, its handshake having been taken into ``ics``.
+
+    With each requirement of the profile that packets show come its findings, folded as by
+    :func:`judge`, or None where the statement does not claim its condition. Those ``left_out`` are
+    not judged.
+    """
+    checkers = load_checkers(suite)
+    prepared = suite.interpreter.prepare(flow)
+    for requirement in suite.requirements().values():
+        if requirement.testability != "wire" or profile not in requirement.profiles:
+            continue
+        if not declared(ics, requirement.condition):
+            yield requirement, None
+        elif requirement.id in left_out:
+            yield requirement, []
+        elif requirement.id in checkers:
+            context = Context(requirement, profile, ics, timing_error, prepared)
+            yield requirement, list(_fold(_found(checkers[requirement.id], flow, context)))
 
 
 def _found(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:

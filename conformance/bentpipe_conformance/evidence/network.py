@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from ipaddress import IPv4Address
-
-from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.evidence.frames import CaptureError, Frame
-from bentpipe_conformance.evidence.pcapng import read_capture
+from bentpipe_conformance.evidence.frames import Frame
 
 _IPV4, _IPV6, _PPPOE = b"\x08\x00", b"\x86\xdd", b"\x88\x64"
 _VLAN_TAGS = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
@@ -103,88 +95,3 @@ def _ppp_start(data: bytes, at: int) -> int | None:
     if data[at : at + 2] in (b"\x00\x21", b"\x00\x57"):
         return at + 2
     return at + 1 if data[at : at + 1] in (b"\x21", b"\x57") else None
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignCapture:
-    """A capture that the suite did not make, taken as one at the implementation's side.
-
-    Attributes:
-        captured: one item per frame, so that positions agree with Wireshark's numbers; frames
-            that carry no IPv4 have empty data. Times are seconds since the first frame.
-        cut: how many packets were cut short; their checksums cannot be judged.
-        notes: sentences that a reader should know about the file.
-    """
-
-    captured: tuple[Captured, ...]
-    cut: int
-    notes: tuple[str, ...]
-
-
-def read_foreign(
-    path: str | os.PathLike[str], iut: str, *, partial: bool = False
-) -> ForeignCapture:
-    """Read any capture file, with the implementation under test at address ``iut``.
-
-    With ``partial``, the packets before a truncation or damage are kept and a note says so.
-
-    Raises:
-        CaptureError: the file is unreadable, or holds no IPv4 packet from or to ``iut``.
-    """
-    name = os.fspath(path)
-    frames, notes = read_usable(path, partial=partial)
-    try:
-        address = IPv4Address(iut).packed
-    except ValueError as error:
-        raise CaptureError(f"{iut!r} is not an IPv4 address such as 192.0.2.1.") from error
-    packets = [ipv4_packet(frame) or b"" for frame in frames]
-    _require_address(name, frames, packets, address)
-    if any(frame.time_ns is None for frame in frames):
-        raise CaptureError(f"{name} has packets without a time stamp, so it cannot be judged.")
-    times = [frame.time_ns or 0 for frame in frames]
-    if any(later < earlier for earlier, later in itertools.pairwise(times)):
-        notes.append(f"{name} has packets whose time runs backwards; file order is kept.")
-    cut = sum(frame.cut and bool(packet) for frame, packet in zip(frames, packets, strict=True))
-    if cut:
-        notes.append(f"{name} cut {cut} packets short; payloads and checksums are not judged.")
-    captured = tuple(
-        Captured((time - times[0]) / 1e9, "iut", packet[12:16] == address, packet)
-        for time, packet in zip(times, packets, strict=True)
-    )
-    return ForeignCapture(captured, cut, tuple(notes))
-
-
-def read_usable(
-    path: str | os.PathLike[str], *, partial: bool
-) -> tuple[Sequence[Frame], list[str]]:
-    """The frames of a capture, with ``partial`` those before damage; notes on what is missing.
-
-    Raises:
-        CaptureError: as `pcapng.read_capture`, but not for damage that ``partial`` permits.
-    """
-    try:
-        return read_capture(path), []
-    except CaptureError as error:
-        if not partial or not error.partial:
-            raise
-        return error.partial, [f"{error} The packets before are judged."]
-
-
-def _require_address(
-    name: str, frames: Sequence[Frame], packets: list[bytes], address: bytes
-) -> None:
-    if any(address in (packet[12:16], packet[16:20]) for packet in packets):
-        return
-    seen = sorted({IPv4Address(p[at : at + 4]) for p in packets if p for at in (12, 16)})
-    if seen:
-        some = ", ".join(map(str, seen[:6])) + (", ..." if len(seen) > 6 else "")
-        raise CaptureError(
-            f"{name} has no packet from or to {IPv4Address(address)}; it has these hosts: {some}."
-        )
-    foreign = sorted({frame.link_type for frame in frames} - set(LINK_TYPES))
-    if foreign:
-        raise CaptureError(
-            f"{name} uses link type {foreign[0]}, which bentpipe does not read; capture Ethernet, "
-            "Linux cooked or raw IP."
-        )
-    raise CaptureError(f"{name} holds no IPv4 packet.")

@@ -14,7 +14,12 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Segment, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MAX_WINDOW_SHIFT, Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import (
+    DEFAULT_MSS,
+    DEFAULT_MSS_IPV6,
+    MAX_WINDOW_SHIFT,
+    Flow,
+)
 from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS, carries
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets, walk_options
 
@@ -239,7 +244,8 @@ def default_mss(flow: Flow, context: Context) -> Findings:
     # Exercised by every data segment to a peer that named no MSS.
     offer = flow.handshake.offer
     if offer is not None and offer.mss is None:
-        yield from _segment_sizes(flow, context, DEFAULT_MSS, "the peer having named no MSS")
+        limit = DEFAULT_MSS_IPV6 if ":" in offer.src else DEFAULT_MSS
+        yield from _segment_sizes(flow, context, limit, "the peer having named no MSS")
 
 
 @checker("SNR-OPT-011")

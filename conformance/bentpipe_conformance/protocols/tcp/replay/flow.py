@@ -34,6 +34,9 @@ of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error i
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
+DEFAULT_MSS_IPV6 = 1220
+"""The same over IPv6."""
+
 SMALLEST_MSS = 48
 """Stacks refuse to send less, even if the peer's MSS option is smaller (SNR-OPT-009)."""
 
@@ -136,7 +139,8 @@ class _Replay:
             handshake.tester = packet
             self.receiver.opened(tcp)
             # An MSS of zero cannot be intended; Linux treats it as absent.
-            self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
+            default = DEFAULT_MSS_IPV6 if ":" in tcp.src else DEFAULT_MSS
+            self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window
         if self._completes(packet, tcp):
