@@ -269,7 +269,7 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
     for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         # Blocks changed by several segments before one reply have no order on the wire.
-        merged = bool(reply.held) and (merged or len(unanswered) > 1)
+        merged = bool(reply.held) and (merged or len(unanswered) > 1 or _ambiguous(reply))
         firsts = [known for known in firsts if known[1] > reply.ack]
         if not reply.sack:
             merged = merged or bool(unanswered and reply.held)
@@ -278,6 +278,13 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
             yield from _in_order_of_recency(reply, firsts, context)
         first = reply.sack[0]
         firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
+
+
+def _ambiguous(reply: Reply) -> bool:
+    """Whether the first block may be a D-SACK, or that of the duplicate it would report."""
+    return reply.dsack in reply.held and not any(
+        _inside(reply.dsack, (block,)) for block in reply.sack if reply.dsack is not None
+    )
 
 
 def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Findings:

@@ -78,10 +78,22 @@ class _Window:
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment:
             return False
+        return episode.flight >= 0.9 * self._peak(episode)
+
+    def _peak(self, episode: Episode) -> int:
+        """Most octets outstanding after new data since the episode before; 0 when none was sent."""
+        first = episode.first
         ends = (e.end.time for e in self.episodes if e.end)
         since = max((end for end in ends if end < first.time), default=0.0)
-        peak = max((s.outstanding for s in self.sent(since, first.time) if s.new), default=0)
-        return episode.flight >= 0.9 * peak
+        return max((s.outstanding for s in self.sent(since, first.time) if s.new), default=0)
+
+    def draining(self, episode: Episode) -> bool:
+        """Whether what was outstanding when it began may be left of an earlier episode.
+
+        Then it may exceed the window, which some senders halve (RFC 2001 section 4, RFC 9438
+        section 4.6).
+        """
+        return not self._peak(episode)
 
     def complete(self, episode: Episode) -> bool:
         """Whether an acknowledgment ended it and the sender cannot know it to be spurious."""
@@ -141,7 +153,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
     window = _Window(flow, context)
     segment = largest_segment(flow)
     for episode, end in window.judgeable():
-        if len({sent.start for sent in episode.retransmissions}) < 2:
+        if len({sent.start for sent in episode.retransmissions}) < 2 or window.draining(episode):
             continue
         # Two segments of limited transmit do not belong to the flight that is reduced, and a window
         # that is not a whole number of segments shows as one less.

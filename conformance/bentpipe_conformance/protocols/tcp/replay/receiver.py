@@ -67,6 +67,7 @@ class Receiver:
         self._recent: frozenset[int] = frozenset()
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
+        self._offered = 0
 
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
@@ -79,6 +80,7 @@ class Receiver:
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
         self.edge = max(self.edge, window)
+        self._offered = window
         self._widest = max(self._widest, window)
 
     def offset(self, sequence: int) -> int:
@@ -92,12 +94,15 @@ class Receiver:
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
     def may_heed(self, tcp: Tcp) -> bool:
-        """Whether the acknowledgment of a segment that a closed window keeps out may count.
+        """Whether the acknowledgment of a segment that has to be dropped may count.
 
-        RFC 9293 section 3.10.7.4 has a special allowance for it.
+        RFC 9293 section 3.10.7.4 has a special allowance for one that a closed window keeps out.
+        A duplicate of what has just been received has been offered its window all the same.
         """
-        closed = self.edge <= self.expected == self.offset(tcp.seq)
-        return closed and not self._paws_rejects(tcp)
+        start = self.offset(tcp.seq)
+        closed = self.edge <= self.expected == start
+        duplicate = start + tcp.length == self.expected
+        return (closed or duplicate) and not self._paws_rejects(tcp)
 
     def _paws_rejects(self, tcp: Tcp) -> bool:
         return bool(self._recent) and all(self._stale(tcp))
@@ -120,14 +125,16 @@ class Receiver:
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
         inside = self._in_window(start, tcp.length)
         bare = self.timestamps and tcp.tsval is None
-        sure = inside and not stale and not self._doubt
+        # What lies beyond an edge that has moved back may be refused, or not.
+        shrunk = inside and self._offered < min(end, self.edge)
+        sure = inside and not stale and not shrunk and not self._doubt
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # What follows one that may have been dropped can be in sequence or not.
-        self._doubt = self._doubt or (stale and not paws and inside)
+        self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
             packet, start, end, tcp.size, self.expected,
@@ -142,7 +149,9 @@ class Receiver:
             self._stamped[-1].reach = self._limit
         if acceptable:
             self._into.saw(min(end, self.edge))
-            self._held.add(max(start, self.expected), end)
+            # What lies beyond the edge need not be kept (RFC 9293 section 3.10.7.4).
+            if max(start, self.expected) < min(end, self.edge):
+                self._held.add(max(start, self.expected), min(end, self.edge))
             self.expected = _drop_reached(self._held, self.expected)
         return arrival
 
@@ -189,6 +198,7 @@ class Receiver:
         if self.last_arrival is not None:
             self.last_arrival.replies.append(reply)
         self.edge = max(self.edge, reply.window_edge)
+        self._offered = reply.window_edge
         self._widest = max(self._widest, window)
         if ack <= self._limit:
             self._last_ack = max(self._last_ack, ack)
