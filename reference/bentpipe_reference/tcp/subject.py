@@ -24,6 +24,13 @@ ICS = {
     "limited_transmit": True,
     "fast_retransmit": True,
     "newreno": True,
+    "rack": False,
+    "tlp": False,
+    "prr": False,
+    "early_retransmit": False,
+    "frto": False,
+    "ecn": False,
+    "byte_counting": "no",
     "congestion_control": "reno",
     "pacing": False,
 }
