@@ -86,8 +86,8 @@ def record(
 
         return sending
 
-    path.forward.send = watched(path.forward.send, True)  # type: ignore[method-assign]
-    path.return_.send = watched(path.return_.send, False)  # type: ignore[method-assign]
+    path.forward.send = watched(path.forward.send, True)  # type: ignore[method-assign, assignment]
+    path.return_.send = watched(path.return_.send, False)  # type: ignore[method-assign, assignment]
     config = EndpointConfig()
     flow = path.flow(packets * 6 // 10 * config.mss, config)
     flow.start()
@@ -145,9 +145,9 @@ def analyze(repeat: int) -> Report:
     base = _judged_nothing()
     exponent = math.log(seconds[SIZES[-1]] / seconds[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
     return Report(
-        f"bentpipe analyze of captures of transfers of the reference over geo, {CONNECTION} packets "
-        "a connection, in one process; CPU time with start-up, and the most memory that one "
-        f"connection of {CONNECTION * 10} packets takes",
+        f"bentpipe analyze of captures of transfers of the reference over geo, {CONNECTION} "
+        "packets a connection, in one process; CPU time with start-up, and the most memory of one "
+        f"connection of {CONNECTION * 10} packets",
         (
             *figures,
             below("exponent (1 is linear)", exponent, GROWTH),

@@ -89,7 +89,7 @@ def judge(
             if refused is not None:
                 findings.append(refused)
             else:
-                findings.extend(_fold(_found(checkers[requirement.id], flow, context)))
+                findings.extend(_folded(checkers[requirement.id], flow, context))
     return findings
 
 
@@ -119,25 +119,25 @@ def judge_flow(
             yield requirement, []
         elif requirement.id in checkers:
             context = Context(requirement, profile, ics, timing_error, prepared)
-            yield requirement, list(_fold(_found(checkers[requirement.id], flow, context)))
+            yield requirement, _folded(checkers[requirement.id], flow, context)
 
 
-def _found(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
-    """A checker's findings; a checker that raises is our error and does not end the run."""
+def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
+    """A checker's findings; in place of all that pass, at the end the first with their number.
+
+    A checker that raises is our error and does not end the run.
+    """
+    findings: list[Finding] = []
+    passed: Finding | None = None
+    count = 0
     try:
-        return list(check(flow, context))
+        for finding in check(flow, context):
+            if finding.verdict is not Verdict.PASS:
+                findings.append(finding)
+            else:
+                count += 1
+                passed = passed or finding
     except Exception as error:
         sentence = f"the checker broke: {type(error).__name__}: {error}"
         return [Finding(context.requirement.id, Verdict.ERROR, (), sentence)]
-
-
-def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; in place of all that pass, at the end the first of them with their number."""
-    passed: list[Finding] = []
-    for finding in findings:
-        if finding.verdict is Verdict.PASS:
-            passed.append(finding)
-        else:
-            yield finding
-    if passed:
-        yield replace(passed[0], count=len(passed))
+    return [*findings, replace(passed, count=count)] if passed is not None else findings

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
@@ -104,7 +103,7 @@ class Flow:
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
-        return list(takewhile(lambda item: item.time < end, islice(self.sent, first, None)))
+        return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
 
 
 class _Replay:

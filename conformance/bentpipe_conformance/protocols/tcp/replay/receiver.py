@@ -172,11 +172,13 @@ class Receiver:
             self._recent = newer | {value} if usable else before | {value}
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
+        updated = self._recent != before
+        if not updated and value in before and self._stamped:
+            # It makes no difference when the IUT processed it.
+            return
         self._stamped.append(
-            _Stamped(
-                time, start, end, value, before, self._recent != before, self._limit, self._limit
-            )
-        )  # fmt: skip
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit)
+        )
 
     # -- leaving
 
