@@ -82,7 +82,7 @@ def mutate(asked: Asked) -> int:
             counting("cases of the true reference", len(runs)) as tick,
             explained(ReferenceAccused),
         ):
-            baseline = campaign.baseline(tick)
+            baseline = campaign.baseline(chosen, tick)
         done = sum(item.id in store.trials for item in chosen)
         with counting("mutants", len(chosen), done) as tick:
             campaign.run(chosen, baseline, store, advance)

@@ -34,6 +34,8 @@ ICS = {
     "congestion_control": "reno",
     "pacing": False,
     "challenge_acks": True,
+    "active_open": True,
+    "patient_syn": True,
     "daytime": True,
     "nagle": True,
 }

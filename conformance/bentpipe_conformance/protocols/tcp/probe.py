@@ -53,7 +53,7 @@ class _Interview:
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     return Peer(
         lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
-        seed=seed,
+        seed=seed, opener=lane.open,
     )  # fmt: skip
 
 

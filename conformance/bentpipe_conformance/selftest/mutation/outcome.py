@@ -92,7 +92,8 @@ def _row(item: Mutant, trial: Trial, scope: Scope) -> dict[str, Any]:
         if len(trial.kills) > 1:
             row["runs"] = [{"run": item.run, "by": list(item.by)} for item in trial.kills]
     else:
-        row |= {"kind": trial.kind, "lost": trial.lost, "reaching": trial.reaching}
+        row |= {"kind": trial.kind, "lost": trial.lost}
+        row |= {"reaching": trial.reaching, "changed": trial.changed}
     return row
 
 
@@ -124,7 +125,9 @@ def _told(result: str, row: Mapping[str, Any]) -> list[str]:
         return [*lines, f"  explained, {row['class']}: {row['reason']}"]
     lost = f"; no longer judged: {_some(row['lost'], 12)}" if row["lost"] else ""
     lines.append(f"  survived: {row['kind']}{lost}")
-    if row["reaching"]:
+    if row["changed"]:
+        lines.append(f"  {len(row['changed'])} runs show it: {_some(row['changed'], 4)}")
+    elif row["reaching"]:
         lines.append(f"  {len(row['reaching'])} runs reach it: {_some(row['reaching'], 4)}")
     return lines
 

@@ -10,6 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_conformance.selftest.mutation.operators import Named, load_operators
+from bentpipe_conformance.selftest.mutation.probing import (
+    Probe,
+    assigned,
+    expression_around,
+    is_condition,
+)
 
 UNSEEN = frozenset({"__repr__", "__str__", "__all__"})
 """Functions and names that only show something to a reader."""
@@ -35,6 +41,7 @@ class Mutant:
         start, end: the characters of the module's source that it replaces.
         code: by what.
         at_import: whether the statement runs when the module is imported.
+        probe: how to find out whether it makes a difference; None where only running it tells.
     """
 
     id: str
@@ -49,6 +56,7 @@ class Mutant:
     end: int
     code: str
     at_import: bool
+    probe: Probe | None = None
 
     def applied(self, source: str) -> str:
         """The module's source with the change."""
@@ -195,7 +203,29 @@ class _Walk:
             f"{self._module}:{function}:{named.name}:{digest}{suffix}",
             self._module, function, named.name, place.statement, place.body or place.statement,
             line, text, start, end, code, place.at_import,
+            None if place.at_import else self._probe(node, named.name, code),
         ))  # fmt: skip
+
+    def _probe(self, node: Any, operator: str, code: str) -> Probe | None:
+        if operator in {"drop-assignment", "swap-augmented"}:
+            statement = node if node.type == "expr_stmt" else node.parent
+            known = assigned(statement, dropped=operator == "drop-assignment")
+            if known is None:
+                return None
+            value, variant = known
+            return Probe(*self._span(value), variant, condition=False)
+        if operator in {"drop-statement", "return-early"}:
+            return None
+        whole = expression_around(node)
+        if whole is None:
+            return None
+        start, end = self._span(whole)
+        before, after = self._span(node)
+        variant = self._source[start:before] + code + self._source[after:end]
+        return Probe(start, end, variant, is_condition(whole))
+
+    def _span(self, node: Any) -> tuple[int, int]:
+        return self._offset(node.start_pos), self._offset(node.end_pos)
 
     def _offset(self, position: tuple[int, int]) -> int:
         row, column = position

@@ -96,8 +96,11 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
             row = []
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
             row.append(arrival)
-        row = [item for item in row if item.end > arrival.last_ack]
-        if len(row) >= wanted:
+        before, row = row, [item for item in row if item.end > arrival.last_ack]
+        if len(before) >= wanted > len(row):
+            sentence = "a full-sized segment was acknowledged before the next came"
+            yield context.holds(sentence, arrival, before[0])
+        elif len(row) >= wanted:
             answer = answer_at_once(flow, arrival, acknowledging(row[0].end))
             yield from _timely(context, answer, what)
 

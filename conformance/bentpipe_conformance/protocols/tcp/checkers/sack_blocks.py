@@ -188,9 +188,9 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Findings:
 
 
 def _arrived(reply: Reply, left: int, right: int) -> bool:
-    """Whether all of a block had reached the IUT."""
+    """Whether all of a block had reached the IUT; the SYN, which may be repeated, is at -1."""
     rest = (max(left, reply.limit), right)
-    return 0 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived))
+    return -1 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived))
 
 
 @checker("SNR-RCV-010")

@@ -65,6 +65,8 @@ class Receiver:
         self._last_ack = 0
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
+        self._recent_by_text: frozenset[int] = frozenset()
+        self._last_by_text = 0
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -73,7 +75,8 @@ class Receiver:
         """The tester's SYN arrived."""
         self._into = Direction(tcp.seq)
         if tcp.tsval is not None:
-            self._recent = frozenset({tcp.tsval})
+            self._recent = self._recent_by_text = frozenset({tcp.tsval})
+            self._last_by_text = tcp.tsval
         if tcp.size:
             self._arrive(0, tcp.size)
 
@@ -170,6 +173,9 @@ class Receiver:
         if start <= self._last_ack and newer != before:
             # An unacceptable duplicate: section 5.3 drops it first, section 4.3 alone does not.
             self._recent = newer | {value} if usable else before | {value}
+        if start <= self._last_ack < end and not older(value, self._last_by_text):
+            self._recent_by_text = frozenset({self._last_by_text, value})
+            self._last_by_text = value
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
         updated = self._recent != before
@@ -196,7 +202,8 @@ class Receiver:
         reply = Reply(
             packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
-            self._echoes(packet.time, ack), self.last_arrival, self._dsack(ack, blocks),
+            self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
+            self._dsack(ack, blocks),
         )  # fmt: skip
         self._duplicates.clear()
         if self.last_arrival is not None:
