@@ -77,8 +77,8 @@ class Receiver:
         if tcp.tsval is not None:
             self._recent = self._recent_by_text = frozenset({tcp.tsval})
             self._last_by_text = tcp.tsval
-        if tcp.payload:
-            self._arrive(0, len(tcp.payload))
+        if tcp.size:
+            self._arrive(0, tcp.size)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
@@ -142,7 +142,7 @@ class Receiver:
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
-            packet, start, end, len(tcp.payload), self.expected,
+            packet, start, end, tcp.size, self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
             self._last_ack,
         )  # fmt: skip
@@ -178,11 +178,13 @@ class Receiver:
             self._last_by_text = value
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
+        updated = self._recent != before
+        if not updated and value in before and self._stamped:
+            # It makes no difference when the IUT processed it.
+            return
         self._stamped.append(
-            _Stamped(
-                time, start, end, value, before, self._recent != before, self._limit, self._limit
-            )
-        )  # fmt: skip
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit)
+        )
 
     # -- leaving
 
@@ -198,7 +200,7 @@ class Receiver:
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)
         reply = Reply(
-            packet, ack, window, ack + window, blocks, len(tcp.payload),
+            packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
