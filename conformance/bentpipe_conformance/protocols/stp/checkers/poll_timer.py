@@ -131,7 +131,9 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
             yield from _first(flow, context, silence, trips)
             early, late = silence.started
             before = (times[0] - late, times[0] - early) if times else None
-        longest = [max(MOST_SILENCE_S, bound) for bound in trips.silence(silence.end)]
+        begun = flow.established or 0.0 if silence.started is None else silence.started[0]
+        bounds = trips.silence(begun, silence.end)
+        longest = [max(MOST_SILENCE_S, bound) for bound in bounds]
         for place, (start, end) in enumerate(pairwise([*times, silence.end])):
             if before is not None:
                 least, most = (min(2 * b, at) for b, at in zip(before, longest, strict=True))
@@ -143,7 +145,7 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
 def _first(flow: Flow, context: Context, silence: _Silence, trips: RoundTrips) -> Findings:
     assert silence.started is not None
     early, late = silence.started
-    least, most = trips.silence(early)[0], trips.silence(late)[1]
+    least, most = trips.silence(early, late)
     first = silence.polls[0] if silence.polls else None
     until = silence.end if first is None else first.time
     error = SLACK_S + flow.timing_error
@@ -188,7 +190,7 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         until = flow.over if following is None else following.time
         waited = until - start.time
         # Times between POLLs double: none is longer than all since the last report and one more.
-        once = trips.silence(until)[1]
+        once = trips.silence(start.time - quiet, until)[1]
         longest = min(2 * once + quiet, max(once, MOST_SILENCE_S))
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
@@ -243,9 +245,8 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
         return  # only chargen is sure to have data
     trips = context.prepared.round_trips(context.ics)
     for closed, polls, until in _closed_windows(flow):
-        least, most = trips.silence(until)
-        bounds = trips.bounds(until)
-        answer = 0.0 if bounds is None else bounds[1]
+        least, most = trips.silence(closed.time, until)
+        answer = trips.longest
         error = SLACK_S + flow.timing_error
         times = [closed.time, *(poll.time for poll in polls)]
         # The timer may have been started by the POLL before, and be started again by each answer.
