@@ -270,7 +270,7 @@ def _first_after_reductions(context: Context) -> Iterator[Bounded]:
 @checker("STP-CG-008")
 def packets_are_spread(flow: Flow, context: Context) -> Findings:
     """Once a round-trip time is known, SDs pass through a token bucket (section 7.4)."""
-    trips = context.prepared.round_trips(context.ics)
+    trips = context.prepared.round_trips(context.ics).exact
     if not trips.times:
         return
     items = [

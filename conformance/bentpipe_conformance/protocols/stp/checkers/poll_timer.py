@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
@@ -29,6 +29,9 @@ from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S,
 
 MARGIN, SLACK_S = 0.1, 0.1
 """The share, and the seconds, by which a POLL may be off what its timer says."""
+
+_MEASUREMENTS = 2
+"""Measurements from which on it matters how they are smoothed."""
 
 NO_RESPONSE_S, LATE_S = 60.0, 2.0
 """When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
@@ -180,6 +183,34 @@ def _doubled(
         )  # fmt: skip
     elif not last:
         yield context.holds(f"{what} until the next POLL", *where)
+
+
+@checker("STP-PL-009")
+def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
+    """Timer_SILENCE follows the smoothed measurements, and no others (section 7.2)."""
+    trips = context.prepared.round_trips(context.ics)
+    for silence in _Silences(flow, trips).found:
+        if silence.started is None or not silence.polls:
+            continue
+        early, late = silence.started
+        first = silence.polls[0]
+        shortest, longest = first.time - late, first.time - early
+        error = SLACK_S + flow.timing_error
+        average, exact = trips.silence(early, late), trips.exact.silence(early, late)
+        if len([time for time in trips.times if time <= late]) < _MEASUREMENTS or (
+            shortest > average[1] * (1 + MARGIN) + error
+            or longest < average[0] * (1 - MARGIN) - error
+        ):
+            continue  # no way to smooth explains it
+        yield judged(
+            context,
+            shortest <= exact[1] * (1 + MARGIN) + error
+            and longest >= exact[0] * (1 - MARGIN) - error,
+            f"a POLL left after {shortest:.2f} s of silence, as the measurements demand",
+            f"a POLL left after {shortest:.2f} s of silence", first,
+            expected=f"one after {exact[0]:.2f} to {exact[1]:.2f} s by the measurements",
+            actual=f"{shortest:.2f} s",
+        )  # fmt: skip
 
 
 @checker("STP-DT-004")
@@ -351,11 +382,14 @@ def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
     Two POLLs: the first one that left after the report, and the first one that left when the report
     had been read for sure.
     """
-    reports = [item.time for item in flow.reports_heard if not item.fault and item.stp.type != BGAK]
     end = flow.over
-    for start, until in pairwise([0.0, *(time for time in reports if time < end), end]):
-        polls = [poll for poll in flow.polls_sent if start < poll.time < until]
-        sure = next((poll for poll in polls if poll.time > start + flow.due_s), None)
+    reports = [
+        (item.frame, item.time) for item in flow.reports_heard
+        if not item.fault and item.stp.type != BGAK and item.time < end
+    ]  # fmt: skip
+    for (start, heard), (stop, until) in pairwise([(0, 0.0), *reports, (math.inf, end)]):
+        polls = [poll for poll in flow.polls_sent if start < poll.frame < stop and poll.time < end]
+        sure = next((poll for poll in polls if poll.time > heard + flow.due_s), None)
         if polls and sure is not None:
             yield polls[0], sure, until
 

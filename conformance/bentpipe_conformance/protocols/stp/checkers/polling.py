@@ -94,7 +94,7 @@ def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
     for poll, following in pairwise(flow.polls_sent):
         least = trips.interval(following.time)[0] / 2
         gap = following.time - poll.time
-        if gap >= least - RIDES_S - flow.timing_error:
+        if gap >= max(least - RIDES_S, least / 2) - flow.timing_error:
             yield context.holds(f"{gap:.3f} s passed between two POLLs", poll, following)
             continue
         asks_for_fin = fin is not None and poll.frame < fin.frame <= following.frame

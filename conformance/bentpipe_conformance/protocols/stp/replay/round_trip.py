@@ -1,11 +1,13 @@
 """What the IUT has measured of the round-trip time, and how it has smoothed it (STP-PL-009).
 
 Every measurement shows in the packets, so the smoothed value follows from them but for the time
-that packets take inside the implementation: it is kept as an interval.
+that packets take inside the implementation: it is kept as an interval. What rests on it is judged
+by any average of the measurements, so that a wrong way to smooth is a matter of STP-PL-009 alone.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,12 +71,19 @@ class RoundTrips:
         smoothed: what had been smoothed then.
         longest: the longest of all, seconds; 0 without one.
         initial: the initial interval, seconds (section 8).
+        exactly: the same smoothed as STP-PL-009 says; None if this is it.
     """
 
     times: Sequence[float]
     smoothed: Sequence[Smoothed]
     longest: float
     initial: float
+    exactly: RoundTrips | None = None
+
+    @property
+    def exact(self) -> RoundTrips:
+        """The measurements smoothed as STP-PL-009 says, not by just any average."""
+        return self if self.exactly is None else self.exactly
 
     def _current(self, start: float, end: float) -> Sequence[Smoothed]:
         """What may have been current in a span of time: an arrival may not have been read yet."""
@@ -136,15 +145,19 @@ def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
     error = flow.timing_error
     times: list[float] = []
     found: list[Smoothed] = []
-    longest = 0.0
+    averages: list[Smoothed] = []
+    shortest, longest = math.inf, 0.0
     for asked, answered in sorted(_pairs(flow), key=lambda pair: pair[1].frame):
         rtt = answered.time - asked.time
         measured = max(rtt - error, 0.0), rtt + error + INSIDE_S
-        longest = max(longest, measured[1])
-        half = measured[0] / 2, measured[1] / 2
-        found.append(found[-1].then(measured) if found else Smoothed(measured, half))
+        shortest, longest = min(shortest, measured[0]), max(longest, measured[1])
+        first = Smoothed(measured, (measured[0] / 2, measured[1] / 2))
+        apart = max(longest / 2, longest - shortest)
+        averages.append(Smoothed((shortest, longest), (0.0, apart)) if found else first)
+        found.append(found[-1].then(measured) if found else first)
         times.append(answered.time)
-    return RoundTrips(times, found, longest, initial)
+    exact = RoundTrips(times, found, longest, initial)
+    return RoundTrips(times, averages, longest, initial, exact)
 
 
 def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
