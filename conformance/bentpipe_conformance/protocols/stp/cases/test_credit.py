@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.stp.cases.steps import BATCH, PAUSE_S, connected, go_on
-from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    BATCH,
+    PAUSE_S,
+    connected,
+    go_on,
+    holding,
+)
+from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 
 MOST_SDS = 6000
 """Credit that a script is ready to use up."""
+
+GIVEN_S = 2.5
+"""Seconds in which a sender with data and room has surely used new credit."""
 
 PROBED_S = 8.0
 """Seconds in which a closed window is probed four times over a geostationary link."""
@@ -51,7 +60,7 @@ def test_ready_window_stays_closed_for_long(connection: Connection) -> None:
     connection.receive(8, credit=4)
 
 
-@connected("STP-DT-007", "STP-DT-011", to="chargen", credit=4)
+@connected("STP-DT-029", "STP-DT-011", to="chargen", credit=4)
 def test_ready_window_reopens_by_announcements(connection: Connection) -> None:
     """Credit comes in STATs that answer no POLL; the first one is lost, and a POLL finds it."""
     connection.receive(4, credit=None)
@@ -62,6 +71,42 @@ def test_ready_window_reopens_by_announcements(connection: Connection) -> None:
         connection.receive(edge, credit=None)
     connection.reception.vr_mr += 4
     connection.receive(connection.reception.vr_mr, credit=None)
+
+
+@holding("STP-DT-029", losing=[7])
+def test_ready_ustat_gives_credit(connection: Connection, base: int) -> None:
+    """A USTAT reports the only SD in flight missing, and permits more."""
+    connection.stat(n_r=base + 7, elements=())
+    connection.wait(PAUSE_S)
+    connection.reception.vr_mr += 4
+    connection.ustat(base + 7, base + 8)
+    go_on(connection, connection.rtt + GIVEN_S, answering=False)
+    connection.receive(base + 16, credit=8)
+
+
+@connected("STP-DT-007", to="chargen", credit=256)
+def test_ready_stat_repeats_less_credit(connection: Connection) -> None:
+    """N(MR) falls from one STAT to the next: what was permitted stays permitted."""
+    connection.receive(12, credit=256)
+    go_on(connection, 2 * connection.rtt, answering=False)
+    least = connection.highest
+    for _ in range(3):
+        connection.send(
+            STAT, seq=connection.theirs(connection.highest), n_mr=connection.theirs(least),
+            elements=(),
+        )  # fmt: skip
+        go_on(connection, connection.rtt + GIVEN_S, answering=False)
+        least = connection.highest
+
+
+@connected("STP-DT-002", "STP-DT-008")
+def test_ready_poll_exactly_at_the_credit(connection: Connection) -> None:
+    """A POLL may raise VR(H) up to VR(MR), and no further."""
+    connection.sds(2, octets=8)
+    connection.ask()
+    edge = connection.vt_ms
+    for n_s in (edge + 1, edge - 1, edge, edge + 1):
+        connection.ask(seq=connection.ours(n_s))
 
 
 @connected("STP-DT-020")

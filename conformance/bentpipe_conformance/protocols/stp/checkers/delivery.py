@@ -8,7 +8,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import (
-    announcements_count,
+    credit_stays,
     old_stats_are_discarded,
 )
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
@@ -69,7 +69,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
 def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
-    yield from announcements_count(flow, context)
+    yield from credit_stays(flow, context)
     before: Statement | None = None
     for said in context.prepared.known:
         poll = said.poll

@@ -280,18 +280,22 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
         answer = trips.longest
         error = SLACK_S + flow.timing_error
         times = [closed.time, *(poll.time for poll in polls)]
-        # The timer may have been started by the POLL before, and be started again by each answer.
+        answers = [at.time for at in flow.reports_heard if not at.fault]
+        # The timer may have been started by the POLL before; each answer starts it again.
         for place, (start, end) in enumerate(pairwise([*times, until])):
             last = place + 1 == len(times)
             longest = min(2.0**place * most, max(most, MOST_SILENCE_S))
             longest = (1 + MARGIN) * longest + answer + error
             shortest = (1 - MARGIN) * min(2.0**place * least, MOST_SILENCE_S) - error
             waited = end - start
+            answered = [at for at in answers if start < at < end]
+            since = answered[-1] if answered else start
             if waited > longest:
                 yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
                 break
-            if not last and place and waited < shortest:
-                yield _probed(context, closed, polls, place, waited, f"at least {shortest:.2f} s")
+            if not last and place and end - since < shortest:
+                what = f"at least {shortest:.2f} s after the last report"
+                yield _probed(context, closed, polls, place, end - since, what)
                 break
             if not last and place:
                 yield context.holds(
