@@ -60,6 +60,37 @@ def test_ready_window_stays_closed_for_long(connection: Connection) -> None:
     connection.receive(8, credit=4)
 
 
+@connected("STP-DT-025", "STP-PL-007", to="chargen", credit=4)
+def test_ready_window_closes_after_silences(connection: Connection) -> None:
+    """The report that closes the window ends a doubling, as any other does."""
+    connection.receive(4, credit=4)
+    for arrival in connection.arrivals(PROBED_S):
+        if arrival.has_data:
+            connection.hold(arrival)
+        if arrival.polls:
+            connection.remember(arrival)
+    connection.stat(elements=(), n_ps=0, timestamp=0)
+    go_on(connection, PROBED_S)
+    connection.receive(12, credit=4)
+
+
+@connected("STP-DT-025", to="echo", credit=4)
+def test_ready_data_comes_without_credit(connection: Connection) -> None:
+    """Without data the lack of credit is no reason to ask; once there is some, it is."""
+    reception = connection.reception
+    for _ in range(4):
+        connection.sd(50, poll=True)
+    connection.serve(lambda: len(reception.stream) >= 200, credit=None)
+    connection.stat(elements=())
+    go_on(connection, PROBED_S)
+    connection.sds(2)
+    go_on(connection, 2 * PROBED_S)
+    reception.vr_mr += 8
+    connection.stat(elements=())
+    connection.serve(lambda: len(reception.stream) >= 400, credit=8)
+    connection.deliver()
+
+
 @connected("STP-DT-029", "STP-DT-011", to="chargen", credit=4)
 def test_ready_window_reopens_by_announcements(connection: Connection) -> None:
     """Credit comes in STATs that answer no POLL; the first one is lost, and a POLL finds it."""

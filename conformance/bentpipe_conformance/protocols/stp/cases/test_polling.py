@@ -243,6 +243,14 @@ def test_ready_echo_of_single_sds(connection: Connection) -> None:
 
 
 @connected("STP-PL-010", to="echo")
+def test_ready_nothing_is_ever_said(connection: Connection) -> None:
+    """A connection on which nothing has passed but BEGIN and BGAK is asked about as well."""
+    long = KEPT_ALIVE_S + connection.peer.patience
+    connection.answer(connection.expect(POLL, within=long, what="a POLL"))
+    connection.discard(connection.rtt + 5.0)
+
+
+@connected("STP-PL-010", to="echo")
 def test_ready_nothing_to_do(connection: Connection) -> None:
     """Once everything is acknowledged, no POLL leaves until the peer may have gone."""
     connection.sds(3, octets=200)

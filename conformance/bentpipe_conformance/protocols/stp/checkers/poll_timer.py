@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
+from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     Event,
@@ -272,8 +273,8 @@ def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
 @checker("STP-DT-025")
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """Without credit a sender with data polls, the time in between doubling (section 6.5)."""
-    if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
-        return  # only chargen is sure to have data
+    if flow.service not in (CHARGEN, ECHO) or flow.iut_calls or flow.own_fin is not None:
+        return  # only they are sure to have data
     trips = context.prepared.round_trips(context.ics)
     for closed, polls, until in _closed_windows(flow):
         least, most = trips.silence(closed.time, until)
@@ -304,7 +305,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
 
 
 def _probed(
-    context: Context, closed: ReportHeard, polls: list[PollSent], place: int, waited: float,
+    context: Context, closed: Event, polls: list[PollSent], place: int, waited: float,
     permitted: str,
 ) -> Finding:  # fmt: skip
     times = f"{place} times, then" if place else "first"
@@ -314,24 +315,32 @@ def _probed(
     )  # fmt: skip
 
 
-def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], float]]:
-    """The report that found everything acknowledged and no credit; POLLs until when it lasted."""
-    closed: ReportHeard | None = None
+def _closed_windows(flow: Flow) -> Iterator[tuple[Event, list[PollSent], float]]:
+    """What left data, everything acknowledged and no credit; POLLs until when it lasted.
+
+    That is a report, or an SD to be sent back.
+    """
+    closed: Event | None = None
     polls: list[PollSent] = []
+    echo, shut = Echo(), False
     for event in flow.events:
         if event.time > flow.over:
             break
-        if isinstance(event, ReportHeard) and not event.fault:
+        echo.take(event)
+        has_data = flow.service == CHARGEN or echo.left
+        if isinstance(event, SdHeard) and shut and closed is None and has_data:
+            closed, polls = event, []
+        elif isinstance(event, ReportHeard) and not event.fault:
             shut = event.acknowledges_all and event.vt_s >= event.credit
             if closed is not None and not shut:
                 yield closed, polls, event.time
                 closed = None
-            elif closed is None and shut and event.stp.type != BGAK:
+            elif closed is None and shut and has_data and event.stp.type != BGAK:
                 closed, polls = event, []
         elif isinstance(event, PollSent) and closed is not None:
             polls.append(event)
-        elif isinstance(event, SdSent) and closed is not None:
-            closed = None  # that it was sent without credit is a matter of STP-DT-011
+        elif isinstance(event, SdSent):
+            closed, shut = None, False  # without credit that is a matter of STP-DT-011
     if closed is not None:
         yield closed, polls, flow.over
 
@@ -427,13 +436,16 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
     """Times in which the IUT had surely nothing unacknowledged and nothing to send.
 
     Its user has said nothing yet, or everything was acknowledged and credit was left, so that data
-    would have been sent. A time ends with the first POLL, which is repeated if it is lost.
+    would have been sent, or all has been sent back. A time ends with the first POLL, which is
+    repeated if it is lost.
     """
     established = flow.established
     if established is None:
         return
     start: float | None = None if flow.service in (CHARGEN,) or flow.iut_calls else established
+    echo = Echo()
     for event in flow.events:
+        echo.take(event)
         if event.time < established or event.time > flow.over:
             continue
         if isinstance(event, SdSent):
@@ -446,7 +458,8 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
                 yield start, event.time, [event]
             start = None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            idle = event.acknowledges_all and event.credit > event.vt_s
+            returned = echoes(flow) and not echo.left
+            idle = event.acknowledges_all and (event.credit > event.vt_s or returned)
             if idle and start is None:
                 start = event.time
             elif not idle:
