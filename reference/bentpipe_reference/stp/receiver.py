@@ -154,7 +154,7 @@ class Receiver:
 
     def _deliver_run(self) -> None:
         held = self._held
-        while self.vr_r in held and not self.finished:
+        while self.vr_r in held:
             self.deliver(*held.pop(self.vr_r))
 
     def _miss(self, start: int, end: int) -> None:

@@ -278,7 +278,6 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     trips = context.prepared.round_trips(context.ics)
     for closed, polls, until in _closed_windows(flow):
         least, most = trips.silence(closed.time, until)
-        answer = trips.longest
         error = SLACK_S + flow.timing_error
         times = [closed.time, *(poll.time for poll in polls)]
         answers = [at.time for at in flow.reports_heard if not at.fault]
@@ -286,17 +285,14 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
         for place, (start, end) in enumerate(pairwise([*times, until])):
             last = place + 1 == len(times)
             longest = min(2.0**place * most, max(most, MOST_SILENCE_S))
-            longest = (1 + MARGIN) * longest + answer + error
+            longest = (1 + MARGIN) * longest + error
             shortest = (1 - MARGIN) * min(2.0**place * least, MOST_SILENCE_S) - error
-            waited = end - start
-            answered = [at for at in answers if start < at < end]
-            since = answered[-1] if answered else start
+            waited = end - max((at for at in answers if start < at < end), default=start)
             if waited > longest:
                 yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
                 break
-            if not last and place and end - since < shortest:
-                what = f"at least {shortest:.2f} s after the last report"
-                yield _probed(context, closed, polls, place, end - since, what)
+            if not last and place and waited < shortest:
+                yield _probed(context, closed, polls, place, waited, f"at least {shortest:.2f} s")
                 break
             if not last and place:
                 yield context.holds(
@@ -310,7 +306,7 @@ def _probed(
 ) -> Finding:  # fmt: skip
     times = f"{place} times, then" if place else "first"
     return context.violated(
-        f"a closed window was probed {times} after {waited:.2f} s", closed,
+        f"a closed window was probed {times} {waited:.2f} s after the last packet about it", closed,
         *polls[max(0, place - 1) : place + 1], expected=permitted, actual=f"{waited:.2f} s",
     )  # fmt: skip
 

@@ -143,9 +143,10 @@ def _held_back(flow: Flow, context: Context) -> Findings:
             if event.awaited is None:
                 least = max(least, event.flight_with)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            quiet, heard = event.time - heard, event.time
-            if quiet >= 3 * trips.silence(heard)[0] - SENT_S - flow.timing_error:
+            two_silences = 3 * trips.silence(heard, event.time)[0] - SENT_S - flow.timing_error
+            if event.time - heard >= two_silences:
                 least = size
+            heard = event.time
             if event.wanted:
                 least = max(least / 2, min(2 * size, least))
             fresh, waiting = not waiting, waiting + len(event.wanted)

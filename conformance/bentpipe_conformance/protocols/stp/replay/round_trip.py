@@ -72,6 +72,7 @@ class RoundTrips:
         longest: the longest of all, seconds; 0 without one.
         initial: the initial interval, seconds (section 8).
         exactly: the same smoothed as STP-PL-009 says; None if this is it.
+        unread: seconds for which an arrival may not have been read yet.
     """
 
     times: Sequence[float]
@@ -79,6 +80,7 @@ class RoundTrips:
     longest: float
     initial: float
     exactly: RoundTrips | None = None
+    unread: float = 0.0
 
     @property
     def exact(self) -> RoundTrips:
@@ -86,13 +88,13 @@ class RoundTrips:
         return self if self.exactly is None else self.exactly
 
     def _current(self, start: float, end: float) -> Sequence[Smoothed]:
-        """What may have been current in a span of time: an arrival may not have been read yet."""
-        first, last = bisect_right(self.times, start - DUE_S), bisect_right(self.times, end)
+        """What may have been current in a span of time."""
+        first, last = bisect_right(self.times, start - self.unread), bisect_right(self.times, end)
         return self.smoothed[max(first - 1, 0) : last]
 
     def _unmeasured(self, start: float) -> bool:
         """Whether the first measurement may not have been read at ``start``."""
-        return not self.times or start - DUE_S < self.times[0]
+        return not self.times or start - self.unread < self.times[0]
 
     def bounds(self, start: float, end: float | None = None) -> Bounds | None:
         """Bounds of the smoothed round-trip time at a time or in a span; None without one."""
@@ -156,7 +158,7 @@ def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
         averages.append(Smoothed((shortest, longest), (0.0, apart)) if found else first)
         found.append(found[-1].then(measured) if found else first)
         times.append(answered.time)
-    exact = RoundTrips(times, found, longest, initial)
+    exact = RoundTrips(times, found, longest, initial, unread=DUE_S)
     return RoundTrips(times, averages, longest, initial, exact)
 
 
