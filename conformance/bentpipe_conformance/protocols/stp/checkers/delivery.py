@@ -208,6 +208,13 @@ def _announcement(
             f"{what} announces no credit", *where,
             expected=f"N(MR) above {report.vr_mr}", actual=f"N(MR) {report.n_mr}",
         )  # fmt: skip
+    opened = report.n_mr - min(known.vr_h for known in report.possible)
+    largest = max((item.n_mr - item.n_r for item in flow.reports_sent if item.frame < report.frame))
+    if opened < min(SURELY_REOPENED, largest // 2):
+        return context.violated(
+            f"{what} announces {opened} SDs", *where,
+            expected=f"at least {min(SURELY_REOPENED, largest // 2)}", actual=str(opened),
+        )  # fmt: skip
     waited = report.time - max(at.time for at in flow.passed if at.frame < report.frame)
     what = f"a reopened window was announced with {report.n_mr - report.vr_mr} SDs"
     if waited > flow.due_s:
