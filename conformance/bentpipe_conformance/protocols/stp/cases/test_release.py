@@ -52,9 +52,11 @@ def test_ready_fin_while_much_is_to_be_returned(connection: Connection) -> None:
 
 @case("STP-CC-025", "STP-CC-026", "STP-CC-028", "STP-CC-031")
 def test_releasing_nobody_answers(peer: Peer) -> None:
-    """The IUT releases when its caller does not; its END is sent five times, and nothing else."""
-    half_released(peer)
-    peer.wait(34.0)
+    """The IUT releases when its caller does not; its END is sent five times, and all is over."""
+    connection = half_released(peer)
+    peer.wait(36.0)
+    connection.poll()
+    peer.wait(2 * peer.rtt + PAUSE_S)
 
 
 @case("STP-CC-028", "STP-CC-022")
@@ -112,16 +114,25 @@ def test_ready_ends_that_do_not_know_the_connection(connection: Connection) -> N
     connection.ask()
 
 
-@case("STP-CC-021", "STP-CC-022", "STP-CC-020")
+@case("STP-CC-021", "STP-CC-022", "STP-CC-020", "STP-CC-046")
 def test_ready_ends_that_are_valid(peer: Peer) -> None:
-    """An abort whose sender knows one CSN only, and the ENDs of peers that know no connection."""
-    for flags, knows, names_itself in ((A, False, True), (A | R, True, True), (A | R, True, False)):
+    """An abort whose sender knows one CSN only, and the ENDs of peers that know no connection.
+
+    Their reasons count for nothing, also where no table names them.
+    """
+    for flags, knows, names_itself, reason in (
+        (A, False, True, 1), (A, True, True, 0), (A, True, True, 7), (A, True, True, 255),
+        (0, True, True, 255), (A | R, True, True, 2), (A | R, True, False, 2),
+        (A | R, True, False, 255),
+    ):  # fmt: skip
         connection = peer.connect("discard")
         connection.polite = False
         connection.ask()
+        peer.wait(PAUSE_S)
         csn = connection.csn if names_itself else 0
         peer_csn = (connection.peer_csn or 0) if knows else 0
-        connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0, tag=csn & 0xFFFF)
+        tag = csn & 0xFFFF
+        connection.end(flags=flags, reason=reason, csn=csn, peer_csn=peer_csn, seq=0, tag=tag)
         peer.wait(PAUSE_S)
         connection.poll()
         peer.wait(PAUSE_S)
@@ -129,7 +140,7 @@ def test_ready_ends_that_are_valid(peer: Peer) -> None:
     peer.wait(2 * peer.rtt)
 
 
-@case("STP-CC-021", "STP-CC-026")
+@case("STP-CC-021", "STP-CC-026", "STP-CC-046")
 def test_releasing_ends_of_a_peer_that_knows_no_connection(peer: Peer) -> None:
     """They end the wait for the ENDAK without an answer, those with other CSNs do not."""
     for names_itself in (True, False):
@@ -142,7 +153,7 @@ def test_releasing_ends_of_a_peer_that_knows_no_connection(peer: Peer) -> None:
         peer.wait(4.0)
 
 
-@case("STP-CC-020", "STP-CC-022")
+@case("STP-CC-020", "STP-CC-022", "STP-CC-046")
 def test_idle_packets_out_of_the_blue(peer: Peer) -> None:
     """Packets of no connection draw an END, an END an ENDAK, and the others nothing."""
     connection = peer.prepare("discard")
