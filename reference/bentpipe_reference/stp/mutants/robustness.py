@@ -10,7 +10,17 @@ from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.mutants import mutant, returning
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost
-from bentpipe_reference.stp.packets import Begin, Bgak, Bgrej, End, Flags, Packet, Reason, Stat
+from bentpipe_reference.stp.packets import (
+    Begin,
+    Bgak,
+    Bgrej,
+    End,
+    Flags,
+    Packet,
+    Reason,
+    Stat,
+    Ustat,
+)
 from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Variables
 
@@ -75,7 +85,7 @@ class FollowsASecondBgak(Connection):
 class AbortsOnInvalidStat(Actions):
     """Aborts when a STAT acknowledges what was not sent."""
 
-    def discard_stat(self, v: Variables, stat: Stat, now: float) -> None:
+    def discard_report(self, v: Variables, report: Stat | Ustat, now: float) -> None:
         sender = v.outgoing.sender
-        if (stat.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
+        if (report.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
             self.send_end(v, self.end(v, Flags.A, Reason.ABORTED), now)
