@@ -8,10 +8,11 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.cases.steps import (
     PAUSE_S,
     go_on,
+    send_each,
     send_foreign_begin,
     summoned,
 )
-from bentpipe_conformance.protocols.stp.codec import A, R, option_field
+from bentpipe_conformance.protocols.stp.codec import ENDAK, A, R, option_field
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
@@ -41,8 +42,13 @@ def test_calling_without_a_cookie_nobody_answers(connection: Connection) -> None
     needs=("active_open",),
 )  # fmt: skip
 def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
-    """No more than four SDs leave, however small, none of them twice but the BEGIN, and no POLL."""
+    """No more than four SDs leave, however small, none of them twice but the BEGIN, and no POLL.
+
+    The BEGIN without a cookie has been repeated; for the one anew all begins again.
+    """
     connection = peer.summon("send", anew=False)
+    peer.wait(1.5)
+    connection.inbox.clear()
     connection.reject(CALL_ANEW, max_sd=512)
     peer.await_anew(connection)
     peer.wait(35.0)
@@ -294,6 +300,37 @@ def test_calling_peer_aborts(connection: Connection) -> None:
     """An END with the caller's CSN, whatever the sender's, is acknowledged and ends the call."""
     connection.end(flags=A, reason=1, csn=connection.peer.random.getrandbits(32), seq=0)
     connection.wait(2 * connection.rtt + 4.0)
+
+
+@summoned("STP-CC-028", "STP-CC-026", "STP-CC-022", "STP-CC-044", aborted=False)
+def test_releasing_after_a_call_that_nobody_answered(connection: Connection) -> None:
+    """Answers that come too late are discarded; an END that names the caller is acknowledged."""
+    connection.polite = False
+    connection.peer.pump_until(lambda: bool(connection.closed), NEVER_S / 2)
+    connection.wait(PAUSE_S)
+    connection.bgak()
+    connection.wait(PAUSE_S)
+    connection.reject(CALL_ANEW)
+    connection.wait(PAUSE_S)
+    send_each(connection, "SD SDP POLL STAT USTAT", 0.37)
+    connection.send(ENDAK, peer_csn=((connection.peer_csn or 0) + 1) % CSN_MODULUS)
+    connection.wait(1.5)
+    connection.end(flags=A, reason=1, csn=connection.peer.random.getrandbits(32), seq=0)
+    connection.wait(2 * connection.rtt + 4.0)
+
+
+@summoned("STP-SEC-005", "STP-DT-011", role="send")
+def test_ready_bgak_with_more_credit(connection: Connection) -> None:
+    """A second BGAK gives no credit and acknowledges nothing."""
+    connection.bgak(n_mr=connection.theirs(6))
+    connection.serve(lambda: connection.reception.vr_r >= 6, credit=None)
+    connection.ask()
+    connection.wait(PAUSE_S)
+    connection.bgak(n_mr=connection.theirs(64))
+    connection.wait(2 * connection.rtt + 1.0)
+    connection.ask()
+    connection.stat(n_mr=16, n_ps=0, timestamp=0)
+    connection.receive(12)
 
 
 @summoned("STP-CC-016")

@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     over,
     send_foreign_begin,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN
+from bentpipe_conformance.protocols.stp.codec import FIN, A
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.cookies import altered
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, LEAST_MAX_SD, tag_of
@@ -291,6 +291,7 @@ def test_ready_begin_repeated(connection: Connection) -> None:
     connection.deliver()
     different: tuple[dict[str, Any], ...] = (
         {}, {"flags": FIN}, {"seq": connection.iss ^ 1}, {"n_mr": 4}, {"data": b"another"},
+        {"cookie": None}, {"cookie": altered(connection.cookie or b"", 0)},
     )  # fmt: skip
     for fields in different:
         connection.begin(**{"data": b"only once", **fields})
@@ -320,8 +321,10 @@ def test_idle_many_calls(peer: Peer) -> None:
 
 @case("STP-CC-012", "STP-CC-010")
 def test_ready_two_connections_at_once(peer: Peer) -> None:
-    """Streams of two connections of one caller do not mix."""
+    """Streams of connections of one caller do not mix, whichever port they differ in."""
     pair = [peer.connect("echo"), peer.connect("echo")]
+    third = peer.connect("discard", source_port=pair[0].source_port)
+    third.sd(b"third", poll=True)
     for round_ in range(3):
         for connection, name in zip(pair, (b"first", b"second"), strict=True):
             connection.sd(name + bytes([0x30 + round_]) * 40, poll=True)
@@ -331,16 +334,48 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     pair[0].release()
     pair[1].ask()
     pair[1].release()
+    third.ask()
+    third.release()
 
 
-@case("STP-CC-019")
+@case("STP-CC-012", "STP-CC-021", "STP-DT-017")
+def test_ready_same_ports_of_two_addresses(peer: Peer) -> None:
+    """Over UDP the port below is part of the address: the connections are two.
+
+    Directly over IP the second call replaces the first connection.
+    """
+    first = peer.connect("discard")
+    first.sd(b"first", poll=True)
+    peer.wait(peer.rtt + PAUSE_S)
+    peer.udp_port += 1
+    second = peer.connect("discard", source_port=first.source_port)
+    second.polite = False
+    for _ in range(2):
+        for connection in (first, second):
+            connection.sd(b"more", poll=True)
+            peer.wait(peer.rtt + PAUSE_S)
+    second.end(flags=A, reason=1)
+    second.closed = "the tester aborted it"
+    peer.wait(PAUSE_S)
+    first.poll()
+    peer.wait(peer.rtt + PAUSE_S)
+    first.abort()
+
+
+@case("STP-CC-019", "STP-CC-012")
 def test_idle_begins_to_a_port_where_nobody_listens(peer: Peer) -> None:
-    """They are refused with reason 3, with a good cookie and without, nine in a second."""
+    """They are refused with reason 3, with a good cookie and without, nine in a second.
+
+    The cookie is not used by that.
+    """
     for _ in range(30):
         peer.begin(UNUSED_PORT)
         peer.wait(0.11)
-    peer.begin(UNUSED_PORT, data=b"data", cookie=peer.fresh_cookie())
+    peer.wait(1.0)
+    cookie = peer.fresh_cookie()
+    peer.begin(UNUSED_PORT, data=b"data", cookie=cookie, voiding=True)
     peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard", cookie=cookie).abort()
 
 
 @case("STP-CC-019", "STP-PF-003")
@@ -350,6 +385,7 @@ def test_idle_begins_of_other_versions(peer: Peer) -> None:
     for version in (0, 1, 3, 15):
         peer.prepare("discard", cookie=cookie).begin(version=version)
         peer.wait(PAUSE_S)
+    peer.connect("discard", cookie=cookie).abort()
     for service in ("discard", UNUSED_PORT):
         connection = peer.prepare(service)
         begin = connection.compose(codec.BEGIN, version=1, options=bytes((9, 0, 0, 0)))

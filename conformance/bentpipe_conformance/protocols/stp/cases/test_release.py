@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
 )
 from bentpipe_conformance.protocols.stp.codec import ENDAK, FIN, A, R
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 OCTETS = 2000
@@ -27,9 +27,12 @@ def _end(connection: Connection) -> None:
     connection.expect(ENDAK)
 
 
-@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo")
+@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo", iss=MODULUS - 3)
 def test_ready_fin_before_its_data(connection: Connection) -> None:
-    """The FIN overtakes lost data; the service closes when all of it has arrived."""
+    """The FIN overtakes lost data; the service closes when all of it has arrived.
+
+    The numbers wrap at the FIN.
+    """
     connection.sds(3, skip=[1])
     connection.sd(b"the end", fin=True, poll=True)
     connection.wait(2 * connection.rtt + 1.0)
@@ -174,9 +177,12 @@ def test_idle_packets_after_the_end(connection: Connection) -> None:
     connection.wait(2 * connection.rtt + 1.0)
 
 
-@case("STP-CC-031")
+@case("STP-CC-031", "STP-CC-015", "STP-DT-017")
 def test_ready_complete_and_called(peer: Peer) -> None:
-    """The caller's END comes a while after all is acknowledged; until then the IUT is there."""
+    """The caller's END comes a while after all is acknowledged; until then the IUT is there.
+
+    It answers POLLs and a repeated BEGIN.
+    """
     connection = peer.connect("discard")
     connection.sd(b"the end", fin=True, poll=True)
     reception = connection.reception
@@ -186,6 +192,8 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     connection.discard(0.25)
     connection.poll()
     connection.discard(0.25)
+    connection.begin()
+    connection.discard(0.15)
     connection.end()
     connection.discard(2 * peer.rtt + 4.0)
 

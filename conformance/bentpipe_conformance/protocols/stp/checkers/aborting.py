@@ -39,11 +39,12 @@ def unanswered_calls_are_aborted(flow: Flow, context: Context) -> Findings:
     if not flow.iut_calls or len(begins) < MAX_CC or flow.established is not None:
         return
     last = begins[MAX_CC - 1]
-    if flow.heard_of(codec.BGAK, codec.BGREJ, codec.END):
-        return  # one of them may have ended the call
     wait = first_wait(context.ics) * 2.0 ** (MAX_CC - 1)
     end = next((at for at in flow.sent if at.stp.type == codec.END and at.frame > last.frame), None)
     due = latest(wait) + flow.timing_error
+    until = last.time + due if end is None else end.time
+    if any(at.time <= until for at in flow.heard_of(codec.BGAK, codec.BGREJ, codec.END)):
+        return  # it may have ended the call
     if end is None:
         if flow.until > last.time + due:
             yield context.violated(
