@@ -177,7 +177,7 @@ def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
     """A BGREJ with another CSN is discarded, and the BEGIN repeated."""
     connection = peer.summon("send", anew=False)
     own = connection.peer_csn or 0
-    for by in (1, 1 << 16, 1 << 31):
+    for by in (1, 1 << 16, 1 << 31, -own):
         for reason in (CALL_ANEW, 3):
             connection.reject(reason, peer_csn=(own + by) % CSN_MODULUS)
             peer.wait(PAUSE_S / 2)
@@ -314,7 +314,7 @@ def test_releasing_after_a_call_that_nobody_answered(connection: Connection) -> 
     connection.wait(PAUSE_S)
     send_each(connection, "SD SDP POLL STAT USTAT", 0.37)
     connection.send(ENDAK, peer_csn=((connection.peer_csn or 0) + 1) % CSN_MODULUS)
-    connection.wait(1.5)
+    connection.wait(6.0)
     connection.end(flags=A, reason=1, csn=connection.peer.random.getrandbits(32), seq=0)
     connection.wait(2 * connection.rtt + 4.0)
 
@@ -331,6 +331,20 @@ def test_ready_bgak_with_more_credit(connection: Connection) -> None:
     connection.ask()
     connection.stat(n_mr=16, n_ps=0, timestamp=0)
     connection.receive(12)
+
+
+@summoned("STP-CC-001", "STP-DT-017")
+def test_calling_sds_before_the_bgak(connection: Connection) -> None:
+    """What overtakes the BGAK is discarded, and taken when it is sent again."""
+    connection.sd(b"first")
+    connection.wait(PAUSE_S)
+    connection.sd(b"third", number=2, poll=True)
+    connection.wait(PAUSE_S)
+    connection.bgak()
+    connection.wait(PAUSE_S)
+    connection.ask()
+    connection.sent[1] = b"second", False
+    connection.deliver()
 
 
 @summoned("STP-CC-016")

@@ -383,7 +383,7 @@ def test_idle_begins_of_other_versions(peer: Peer) -> None:
     """They are refused with reason 4, whatever follows their first 20 octets."""
     cookie = peer.fresh_cookie()
     for version in (0, 1, 3, 15):
-        peer.prepare("discard", cookie=cookie).begin(version=version)
+        peer.prepare("discard", cookie=cookie).begin(b"data", version=version)
         peer.wait(PAUSE_S)
     peer.connect("discard", cookie=cookie).abort()
     for service in ("discard", UNUSED_PORT):

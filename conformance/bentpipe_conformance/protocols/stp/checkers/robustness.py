@@ -159,6 +159,11 @@ def _calls_survive(flow: Flow, context: Context) -> Findings:
         if opened is not None:
             yield context.violated(f"{what} opened the call", at, opened)
             continue
+        anew = flow.displaced_by
+        if anew is not None and anew.outgoing and 0 <= anew.time - at.time <= flow.due_s:
+            if not flow.heard_beside(at, BGREJ, END):
+                yield context.violated(f"a call was begun anew after {what}", at, anew)
+            continue
         again = [begin for begin in begins if begin.time > at.time]
         due = begins[-1].time + latest(first_wait(context.ics) * 2.0 ** (len(begins) - 1))
         if again or (flow.established or -1.0) >= at.time:
