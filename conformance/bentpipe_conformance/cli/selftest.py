@@ -58,6 +58,7 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     metavar="FILE",
     help="With --mutate: store what the documentation shows of the result.",
 )
+@click.option(
     "--linux", type=click.IntRange(1), metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
 )  # fmt: skip
