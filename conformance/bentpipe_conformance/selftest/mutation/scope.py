@@ -2,8 +2,8 @@
 
 ``mutants/modules.toml`` of a protocol names every module of the protocol and of ``common``: those
 whose mutants count under ``[counted]`` with what they do, the others, or patterns of them, under
-``[left_out]`` with the reason. A name with a colon leaves out a function or a pattern of functions, such as
-``tcp.config:EndpointConfig.*``; with that of a class what is written in the class directly.
+``[left_out]`` with the reason. A name with a colon leaves out a function or a pattern of functions,
+such as ``tcp.config:EndpointConfig.*``; with that of a class what is written in the class directly.
 """
 
 from __future__ import annotations
