@@ -28,12 +28,15 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     "--transfers", type=click.IntRange(1), metavar="N",
     help="Judge N transfers between references over random links instead.",
 )  # fmt: skip
+@click.option(
+    "--whole", is_flag=True, help="Run all cases against a mutant, though it has been caught."
+)
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], transfers: int | None, seed: int, jobs: int,
+    suite: str, only: tuple[str, ...], transfers: int | None, whole: bool, seed: int, jobs: int,
     out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
@@ -61,7 +64,7 @@ def selftest(
             USAGE,
         )
     with counting("mutants", len(chosen)) as advance:
-        results = running.run(chosen, suite, seed, max(1, jobs), advance)
+        results = running.run(chosen, suite, seed, max(1, jobs), advance, whole=whole)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     _deliver(outcome, out, None if as_json else _print)

@@ -33,7 +33,7 @@ Stimulus = Callable[[Peer, Connection], object]
 
 
 def _sends(kind: int, **raw: Any) -> Stimulus:
-    return lambda _, connection: connection.send(kind, **raw)
+    return lambda _, connection: connection.send(kind, odd=True, **raw)
 
 
 def _other(csn: int | None, by: int) -> int:
