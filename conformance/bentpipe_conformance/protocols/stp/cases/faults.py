@@ -40,17 +40,21 @@ RESERVED: Mapping[int, tuple[int, ...]] = {
 """Every bit of the reserved fields of a body; see :attr:`Stp.reserved`."""
 
 
-def armed(connection: Connection) -> list[Stp]:
+def armed(connection: Connection, **begin: Any) -> list[Stp]:
     """A packet of each type, which has an effect if it is taken wherever a right one has any.
 
+    ``begin`` are fields of the BEGIN, which is the connection's own without any.
+
     A STAT gives credit and reports what is missing, and so does a USTAT, where an SD is missing;
-    the END aborts, the BGREJ refuses.
+    the END aborts, the BGREJ refuses. Reports come first, before two silences have left the IUT a
+    window that is too small to send anything again.
     """
     polls = {"n_ps": connection.vt_ps + 1}
     reception = connection.reception
     missing = reception.elements()[:2]
     run = connection.their_list(missing) if len(missing) == 2 else (1, 2)
     raw: dict[int, dict[str, Any]] = {
+        codec.BEGIN: begin,
         codec.END: {"flags": codec.A, "reason": 1},
         codec.SD: {"data": b"never to be taken in"},
         codec.SDP: {"data": b"never to be taken in", **polls},
@@ -58,7 +62,7 @@ def armed(connection: Connection) -> list[Stp]:
         codec.STAT: {"n_mr": connection.theirs(reception.vr_mr + 8)},
         codec.USTAT: {"elements": run},
     }
-    return [connection.compose(kind, **raw.get(kind, {})) for kind in codec.NAMES]
+    return [connection.compose(kind, **raw.get(kind, {})) for kind in reversed(codec.NAMES)]
 
 
 def _checksums(packet: Stp) -> Iterator[Any]:
@@ -103,12 +107,21 @@ FORBIDDEN: Mapping[str, Spoil] = {
 """By defect, what makes packets that must be discarded of a right one."""
 
 
-def send_broken(connection: Connection) -> None:
-    """Send a packet of each type with every defect that has it discarded."""
-    for packet in armed(connection):
+def send_broken(connection: Connection, **begin: Any) -> None:
+    """Send a packet of each type with every defect that has it discarded; see :func:`armed`."""
+    for packet in armed(connection, **begin):
         for spoil in FORBIDDEN.values():
             for broken in spoil(packet):
                 connection.peer.send(broken)
+                connection.wait(APART_S)
+
+
+def send_foreign(connection: Connection) -> None:
+    """Send a packet of each type whose tag is examined with tags of no connection."""
+    for packet in armed(connection):
+        if packet.type in TAGGED:
+            for wrong in (1, 0x8000, packet.tag):
+                connection.peer.send(craft(replace(packet, tag=packet.tag ^ wrong)))
                 connection.wait(APART_S)
 
 

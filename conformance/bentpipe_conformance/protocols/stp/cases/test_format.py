@@ -14,7 +14,14 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     widen,
 )
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
+
+EFFECT_S = 2.5
+"""Seconds after which a packet that counts has shown its effect for sure."""
+
+REPEATED_S = 6.0
+"""Seconds behind the broken packets until the IUT has repeated what it waits with."""
 
 UNKNOWN = bytes((0xAA, 4, 1, 2, 0xAB, 2, 0, 0))
 """Options of kinds nobody knows, and padding."""
@@ -78,14 +85,16 @@ def test_ready_broken_packets_arrive(connection: Connection, base: int) -> None:
 @case("STP-PF-003", "STP-PF-007")
 def test_releasing_broken_packets_arrive(peer: Peer) -> None:
     """Broken packets of every type leave the wait for the ENDAK as it was."""
-    send_broken(half_released(peer))
-    peer.wait(2 * peer.rtt)
+    csn = peer.next_csn()
+    send_broken(half_released(peer), csn=csn, tag=tag_of(csn), cookie=None, max_sd=None)
+    peer.wait(2 * peer.rtt + REPEATED_S)
 
 
 @summoned("STP-PF-003", "STP-PF-007", role="send")
 def test_calling_broken_packets_arrive(connection: Connection) -> None:
     """Broken packets of every type leave the call as it was."""
     send_broken(connection)
+    connection.wait(REPEATED_S)
     connection.bgak()
     connection.receive(8)
 
@@ -125,11 +134,11 @@ def test_ready_reserved_bits_set(peer: Peer) -> None:
 
 @holding("STP-PF-004", losing=[3, 5])
 def test_ready_reports_with_reserved_bits_arrive(connection: Connection, base: int) -> None:
-    """A USTAT and a STAT with reserved bits have lost SDs sent again."""
+    """A USTAT with reserved bits has a lost SD sent again, and then a STAT another one."""
     connection.ustat(base + 3, base + 4, flags=0b1111, reserved=(0xFF, 0xFF, 0xFF))
-    connection.wait(PAUSE_S)
+    connection.wait(2 * connection.rtt + EFFECT_S)
     connection.stat(flags=0b1111, reserved=(0xFF,) * 8)
-    connection.wait(2 * connection.rtt + PAUSE_S)
+    connection.wait(2 * connection.rtt + EFFECT_S)
 
 
 @case("STP-PF-004")
