@@ -1,9 +1,10 @@
 """The standard services an implementation under test offers, for kernels' own TCP.
 
-Discard (port 9, RFC 863), echo (port 7, RFC 862) and an endless chargen (port 19, RFC 864) whose
-octets follow from their offset in the stream, so that a tester can check any part of it. A single
-thread that always blocks in poll: inside User-Mode Linux with a virtual clock a busy loop would be
-expensive. Run as ``python -IS services.py``; prints ``ready``.
+Discard (port 9, RFC 863), echo (port 7, RFC 862), daytime (port 13, after RFC 867: a line, then
+the end of the stream; it reads on until the peer ends its own) and an endless chargen (port 19, RFC
+864) whose octets follow from their offset in the stream, so that a tester can check any part of it.
+A single thread that always blocks in poll: inside User-Mode Linux with a virtual clock a busy loop
+would be expensive. Run as ``python -IS services.py``; prints ``ready``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ import select
 import socket
 import sys
 
-ECHO, DISCARD, CHARGEN = 7, 9, 19
+ECHO, DISCARD, DAYTIME, CHARGEN = 7, 9, 13, 19
+LINE = b"Sunday, January 1, 2040 00:00:00-UTC\r\n"
 PIECE = 65536
+"""Octets that a service reads, or holds, at a time."""
 SEND_BUFFER = 1 << 20
 """Octets; more than any profile's window, so that the application never limits TCP."""
+ECHO_BUFFER = 1 << 16
+"""Octets of each of the echo service's buffers."""
 SO_SNDBUFFORCE = 32
 PERIOD = 65536
 """Octets after which the pattern repeats; octet ``i`` is ``(i ^ i >> 8) & 0xFF``."""
@@ -35,6 +40,9 @@ class Connection:
         self.pending = b""
         self.peer_finished = False
         handle.setblocking(False)
+        if service == DAYTIME:
+            handle.send(LINE)
+            handle.shutdown(socket.SHUT_WR)
 
     def wanted(self) -> int:
         """The poll events to wait for."""
@@ -79,17 +87,20 @@ class Connection:
 
 
 class Services:
-    """The three listeners and their connections."""
+    """The listeners and their connections."""
 
     def __init__(self, address: str = "0.0.0.0") -> None:
         """Listen on ``address``."""
         self._poll = select.poll()
         self._listeners: dict[int, tuple[socket.socket, int]] = {}
         self._connections: dict[int, Connection] = {}
-        for port in (ECHO, DISCARD, CHARGEN):
+        for port in (ECHO, DISCARD, DAYTIME, CHARGEN):
             listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            _enlarge(listener)
+            if port == ECHO:
+                _bound(listener)
+            else:
+                _enlarge(listener)
             listener.bind((address, port))
             listener.listen(128)
             listener.setblocking(False)
@@ -122,6 +133,12 @@ class Services:
             connection.handle.close()
 
 
+def _bound(listener: socket.socket) -> None:
+    """Give the connections accepted later buffers that a peer which does not read fills soon."""
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        listener.setsockopt(socket.SOL_SOCKET, option, ECHO_BUFFER)
+
+
 def _enlarge(listener: socket.socket) -> None:
     """Give the connections accepted later a large send buffer."""
     try:
@@ -135,7 +152,7 @@ def main() -> int:
     try:
         services = Services()
     except OSError as error:
-        print(f"cannot listen on ports 7, 9 and 19: {error.strerror}", file=sys.stderr)
+        print(f"cannot listen on ports 7, 9, 13 and 19: {error.strerror}", file=sys.stderr)
         return 1
     print("ready", flush=True)
     services.serve()

@@ -60,6 +60,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         iut_window: octets the IUT last offered, scaled.
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
+        syn: the tester's SYN.
         syn_ack: the IUT's SYN-ACK.
     """
 
@@ -76,6 +77,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         window: int = 1 << 20,
         syn_window: int = 65535,
         tsval: int | None = None,
+        iss: int | None = None,
         options: Sequence[Option] = (),
         raw: bytes = b"",
     ) -> None:
@@ -92,6 +94,7 @@ class Connection(BaseConnection[Tcp, Segment]):
             window: octets to offer once established.
             syn_window: window field of the SYN, never scaled.
             tsval: first timestamp value; a random one when omitted.
+            iss: initial sequence number; a random one when omitted.
             options: further options of the SYN; it is then a packet of Scapy.
             raw: octets behind its options, see :func:`~.crafting.craft`.
         """
@@ -105,7 +108,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.highest = 0
         self.syn_ack: Tcp | None = None
         self._segment_known = False
-        self._iss = peer.random.getrandbits(32)
+        self._iss = peer.random.getrandbits(32) if iss is None else iss % MODULUS
         self._irs = 0
         self._ts_base = tsval if tsval is not None else peer.random.getrandbits(31)
         self._ts_start = peer.now()
@@ -113,7 +116,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self._shift = 0
         self._iut_shift = 0
         self._syn_options, self._syn_raw = list(options), raw
-        self._syn = Tcp(
+        self.syn = Tcp(
             peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
             mss=mss, window_scale=window_scale, sack_permitted=sack,
             tsval=self._ts_base if timestamps else None, tsecr=0,
@@ -139,10 +142,10 @@ class Connection(BaseConnection[Tcp, Segment]):
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
         if self._syn_options or self._syn_raw:
-            options = usual_options(self._syn) + self._syn_options
-            self.peer.send(craft(self._syn, options, self._syn_raw))
+            options = usual_options(self.syn) + self._syn_options
+            self.peer.send(craft(self.syn, options, self._syn_raw))
         else:
-            self.peer.send(codec.build(self._syn))
+            self.peer.send(codec.build(self.syn))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -156,12 +159,12 @@ class Connection(BaseConnection[Tcp, Segment]):
     @property
     def sack(self) -> bool:
         """Whether SACK was negotiated."""
-        return bool(self._syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
+        return bool(self.syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
 
     @property
     def timestamps(self) -> bool:
         """Whether timestamps were negotiated."""
-        return bool(self._syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
+        return bool(self.syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
 
     def abort(self) -> None:
         """Send a RST the IUT must accept: exactly at the octet it expects (RFC 5961)."""
@@ -255,7 +258,7 @@ class Connection(BaseConnection[Tcp, Segment]):
             sack = self.sack_blocks() if self.sack else ()
         stamp = self.timestamp() if tsval is None else tsval
         return replace(
-            self._syn,
+            self.syn,
             seq=(self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
             ack=(self._irs + 1 + (self.delivered if ack is None else ack)) % MODULUS,
             flags=flags,
@@ -297,8 +300,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.syn_ack = syn_ack
         self._irs = syn_ack.seq
         self.iut_window = syn_ack.window
-        if self._syn.window_scale is not None and syn_ack.window_scale is not None:
-            self._shift, self._iut_shift = self._syn.window_scale, syn_ack.window_scale
+        if self.syn.window_scale is not None and syn_ack.window_scale is not None:
+            self._shift, self._iut_shift = self.syn.window_scale, syn_ack.window_scale
         if syn_ack.tsval is not None:
             self._ts_recent = syn_ack.tsval
 

@@ -32,7 +32,11 @@ class Peer(BasePeer[Tcp, Connection]):
 
     def begin(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Send a SYN and return at once; arguments as for :meth:`connect`."""
-        own_port = self.new_port()
-        connection = self.add(Connection(self, self.port_of(service), own_port, **offer))
+        connection = self.draft(service, **offer)
         connection.send_syn()
         return connection
+
+    def draft(self, service: str | int = "chargen", **offer: Any) -> Connection:
+        """A connection on which nothing has been sent; arguments as for :meth:`connect`."""
+        own_port = self.new_port()
+        return self.add(Connection(self, self.port_of(service), own_port, **offer))

@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
+from bentpipe_conformance.protocols.tcp.replay.handshake import carries
 
 ROLES = ("sack_sender", "sack_receiver")
 """Items that say how a negotiated option is used."""
@@ -25,7 +26,7 @@ class _Interview:
 
     def observed(self, connection: Connection) -> dict[str, Any]:
         return {
-            item: getattr(connection.syn_ack, attribute) not in (None, False)
+            item: carries(connection.syn_ack, attribute)
             for item, (attribute, _) in HANDSHAKE_ITEMS.items()
         }
 

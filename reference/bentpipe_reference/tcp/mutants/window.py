@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.handshake import Handshake
-from bentpipe_reference.tcp.mutants import mutant
+from bentpipe_reference.tcp.mutants import mutant, mutant_setting
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Ack
@@ -124,3 +124,12 @@ class FillsSmallOpenings(Sender):
         end = self.sending_end
         left = self.smss if end is None else end - seq
         return octets or max(0, min(left, usable, self.smss))
+
+
+mutant_setting(
+    "snr-small-segments-at-once",
+    "Small segments are sent while others are outstanding.",
+    breaks="SNR-WIN-011",
+    hk99=True,
+    nagle=False,
+)

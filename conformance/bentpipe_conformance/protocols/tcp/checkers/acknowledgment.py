@@ -61,13 +61,22 @@ def acknowledgment_of_unsent_data_is_ignored(flow: Flow, context: Context) -> Fi
 def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> Findings:
     """An acknowledgment of data never sent is answered (RFC 9293 section 3.10.7.4)."""
     # Exercised by the first acknowledgment above snd_max (later ones may be rate-limited).
-    ack = next((ack for ack in flow.acks if ack.beyond and not ack.rejected), None)
+    established = context.prepared.lifetime.established
+    begin = float("inf") if established is None else established.packet.number
+    beyond = (ack for ack in flow.acks if ack.beyond and not ack.rejected)
+    ack = next((ack for ack in beyond if ack.packet.number > begin), None)
     if ack is None:
         return
     # What leaves after another arrival may be the answer to that.
-    following = next((item.time for item in flow.arriving if item.time > ack.time), flow.last_time)
-    limit = min(ack.time + ANSWER_S + context.timing_error, following)
-    answer = next((r for r in flow.replies if ack.time <= r.time <= limit), None)
+    number = ack.packet.number
+    next_in = next((item for item in flow.arriving if item.packet.number > number), None)
+    following = flow.last_time if next_in is None else next_in.time
+    until = float("inf") if next_in is None else next_in.packet.number
+    limit = ack.time + ANSWER_S + context.timing_error
+    left = [r for r in flow.replies if number < r.packet.number < until and r.time <= limit]
+    answer = next((r for r in left if not r.payload), None)
+    if answer is None and left:
+        return  # data that was under way anyway acknowledges as well
     if answer is not None:
         yield context.holds(f"the acknowledgment of {ack.ack} was answered", answer, ack)
     elif following > ack.time + flow.reaction:

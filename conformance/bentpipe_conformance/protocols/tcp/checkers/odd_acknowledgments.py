@@ -28,14 +28,20 @@ HARMLESS = "no retransmission, no reset, no stall"
 def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[Ack, str]]:
     """Of described acknowledgments, those that arrived while nothing was known to be missing.
 
-    That is outside recovery, with no hole known and few duplicates.
+    That is on an established connection, outside recovery, with no hole known and few duplicates.
     """
+    established = context.prepared.lifetime.established
+    if established is None:
+        return
+    begin = established.packet.number
     episodes = context.prepared.episodes
     recoveries = [(e.first.time, e.end.time if e.end else float("inf")) for e in episodes]
     for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
         report = context.prepared.scoreboard.report_of[ack]
+        if ack.packet.number < begin:
+            continue
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         yield ack, what

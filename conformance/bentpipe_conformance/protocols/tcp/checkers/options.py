@@ -321,3 +321,37 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         expected = "an acknowledgment or a RST"
         actual = f"{len(unanswered)} later segments were not answered"
         yield context.violated(sentence, odd, unanswered[0], expected=expected, actual=actual)
+
+
+@checker("SNR-OPT-016")
+def larger_mss_enlarges_nothing(flow: Flow, context: Context) -> Findings:
+    """Packets stay within the own link's size (RFC 9293 section 3.7.1, MUST-16)."""
+    # Exercised by every data segment to a peer whose MSS is larger than that.
+    offer, answer = flow.handshake.offer, flow.handshake.answer
+    if offer is None or answer is None or offer.mss is None:
+        return
+    own = max(answer.mss or DEFAULT_MSS, ETHERNET_MTU - 40)
+    if offer.mss > own:
+        data = [sent for sent in flow.sent if sent.payload]
+        if data:
+            largest = max(data, key=lambda sent: sent.payload + _options(sent))
+            size = largest.payload + _options(largest)
+            sentence = f"{size} octets of data and options were sent"
+            yield judged(
+                context, size <= own, sentence, largest,
+                expected=f"at most {own} octets, which the own link carries", actual=f"{size}",
+            )  # fmt: skip
+
+
+@checker("SNR-OPT-017")
+def syn_ack_names_an_mss(flow: Flow, context: Context) -> Findings:
+    """A SYN-ACK carries the MSS option (RFC 9293 section 3.7.1, SHLD-5)."""
+    # Exercised by every SYN-ACK.
+    answer = flow.handshake.answer
+    if answer is None or flow.handshake.iut is None or flow.handshake.iut_opens:
+        return
+    mss = "an MSS" if answer.mss is not None else "no MSS"
+    sentence = f"the SYN-ACK names {mss}"
+    where = Segment(flow.handshake.iut)
+    met = answer.mss is not None
+    yield judged(context, met, sentence, where, expected="an MSS option", actual=mss)

@@ -86,7 +86,7 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
     wanted = int(context.permitted("segments", 2))
-    what = f"full-sized segment {wanted} in a row"
+    what = f"full-sized segment {wanted} that is not acknowledged"
     row: list[Arrival] = []
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
@@ -96,13 +96,9 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
             row = []
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
             row.append(arrival)
-        if len(row) < wanted:
-            continue
-        earlier, row = row[0], []
-        if arrival.last_ack >= earlier.end:
-            yield context.holds(f"{what} was preceded by an acknowledgment", arrival, earlier)
-        else:
-            answer = answer_at_once(flow, arrival, acknowledging(earlier.end))
+        row = [item for item in row if item.end > arrival.last_ack]
+        if len(row) >= wanted:
+            answer = answer_at_once(flow, arrival, acknowledging(row[0].end))
             yield from _timely(context, answer, what)
 
 

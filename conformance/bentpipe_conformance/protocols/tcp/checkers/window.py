@@ -104,7 +104,8 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
     """The first probe leaves after the timeout (RFC 9293 section 3.8.6.1, SHLD-29)."""
     # Exercised by a probe after a measured round trip.
     for closure in context.prepared.closures:
-        if not closure.probes or not closure.rtt:
+        # A user may have written after the window had closed.
+        if not closure.probes or not closure.rtt or not closure.waiting:
             continue
         probe = closure.probes[0]
         waited = probe.time - closure.start.time

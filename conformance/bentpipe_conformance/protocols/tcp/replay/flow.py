@@ -53,6 +53,7 @@ class Flow:
         packets: every packet of the connection at the IUT's side.
         leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
+        damaged: segments with a wrong checksum, either direction; no other list holds them.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
@@ -72,6 +73,7 @@ class Flow:
     leaving: list[Segment] = field(default_factory=list)
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
+    damaged: list[Segment] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
@@ -173,9 +175,9 @@ class _Replay:
             ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
             flow.acks.append(ack)
             flow.events.append(ack)
+            if flow.handshake.established is None and ack.acceptable:
+                flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        if flow.handshake.established is None:
-            flow.handshake.established = packet.time
         arrival = self.receiver.arriving(packet, tcp)
         if arrival is not None:
             flow.arrivals.append(arrival)
@@ -187,13 +189,16 @@ def read_flows(trace: Trace) -> list[Flow]:
     replays: dict[tuple[tuple[str, int], tuple[str, int]], _Replay] = {}
     for packet in trace.at("iut"):
         tcp = packet.content
-        if tcp is None or not tcp.checksum_ok:
+        if tcp is None:
             continue
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         if (tester, iut) not in replays:
             replays[tester, iut] = _Replay(Flow(tester, iut, trace.timing_error))
-        replays[tester, iut].packet(packet, tcp)
+        if tcp.checksum_ok:
+            replays[tester, iut].packet(packet, tcp)
+        else:
+            replays[tester, iut].flow.damaged.append(Segment(packet))
     flows = [replay.flow for replay in replays.values()]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:

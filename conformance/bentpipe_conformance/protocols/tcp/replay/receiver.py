@@ -126,6 +126,8 @@ class Receiver:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
+        # Without ACK a segment is dropped (section 3.10.7.4, fifth).
+        acceptable = acceptable and bool(tcp.flags & ACK)
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
