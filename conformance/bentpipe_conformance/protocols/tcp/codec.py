@@ -30,7 +30,8 @@ class Tcp:
 
     ``window`` is the raw field, unscaled. ``sack`` holds (left, right) edges as on the wire.
     ``checksum_ok`` covers header, payload and pseudo-header. ``options_ok`` is False when the
-    option list could not be walked to its end.
+    option list could not be walked to its end. ``offset_ok`` is False when the data offset points
+    into the fixed header or outside the segment, which then has neither options nor payload here.
     """
 
     src: str
@@ -50,6 +51,7 @@ class Tcp:
     tsecr: int | None = None
     options_ok: bool = True
     checksum_ok: bool = True
+    offset_ok: bool = True
 
     @property
     def length(self) -> int:
@@ -71,7 +73,7 @@ def dissect(packet: bytes) -> Tcp:
     """Dissect one IPv4 packet.
 
     Raises:
-        MalformedPacket: too short, not IPv4, a fragment, not TCP, or with impossible lengths.
+        MalformedPacket: too short, not IPv4, a fragment, not TCP, or an impossible IP length.
     """
     src, dst, protocol, header, total, _ = read_ipv4(packet)
     if protocol != _PROTOCOL:
@@ -80,14 +82,15 @@ def dissect(packet: bytes) -> Tcp:
         raise MalformedPacket(f"{total - header} octets are too few for a TCP header")
     sport, dport, seq, ack, offset, flags, window, _, _ = _HEADER.unpack_from(packet, header)
     data = header + (offset >> 4) * 4
-    if data < header + 20 or data > total:
-        raise MalformedPacket("the TCP data offset points outside the segment")
+    offset_ok = header + 20 <= data <= total
+    if not offset_ok:
+        data = total
     segment = packet[header:total]
     summed = internet_checksum(pseudo_header(src, dst, _PROTOCOL, len(segment)) + segment)
-    options = _dissect_options(packet[header + 20 : data])
+    options = _dissect_options(packet[header + 20 : data] if offset_ok else b"")
     return Tcp(
         socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport, seq, ack, flags, window,
-        packet[data:total], *options, summed in (0, 0xFFFF),
+        packet[data:total], *options, summed in (0, 0xFFFF), offset_ok,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.peer import BasePeer
 from bentpipe_conformance.protocols.tcp.codec import Tcp, dissect
 from bentpipe_conformance.protocols.tcp.connection import Connection
@@ -14,7 +15,10 @@ class Peer(BasePeer[Tcp, Connection]):
 
     def dissect(self, octets: bytes) -> Tcp:
         """The segment in an IPv4 packet."""
-        return dissect(octets)
+        segment = dissect(octets)
+        if not segment.offset_ok:
+            raise MalformedPacket("the TCP data offset points outside the segment")
+        return segment
 
     def connect(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Open a connection to a service of the IUT and complete the handshake.

@@ -54,6 +54,7 @@ class Flow:
         leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
         damaged: segments with a wrong checksum, either direction; no other list holds them.
+        misaligned: intact segments with an impossible data offset, the same.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
@@ -74,6 +75,7 @@ class Flow:
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
     damaged: list[Segment] = field(default_factory=list)
+    misaligned: list[Segment] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
@@ -195,10 +197,13 @@ def read_flows(trace: Trace) -> list[Flow]:
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         if (tester, iut) not in replays:
             replays[tester, iut] = _Replay(Flow(tester, iut, trace.timing_error))
-        if tcp.checksum_ok:
-            replays[tester, iut].packet(packet, tcp)
+        replay = replays[tester, iut]
+        if not tcp.checksum_ok:
+            replay.flow.damaged.append(Segment(packet))
+        elif not tcp.offset_ok:
+            replay.flow.misaligned.append(Segment(packet))
         else:
-            replays[tester, iut].flow.damaged.append(Segment(packet))
+            replay.packet(packet, tcp)
     flows = [replay.flow for replay in replays.values()]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
