@@ -30,8 +30,9 @@ class Tcp:
 
     ``window`` is the raw field, unscaled. ``sack`` holds (left, right) edges as on the wire.
     ``checksum_ok`` covers header, payload and pseudo-header. ``options_ok`` is False when the
-    option list could not be walked to its end. ``offset_ok`` is False when the data offset points
-    into the fixed header or outside the segment, which then has neither options nor payload here.
+    option list could not be walked to its end, or an option has a length that its kind has not.
+    ``offset_ok`` is False when the data offset points into the fixed header or outside the segment,
+    which then has neither options nor payload here.
     """
 
     src: str
@@ -94,6 +95,9 @@ def dissect(packet: bytes) -> Tcp:
     )  # fmt: skip
 
 
+_SIZED = (2, 3, 4, 5, 8)
+"""Kinds of options with lengths of their own: the five that are read."""
+
 _Options = tuple[
     int | None, int | None, bool, tuple[tuple[int, int], ...], int | None, int | None, bool
 ]
@@ -101,7 +105,7 @@ _Options = tuple[
 
 def _dissect_options(octets: bytes) -> _Options:
     mss = scale = tsval = tsecr = None
-    permitted, sack = False, ()
+    permitted, sack, ok = False, (), True
     at, end = 0, len(octets)
     while at < end:
         kind = octets[at]
@@ -125,7 +129,9 @@ def _dissect_options(octets: bytes) -> _Options:
             sack = tuple(struct.iter_unpack("!II", value))  # type: ignore[assignment]
         elif kind == 8 and size == 10:
             tsval, tsecr = struct.unpack("!II", value)
-    return mss, scale, permitted, sack, tsval, tsecr, True
+        elif kind in _SIZED:
+            ok = False
+    return mss, scale, permitted, sack, tsval, tsecr, ok
 
 
 def build(segment: Tcp, appended: bytes = b"") -> bytes:

@@ -75,6 +75,15 @@ for _name, _kind in {"syns": True, "data": False}.items():
     mutant(f"snr-minds-reserved-bits-of-{_name}", breaks="SNR-SEG-003")(_parse)
 
 
+@mutant("snr-takes-text-beyond-an-acknowledgment", breaks="SNR-SEG-004")
+class TakesTextOfTheFuture(Connection):
+    """The data of a segment that acknowledges what was never sent is taken."""
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        taken = super()._take_ack(segment, seq, now)
+        return taken or self.state is State.ESTABLISHED
+
+
 _Fault = Callable[[Connection, Segment, int, int], Segment | None]
 """What becomes of a segment: its offset above RCV.NXT and the window are given."""
 

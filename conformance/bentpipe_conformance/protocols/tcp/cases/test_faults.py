@@ -74,6 +74,41 @@ def test_established_urgent_pointers(connection: Connection) -> None:
             connection.wait(PAUSE_S)
 
 
+# -- the edges of acknowledgments and of the window
+
+
+@connected("SNR-SEG-004", to="discard")
+def test_established_data_that_acknowledges_the_future(connection: Connection) -> None:
+    """Data acknowledges one octet more than was sent, a window more, and half the numbers more.
+
+    After each comes old data, whose answer says what has been accepted, and then the data again.
+    """
+    _say(connection)
+    for ahead in (1, 2, 65536, (1 << 31) - 1):
+        start = connection.next_offset
+        connection.send_odd(pattern(start, UNIT), at=start, ack=ahead)
+        connection.wait(PAUSE_S)
+        connection.send_data(UNIT, at=0)
+        connection.wait(PAUSE_S)
+        _say(connection)
+
+
+@connected("SNR-RCV-001", "SNR-RCV-006", to="discard")
+def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
+    """Single octets arrive as the last of the window, across its edge, and behind it.
+
+    Ordinary data follows, and what lies below the first of them stays missing.
+    """
+    _say(connection)
+    connection.wait(connection.rtt)
+    edge = connection.acked + connection.iut_window
+    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 1, 1)):
+        connection.send_odd(pattern(start, octets), at=start)
+        connection.wait(SHORT_S)
+    _say(connection)
+    _say(connection)
+
+
 # -- options
 
 KINDS: Mapping[int, int] = {2: 4, 3: 3, 4: 2, 5: 10, 8: 10, 254: 4}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
@@ -11,7 +12,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     answer_within,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
 
@@ -82,6 +83,19 @@ def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.violated(
                 f"{what} was not acknowledged in time", arrival, expected=expected, actual="none"
             )
+
+
+@checker("SNR-SEG-004")
+def segment_that_acknowledges_the_future_is_dropped(flow: Flow, context: Context) -> Findings:
+    """A segment that acknowledges what was never sent is dropped (RFC 9293 section 3.10.7.4)."""
+    # Exercised by new data in such a segment, once an acknowledgment follows.
+    beyond = {ack.packet.number for ack in flow.acks if ack.beyond}
+
+    def refused(arrival: Arrival) -> bool:
+        return arrival.packet.number in beyond and arrival.end > arrival.expected
+
+    what = "acknowledging what was never sent"
+    yield from never_accepted(flow, context, refused, what, "the segment dropped")
 
 
 def _answered(flow: Flow, context: Context, syn: Segment) -> Findings:

@@ -171,16 +171,18 @@ class _Replay:
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
         flow = self.flow
+        unsent = False
         if tcp.flags & ACK:
             rejected = self.receiver.rejects(tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
             ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
+            unsent = ack.beyond
             flow.acks.append(ack)
             flow.events.append(ack)
             if flow.handshake.established is None and ack.acceptable:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        arrival = self.receiver.arriving(packet, tcp)
+        arrival = self.receiver.arriving(packet, tcp, unsent=unsent)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)

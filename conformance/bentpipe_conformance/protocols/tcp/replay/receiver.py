@@ -113,8 +113,11 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp) -> Arrival | None:
-        """A segment reached the IUT; what it is when it carries data or FIN."""
+    def arriving(self, packet: Packet, tcp: Tcp, *, unsent: bool = False) -> Arrival | None:
+        """A segment reached the IUT; what it is when it carries data or FIN.
+
+        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped.
+        """
         start = self.offset(tcp.seq)
         end = start + tcp.length
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
@@ -127,7 +130,7 @@ class Receiver:
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
-        acceptable = acceptable and bool(tcp.flags & ACK)
+        acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
@@ -143,8 +146,11 @@ class Receiver:
         if self._stamped:
             self._stamped[-1].reach = self._limit
         if acceptable:
-            self._into.saw(min(end, self.edge))
-            self._held.add(max(start, self.expected), end)
+            # What lies beyond the edge may be cut off (RFC 9293 section 3.10.7.4).
+            inside_end = min(end, self.edge)
+            self._into.saw(inside_end)
+            if inside_end > max(start, self.expected):
+                self._held.add(max(start, self.expected), inside_end)
             self.expected = _drop_reached(self._held, self.expected)
         return arrival
 
