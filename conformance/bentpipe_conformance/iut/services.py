@@ -4,12 +4,15 @@ Discard (port 9, RFC 863), echo (port 7, RFC 862), daytime (port 13, after RFC 8
 the end of the stream; it reads on until the peer ends its own) and an endless chargen (port 19, RFC
 864) whose octets follow from their offset in the stream, so that a tester can check any part of it.
 A single thread that always blocks in poll: inside User-Mode Linux with a virtual clock a busy loop
-would be expensive. Run as ``python -IS services.py``; prints ``ready``.
+would be expensive. Run as ``python -IS services.py``; prints ``ready``. A line ``open ADDRESS PORT
+OCTETS`` on standard input opens a connection: to port 9 as chargen that ends after so many octets,
+to any other as discard.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import sys
@@ -32,8 +35,9 @@ POLL_END = select.POLLHUP | select.POLLERR | select.POLLNVAL
 class Connection:
     """One accepted connection and what is still to be sent on it."""
 
-    def __init__(self, handle: socket.socket, service: int) -> None:
-        """Serve ``service`` on an accepted socket."""
+    def __init__(self, handle: socket.socket, service: int, octets: int | None = None) -> None:
+        """Serve ``service`` on a socket; chargen sends ``octets``, or for ever."""
+        self.end = octets
         self.handle = handle
         self.service = service
         self.offset = 0
@@ -49,7 +53,7 @@ class Connection:
         events = 0
         if not self.peer_finished and len(self.pending) < PIECE:
             events |= select.POLLIN
-        if self.service == CHARGEN or self.pending:
+        if (self.service == CHARGEN and self.offset != self.end) or self.pending:
             events |= select.POLLOUT
         return events
 
@@ -81,7 +85,10 @@ class Connection:
     def _write(self) -> None:
         if self.service == CHARGEN:
             start = self.offset % PERIOD
-            self.offset += self.handle.send(memoryview(PATTERN)[start : start + PIECE])
+            size = PIECE if self.end is None else min(PIECE, self.end - self.offset)
+            self.offset += self.handle.send(memoryview(PATTERN)[start : start + size])
+            if self.offset == self.end:
+                self.handle.shutdown(socket.SHUT_WR)
         elif self.pending:
             self.pending = self.pending[self.handle.send(self.pending) :]
 
@@ -106,15 +113,38 @@ class Services:
             listener.setblocking(False)
             self._listeners[listener.fileno()] = (listener, port)
             self._poll.register(listener, select.POLLIN)
+        self._orders = b""
+        self._poll.register(sys.stdin, select.POLLIN)
 
     def serve(self) -> None:
         """Serve until killed."""
         while True:
             for fd, events in self._poll.poll():
-                if fd in self._listeners:
+                if fd == sys.stdin.fileno():
+                    self._obey()
+                elif fd in self._listeners:
                     self._accept(*self._listeners[fd])
                 else:
                     self._serve(fd, events)
+
+    def _obey(self) -> None:
+        """Open the connections that complete lines on standard input ask for."""
+        octets = os.read(sys.stdin.fileno(), PIECE)
+        if not octets:
+            self._poll.unregister(sys.stdin)
+        *lines, self._orders = (self._orders + octets).split(b"\n")
+        for line in lines:
+            match line.split():
+                case [b"open", address, port, amount]:
+                    self._open(address.decode(), int(port), int(amount))
+
+    def _open(self, address: str, port: int, octets: int) -> None:
+        handle = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        service = CHARGEN if port == DISCARD else DISCARD
+        connection = Connection(handle, service, octets)
+        handle.connect_ex((address, port))
+        self._connections[handle.fileno()] = connection
+        self._poll.register(handle, connection.wanted())
 
     def _accept(self, listener: socket.socket, service: int) -> None:
         with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
 from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.tcp.services import SERVICES, Service
+from bentpipe_reference.tcp.services import NAMED, SERVICES, Service
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire import Flags, Segment, WireError
 from bentpipe_reference.tcp.wire.sequence import MASK
@@ -102,6 +102,20 @@ class TcpHost:
         connection.open(now)
         self._settle(key, now)
         return connection
+
+    def open(
+        self,
+        remote: str,
+        port: int,
+        service: str,
+        now: float,
+        udp_port: int = 0,  # noqa: ARG002
+    ) -> Connection:
+        """Open a connection to ``remote`` and run the service of this name on it.
+
+        ``udp_port`` has a meaning for protocols that travel in UDP.
+        """
+        return self.connect(remote, port, NAMED[service](), now)
 
     def _receive_without_connection(self, key: Key, segment: Segment, now: float) -> None:
         flags = segment.flags

@@ -61,3 +61,6 @@ SERVICES: dict[int, Callable[[], Service]] = {
     DAYTIME: Daytime,
 }
 """What listens on which port."""
+
+NAMED: dict[str, Callable[[], Service]] = {"discard": Discard, "chargen": Chargen}
+"""What may run on a connection that the host opens."""

@@ -61,7 +61,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
         syn: the tester's SYN.
-        syn_ack: the IUT's SYN-ACK.
+        syn_ack: the IUT's SYN-ACK, or its SYN if it called.
     """
 
     def __init__(
@@ -146,6 +146,31 @@ class Connection(BaseConnection[Tcp, Segment]):
             self.peer.send(craft(self.syn, options, self._syn_raw))
         else:
             self.peer.send(codec.build(self.syn))
+
+    def called(self, syn: Tcp) -> None:
+        """The IUT's SYN has come; :meth:`answer` it, or not."""
+        self._negotiate(syn)
+
+    def answer(self, *, flags: int = SYN | ACK, ack: int = 0) -> None:
+        """Send the SYN-ACK that accepts the IUT's SYN, or another segment with SYN.
+
+        Args:
+            flags: SYN alone for a simultaneous open.
+            ack: offset to acknowledge.
+        """
+        syn, theirs = self.syn, self.syn_ack
+        assert theirs is not None
+        stamped = self.timestamps and bool(flags & ACK)
+        answer = replace(
+            syn,
+            flags=flags,
+            ack=(self._irs + 1 + ack) % MODULUS if flags & ACK else 0,
+            sack_permitted=self.sack,
+            window_scale=syn.window_scale if theirs.window_scale is not None else None,
+            tsval=self.timestamp() if stamped else None,
+            tsecr=self._ts_recent if stamped else None,
+        )
+        self.peer.send(codec.build(answer))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.

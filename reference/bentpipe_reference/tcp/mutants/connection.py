@@ -8,7 +8,8 @@ from dataclasses import replace
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
 from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.tcp.connection import Connection
-from bentpipe_reference.tcp.mutants import Altering, mutant
+from bentpipe_reference.tcp.handshake import Handshake
+from bentpipe_reference.tcp.mutants import Altering, mutant, mutant_setting
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
@@ -366,4 +367,74 @@ class DropsUrgentData(Connection):
 
     def receive(self, segment: Segment, now: float) -> None:
         if not segment.flags & Flags.URG:
+            super().receive(segment, now)
+
+
+mutant_setting(
+    "snr-syn-given-up-early",
+    "A SYN that nobody answers is given up after two minutes.",
+    breaks="SNR-CON-025",
+    hk99=True,
+    max_syn_retransmissions=6,
+)
+
+
+@mutant("snr-syn-without-back-off", breaks="SNR-CON-026")
+class RepeatsItsSynSteadily(Handshake):
+    """The SYN is repeated every second."""
+
+    def sent(self, now: float, *, repeated: bool) -> None:
+        super().sent(now, repeated=repeated)
+        self.deadline = now + 1.0
+
+
+@mutant("snr-wrong-syn-ack-believed", breaks="SNR-CON-027")
+class BelievesAnySynAck(Connection):
+    """A SYN-ACK opens the connection whatever it acknowledges."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        if self.state is State.SYN_SENT and segment.flags & Flags.SYN:
+            segment = replace(segment, ack=self.sender.snd_una & MASK)
+        super().receive(segment, now)
+
+
+@mutant("snr-refusal-ignored", breaks="SNR-CON-028")
+class IgnoresRefusals(Connection):
+    """A RST in SYN-SENT is ignored."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        if not (self.state is State.SYN_SENT and segment.flags & Flags.RST):
+            super().receive(segment, now)
+
+
+@mutant("snr-any-reset-refuses", breaks="SNR-CON-029")
+class TakesAnyResetForARefusal(Connection):
+    """Any RST in SYN-SENT ends the attempt."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        if self.state is State.SYN_SENT and segment.flags & Flags.RST:
+            segment = replace(
+                segment, flags=segment.flags | Flags.ACK, ack=self.sender.snd_una & MASK
+            )
+        super().receive(segment, now)
+
+
+@mutant("snr-syn-ack-unacknowledged", breaks="SNR-CON-030")
+class WaitsWithItsAcknowledgment(Connection):
+    """A SYN-ACK is not acknowledged before there is data to send."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        opening = self.state is State.SYN_SENT
+        super().receive(segment, now)
+        if opening and self.receiver is not None:
+            self.receiver.ack_now = False
+
+
+@mutant("snr-crossing-syn-ignored", breaks="SNR-CON-031")
+class IgnoresCrossingSyns(Connection):
+    """A SYN that crosses the own one is ignored."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        crossing = segment.flags & (Flags.SYN | Flags.ACK) == Flags.SYN
+        if not (self.state is State.SYN_SENT and crossing):
             super().receive(segment, now)

@@ -104,7 +104,7 @@ class ResetsOnShrinking(Connection):
         return accepted
 
 
-@mutant("snr-window-never-shrinks", breaks="SNR-WIN-009")
+@mutant("snr-window-never-shrinks", breaks="SNR-WIN-012")
 class NeverShrinks(SackNewRenoRfcSender):
     """The highest right edge ever offered stays in force."""
 
@@ -113,6 +113,11 @@ class NeverShrinks(SackNewRenoRfcSender):
         moved = super().update_window(ack)
         self.snd_wnd = max(self.snd_wnd, edge - ack.number)
         return moved
+
+
+@mutant("snr-unscaled-window-never-shrinks", breaks="SNR-WIN-009")
+class NeverShrinksUnscaled(NeverShrinks):
+    """The same on a connection whose window is not scaled."""
 
 
 @mutant("snr-silly-segments", breaks="SNR-WIN-010", hk99=True)

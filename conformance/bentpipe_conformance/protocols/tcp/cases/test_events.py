@@ -63,22 +63,29 @@ def _window(losing: Iterable[int], sizes: Iterable[int]) -> Callable[[Peer], Non
     """Segments of a stream are lost, and each following acknowledgment offers another window."""
 
     def happen(peer: Peer) -> None:
-        connection = peer.connect("chargen", window=LIMIT * SEGMENT)
+        connection = peer.connect("chargen", window=LIMIT * SEGMENT, syn_window=LIMIT * SEGMENT)
         connection.grow(FLIGHT)
         segment = connection.segment
         first = connection.delivered // segment
-        lost = {first + index: 1 for index in losing}
+        lost = {first + index for index in losing}
         coming = iter(sizes)
         edge = connection.delivered + LIMIT * segment
 
-        def until() -> bool:
-            # The right edge never moves back: that would be a third event.
+        def serve(arrival: Segment) -> None:
             nonlocal edge
+            if not arrival.has_data:
+                return
+            index = arrival.start // segment
+            if index in lost:
+                lost.remove(index)
+                return
+            connection.hold(arrival)
+            # The right edge never moves back: that would be a third event.
             edge = max(edge, connection.delivered + next(coming, LIMIT) * segment)
             connection.window = edge - connection.delivered
-            return connection.delivered >= (first + 60) * segment
+            connection.ack()
 
-        connection.serve(until, losing=lost)
+        connection.serve_until(lambda: connection.delivered >= (first + 60) * segment, serve)
 
     return happen
 

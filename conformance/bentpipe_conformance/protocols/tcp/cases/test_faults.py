@@ -17,6 +17,9 @@ from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
 
+REPEATED_S = 4.0
+"""Seconds in which a SYN-ACK that is not acknowledged is repeated."""
+
 SHORT_S = 0.3
 """Seconds between stimuli to which the answer is immediate."""
 
@@ -244,7 +247,7 @@ def _stimulate(peer: Peer, row: InState) -> None:
     for stimulus in STIMULI.values():
         connection = row.bring(peer)
         stimulus(connection)
-        connection.wait(peer.rtt + 2 * PAUSE_S)
+        connection.wait(peer.rtt + (REPEATED_S if row.state == "syn-received" else 2 * PAUSE_S))
         _show(connection, row.state)
         if not connection.closed:
             connection.abort()

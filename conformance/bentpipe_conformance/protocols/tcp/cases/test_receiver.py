@@ -223,7 +223,7 @@ def test_echo_of_tiny_segments(connection: Connection) -> None:
 
 
 def _fill(connection: Connection, size: int) -> None:
-    """Send until the implementation's window has no room for ``size`` octets and stays like that."""
+    """Send until the implementation's window has no room for ``size`` octets, and go on waiting."""
     full = 0
     while full < 3:
         edge = connection.acked + connection.iut_window

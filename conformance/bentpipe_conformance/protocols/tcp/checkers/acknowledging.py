@@ -1,4 +1,4 @@
-"""Checkers for how often a receiver acknowledges, and what it keeps (SNR-RCV-020 and 022 to 024)."""
+"""Checkers for how often a receiver acknowledges, and what it keeps (SNR-RCV-020, 022 to 024)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
 from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
@@ -144,6 +145,8 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             seen.add(event.start, event.end)
         elif isinstance(event, Reply) and event.dsack is not None:
             left, right = event.dsack
+            if right <= 0:
+                continue  # the SYN came again
             if left >= right or not twice.covers(left, right):
                 sentence = f"the D-SACK block {left}-{right} reports what came once"
                 expected = "a block of data that arrived twice"
@@ -183,6 +186,8 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
     """One small segment is outstanding at a time (RFC 9293 section 3.7.4, SHLD-7)."""
     # Exercised by a small segment that waited for another, which shows as one sent upon its
     # acknowledgment. A tail loss probe may send one by timer (RFC 8985 section 7.3).
+    if flow.iut[1] != ECHO_PORT or flow.handshake.iut_opens:
+        return  # a user that writes much shows where its writes end, not what waited
     small: Sent | None = None
     room = flow.segment - 40  # SACK blocks and timestamps take as much of a segment at most
     for event in flow.events:

@@ -96,8 +96,11 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
             row = []
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
             row.append(arrival)
-        row = [item for item in row if item.end > arrival.last_ack]
-        if len(row) >= wanted:
+        before, row = row, [item for item in row if item.end > arrival.last_ack]
+        if len(before) >= wanted > len(row):
+            sentence = "a full-sized segment was acknowledged before the next came"
+            yield context.holds(sentence, arrival, before[0])
+        elif len(row) >= wanted:
             answer = answer_at_once(flow, arrival, acknowledging(row[0].end))
             yield from _timely(context, answer, what)
 
@@ -219,7 +222,7 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
     last = None
     for sent in flow.sent:
         end = sent.start + sent.payload
-        if not sent.payload or stream.disputed(sent.start, end):
+        if not sent.payload or sent.tcp.missing or stream.disputed(sent.start, end):
             continue
         if not stream.equals(sent.start, sent.tcp.payload):
             source = [a for a in flow.arrivals if a.start <= sent.start < a.end][:1]

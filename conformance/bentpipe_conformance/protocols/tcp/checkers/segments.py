@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
+from bentpipe_conformance.protocols.tcp.replay.option_list import offset_octet
 
 RESERVED = 0x0E
 """The reserved bits of the octet that begins with the data offset, without that of RFC 9768."""
@@ -22,7 +23,7 @@ RESERVED = 0x0E
 
 def reserved_bits(packet: Packet) -> int:
     """The reserved bits of a segment."""
-    return packet.data[(packet.data[0] & 0xF) * 4 + 12] & RESERVED
+    return offset_octet(packet) & RESERVED
 
 
 @checker("SNR-SEG-001")
@@ -33,7 +34,7 @@ def impossible_offset_is_not_taken(flow: Flow, context: Context) -> Findings:
     for item in flow.misaligned:
         if item.packet.outgoing or offer is None:
             continue
-        offset = item.packet.data[(item.packet.data[0] & 0xF) * 4 + 12] >> 4
+        offset = offset_octet(item.packet) >> 4
         what = f"a segment with the data offset {offset}"
         later = [reply for reply in flow.replies if reply.packet.number > item.packet.number]
         start = nearest(item.tcp.seq - offer.seq - 1, later[0].ack if later else 0)
