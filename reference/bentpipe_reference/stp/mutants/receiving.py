@@ -278,3 +278,28 @@ class TakesAnySize(Receiver):
 mutant("stp-answers-large-begins", "STP-DT-028", "answers a BEGIN with more data than its MaxSD")(
     returning(Idle, Idle.is_too_large, False)
 )
+
+
+@mutant("stp-announces-a-few", breaks="STP-DT-024")
+class AnnouncesAFew(Receiver):
+    """Announces a window that has opened by one SD."""
+
+    def reopened(self) -> bool:
+        return self._closed and self.credit() > self.vr_mr
+
+
+@mutant("stp-announces-an-empty-buffer", breaks="STP-DT-024")
+class AnnouncesAnEmptyBuffer(Receiver):
+    """Announces a window that was closed once nine tenths of it are open."""
+
+    def reopened(self) -> bool:
+        return self._closed and self.credit() - self.vr_mr >= 0.9 * self._credit
+
+
+@mutant("stp-stops-below-the-credit", breaks="STP-DT-002")
+class StopsBelowTheCredit(Receiver):
+    """Does not raise VR(H) by a POLL whose N(S) is exactly VR(MR)."""
+
+    def raise_highest(self, number: int) -> None:
+        if number < self.vr_mr:
+            super().raise_highest(number)
