@@ -209,7 +209,7 @@ def _announcement(
             expected=f"N(MR) above {report.vr_mr}", actual=f"N(MR) {report.n_mr}",
         )  # fmt: skip
     opened = report.n_mr - min(known.vr_h for known in report.possible)
-    largest = max((item.n_mr - item.n_r for item in flow.reports_sent if item.frame < report.frame))
+    largest = max(item.n_mr - item.n_r for item in flow.reports_sent if item.frame < report.frame)
     if opened < min(SURELY_REOPENED, largest // 2):
         return context.violated(
             f"{what} announces {opened} SDs", *where,
