@@ -303,3 +303,32 @@ class StopsBelowTheCredit(Receiver):
     def raise_highest(self, number: int) -> None:
         if number < self.vr_mr:
             super().raise_highest(number)
+
+
+@mutant("stp-reports-whole-gaps-late", breaks="STP-DT-031", setting="reordering")
+class ReportsWholeGapsLate(Receiver):
+    """Reports in a USTAT that has waited also what has arrived meanwhile."""
+
+    def due_ustats(self, now: float) -> list[Run]:
+        due = [item for item in self._waiting if item[3] <= now or item[2] <= self._arrivals]
+        self._waiting = [item for item in self._waiting if item not in due]
+        return [(first, end) for first, end, *_ in due]
+
+
+@mutant("stp-reports-after-a-stat", breaks="STP-DT-031", setting="reordering")
+class ReportsAfterAStat(Receiver):
+    """Sends a USTAT that waits after a STAT that has reported its gap."""
+
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
+        waiting = list(self._waiting)
+        lists = super().on_poll(field)
+        self._waiting += waiting
+        return lists
+
+
+@mutant("stp-waits-for-ever", breaks="STP-DT-031", setting="reordering")
+class WaitsForEver(Receiver):
+    """Leaves gaps to STATs where the path reorders."""
+
+    def hold_back(self, gap: Run, until: float) -> None:
+        """Forget the gap."""
