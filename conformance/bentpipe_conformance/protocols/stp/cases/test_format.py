@@ -98,7 +98,12 @@ def _send_broken(connection: Connection) -> None:
         changed = octets[:4] + bytes([unused]) + octets[5:]
         connection.peer.send(build_datagram(poll, changed, rechecked=True))
         connection.wait(APART_S)
-    for kind in (codec.BEGIN, codec.BGAK, codec.BGREJ):
+    for kind, place in ((codec.BEGIN, 12), (codec.BGAK, 12), (codec.BGREJ, 13)):
+        packet = connection.compose(kind)
+        beyond = bytearray(octets_of(packet))
+        beyond[place] |= 0x0F
+        connection.peer.send(build_datagram(packet, bytes(beyond), rechecked=True))
+        connection.wait(APART_S)
         for options in (bytes((1, 8, 5, 0)), bytes((9, 1, 0, 0)), bytes((0, 0, 0, 2))):
             connection.send(kind, options=options)
             connection.wait(APART_S)
@@ -151,6 +156,8 @@ def test_idle_begins_with_odd_options(peer: Peer) -> None:
         connection = peer.connect("chargen", options=odd, max_sd=max_sd)
         connection.receive(12)
         connection.abort()
+    # Nor does a large credit beside optlen change where the options end.
+    peer.connect("discard", credit=(1 << 22) + 8).abort()
     good = peer.fresh_cookie()
     peer.begin("discard", options=option_field(None, altered(good, 0)), cookie=good)
     peer.wait(2 * peer.rtt + PAUSE_S)
