@@ -325,22 +325,19 @@ class Sender:
     def _process_list(self, elements: list[int], n_ps: int, report: Report) -> None:
         numbers = self._numbers
         at = bisect_left(numbers, elements[0])
-        released = False
         for index, edge in enumerate(elements[1:]):
             end = bisect_left(numbers, edge, at)
             if index & 1:
                 for number in numbers[at:end]:
                     self.release(number, report)
-                released = released or at < end
             else:
                 for number in numbers[at:end]:
                     entry = self._kept[number]
                     if not entry.queued and self.predates(entry, n_ps):
                         self.queue(entry, report)
             at = end
-        if released:
-            kept = self._kept
-            self._numbers = [number for number in numbers if number in kept]
+        kept = self._kept
+        self._numbers = [number for number in numbers if number in kept]
 
     def predates(self, entry: SentSd, n_ps: int) -> bool:
         """STP-DT-003: the last transmission is strictly older than the POLL."""
