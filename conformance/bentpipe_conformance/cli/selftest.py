@@ -59,6 +59,10 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="With --mutate: store what the documentation shows of the result.",
 )
 @click.option(
+    "--round", "number", type=click.IntRange(1), metavar="N", help="Judge a blind round instead."
+)
+@click.option("--record", is_flag=True, help="With --round: store the outcome of its first run.")
+@click.option(
     "--linux", type=click.IntRange(1), metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
 )  # fmt: skip
