@@ -101,7 +101,7 @@ def test_calling_broken_packets_arrive(connection: Connection) -> None:
     connection.receive(8)
 
 
-@case("STP-PF-018", "STP-PF-009", "STP-CC-036", "STP-CC-012")
+@case("STP-PF-018", "STP-PF-009", "STP-PF-016", "STP-CC-036", "STP-CC-012")
 def test_idle_begins_with_odd_options(peer: Peer) -> None:
     """Of several options of a kind the first counts, and none of a length that it cannot have."""
     small, long = option_field(600), bytes((1, 6, 5, 120, 5, 120, 0, 0))
@@ -111,6 +111,10 @@ def test_idle_begins_with_odd_options(peer: Peer) -> None:
         connection = peer.connect("chargen", options=odd, max_sd=max_sd)
         connection.receive(12)
         connection.abort()
+    # Nor does a large credit beside optlen change where the options end.
+    connection = peer.connect("chargen", credit=(1 << 22) + 8, max_sd=0xFFFF)
+    connection.receive(12)
+    connection.abort()
     good = peer.fresh_cookie()
     peer.begin("discard", options=option_field(None, altered(good, 0)), cookie=good)
     peer.wait(2 * peer.rtt + PAUSE_S)
@@ -177,10 +181,15 @@ def test_idle_begin_without_max_sd(connection: Connection) -> None:
     connection.receive(10)
 
 
-@case("STP-PF-009", "STP-PF-010", needs=("active_open",))
+@case("STP-PF-009", "STP-PF-010", "STP-PF-016", needs=("active_open",))
 def test_calling_early_data(peer: Peer) -> None:
-    """No packet carries more than the MaxSD that came with the cookie, and then with the BGAK."""
-    for brought, accepted in ((None, 700), (600, None), (100, 1400), (1400, 600)):
+    """No packet carries more than the MaxSD that came with the cookie, and then with the BGAK.
+
+    Nor more than fits into a packet of the path.
+    """
+    for brought, accepted in (
+        (None, 700), (600, None), (100, 1400), (0xFFFF, 0xFFFF), (1400, 600)
+    ):  # fmt: skip
         connection = peer.summon("send", anew=False)
         if connection.begun.cookie is None:
             connection.reject(CALL_ANEW, max_sd=brought)

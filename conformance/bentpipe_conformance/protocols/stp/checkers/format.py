@@ -39,8 +39,11 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
-LARGEST_PACKET = 1500 - 20
-"""Octets of an STP packet over IPv4 on the suite's links, whose MTU is 1,500; UDP takes 8 more."""
+MTU = 1500
+"""Octets of an IPv4 packet on the suite's links."""
+
+LARGEST_PACKET = MTU - 20
+"""Octets of an STP packet over IPv4 on these links; UDP takes 8 more."""
 
 LARGEST_MAX_STAT = 67
 """Elements of a STAT (section 8, MaxSTAT: 67, or less)."""
@@ -447,6 +450,23 @@ def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
 def _cookie_sizes(octets: bytes) -> list[int]:
     """Octets of the value of each Cookie option of a well-formed option field."""
     return [size for kind, size in _options(octets) if kind == COOKIE]
+
+
+@checker("STP-PF-016")
+def packets_are_not_fragmented(flow: Flow, context: Context) -> Findings:
+    """No packet with data exceeds the MTU, and none may be fragmented (section 3.6).
+
+    What the MTU of a foreign path is, a capture does not tell.
+    """
+    for sd in flow.sds_sent if flow.whole else ():
+        octets = len(sd.packet.data)
+        yield judged(
+            context, octets <= MTU and sd.stp.dont_fragment,
+            f"{sd.name} of {octets} octets has the Don't Fragment bit",
+            f"{sd.name} may be fragmented", sd,
+            expected=f"at most {MTU} octets, and the Don't Fragment bit",
+            actual=f"{octets} octets, {'with' if sd.stp.dont_fragment else 'without'} it",
+        )  # fmt: skip
 
 
 @checker("STP-PF-011")
