@@ -65,14 +65,16 @@ def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     return not any(sent.time > ack.time for sent in flow.sent)
 
 
-def harmless(flow: Flow, context: Context, ack: Ack, what: str) -> Finding:
+def harmless(
+    flow: Flow, context: Context, ack: Ack, what: str, *, may_reset: bool = False
+) -> Finding:
     """The finding about an acknowledgment that must have no effect."""
     repeat = _retransmission(context, ack)
     if repeat is not None:
         sentence = f"{what} made the sender retransmit {repeat.span}"
         actual = f"a retransmission of offset {repeat.start}"
         return context.violated(sentence, repeat, ack, expected=HARMLESS, actual=actual)
-    if _reset(flow, ack):
+    if _reset(flow, ack) and not may_reset:
         return context.violated(
             f"{what} made the sender reset the connection", ack, expected=HARMLESS, actual="RST"
         )
@@ -113,7 +115,8 @@ def malformed_option_does_no_harm(flow: Flow, context: Context) -> Findings:
     # Exercised by acknowledgments with a SACK option of impossible length.
     odd = ((ack, _malformed_length(ack)) for ack in flow.acks)
     named = ((ack, f"a SACK option of length {size}") for ack, size in odd if size is not None)
-    yield from _all_harmless(flow, context, named)
+    for ack, what in in_calm(context, named):
+        yield harmless(flow, context, ack, what, may_reset=True)
 
 
 def _malformed_length(ack: Ack) -> int | None:

@@ -106,6 +106,13 @@ def initial_window(flow: Flow, context: Context) -> Findings:
         yield context.holds(f"{first[-1].end} of at most {allowed} octets were sent", first[-1])
 
 
+def growth_per_acknowledgment(context: Context) -> float:
+    """Segments that one acknowledgment may add to the window in slow start."""
+    if context.permitted("counts", "octets") != "octets":
+        return 1
+    return {"no": 1, "abc": 2}.get(context.ics.get("byte_counting", ""), math.inf)
+
+
 @checker("SNR-SS-002")
 def slow_start_growth(flow: Flow, context: Context) -> Findings:
     """Slow start grows by what is acknowledged (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
@@ -113,9 +120,8 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
     opening, segment = _opening(flow), largest_segment(flow)
     # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
-    by_octets = context.permitted("counts", "octets") == "octets"
-    growth = (max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
-    growths = list(accumulate(growth))
+    most = growth_per_acknowledgment(context)
+    growths = list(accumulate(max(segment, min(a.advance, most * segment)) for a in opening.acks))
     grown = [(sent, acks) for sent, acks in opening.steps if acks]
     for sent, acks in grown:
         # One segment of tolerance: some implementations count windows in whole segments.
