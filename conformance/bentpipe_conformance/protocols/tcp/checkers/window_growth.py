@@ -1,6 +1,6 @@
 """Checkers for a window that opens too slowly (SNR-SS-005, SNR-CA-004, SNR-RTO-017).
 
-A sender may always be more cautious, so that these are recommendations; but a window that lags behind
+A sender may always be more cautious, so these are recommendations; but a window that lags behind
 what RFC 5681 recommends costs a satellite path minutes.
 """
 
