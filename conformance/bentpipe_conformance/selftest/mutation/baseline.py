@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from bentpipe_conformance.engine.case import Case, load_cases
-from bentpipe_conformance.engine.execution import Outcome, Recording, run_case
+from bentpipe_conformance.engine.execution import Judge, Judgment, Outcome, Recording, run_case
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.memory import RememberingJudge, digest_of
+from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
 from bentpipe_conformance.selftest.mutation.loading import load_subject, path_of
+from bentpipe_conformance.selftest.mutation.probing import NAME, Probe, instrumented, noticing
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
 from bentpipe_conformance.selftest.stage import stage
+
+WALL_S = 900.0
+"""Wall time after which a child is given up, whatever the load of the machine."""
 
 Line = tuple[str, int]
 """A module and the number of a line."""
@@ -43,16 +49,18 @@ class Reached:
     """What a run of the true reference did.
 
     Attributes:
-        lines: that it executed.
         digest: of its recording.
         seconds: that it took, with its judgment.
         passed: requirements found met.
+        lines: that it executed.
+        felt: the mutants with a probe that make a difference in it.
     """
 
-    lines: frozenset[Line]
     digest: bytes
     seconds: float
     passed: frozenset[str]
+    lines: frozenset[Line] = frozenset()
+    felt: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -60,6 +68,8 @@ class Baseline:
     """The true reference in every profile and setting.
 
     Attributes:
+        suite: the suite.
+        seed: of the simulation.
         runs: in the order in which they are tried on a mutant: usual settings first, then cheap
             ones.
         imported: lines executed when the modules are imported.
@@ -73,22 +83,28 @@ class Baseline:
     judge: RememberingJudge = field(default_factory=RememberingJudge)
 
     def reaching(self, mutant: Mutant) -> list[Run]:
-        """The runs that execute a mutant's statement; all, where it runs when imported.
-
-        Of a setting other than the usual one only where no usual run reaches the statement, or
-        where its function goes other ways in that setting.
-        """
+        """The runs that execute a mutant's statement; all, where it runs when imported."""
         lines = _lines(mutant, mutant.lines)
         everywhere = mutant.at_import or bool(lines & self.imported)
-        found = [run for run, item in self.runs.items() if everywhere or lines & item.lines]
-        usual = [run for run in found if not run.setting]
-        if not usual:
+        return [run for run, item in self.runs.items() if everywhere or lines & item.lines]
+
+    def telling(self, mutant: Mutant) -> list[Run]:
+        """Those of them that may tell a mutant from the true reference.
+
+        With a probe those in which it makes a difference. Without, of a setting other than the
+        usual one only where no usual run reaches the statement, or where its function goes other
+        ways in that setting.
+        """
+        found = self.reaching(mutant)
+        if mutant.probe is not None and not _lines(mutant, mutant.lines) & self.imported:
+            return [run for run in found if mutant.id in self.runs[run].felt]
+        if all(run.setting for run in found):
             return found
         body = _lines(mutant, mutant.body)
         known = self._reached(body, "")
         others = {run.setting for run in found} - {""}
-        telling = {name for name in others if self._reached(body, name) - known}
-        return [run for run in found if not run.setting or run.setting in telling]
+        ways = {name for name in others if self._reached(body, name) - known}
+        return [run for run in found if not run.setting or run.setting in ways]
 
     def _reached(self, lines: frozenset[Line], setting: str) -> frozenset[Line]:
         """Those of some lines that any case reaches in a setting."""
@@ -104,21 +120,48 @@ class ReferenceAccused(Exception):
     """The true reference fails; the message says where."""
 
 
-def measure(scope: Scope, suite: str, seed: int, tick: Callable[[], None]) -> Baseline:
-    """Run every case on the true reference, calling ``tick`` after each.
+def measure(
+    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], jobs: int,
+    tick: Callable[[], None] = lambda: None,
+) -> Baseline:  # fmt: skip
+    """Run every case on the true reference: judged, traced, and with the probes of mutants.
+
+    Args:
+        scope: of the reference.
+        suite: the suite.
+        seed: of the simulation.
+        mutants: whose lines and probes are of interest.
+        jobs: processes.
+        tick: called after each judged run.
 
     Raises:
         ReferenceAccused: a finding of it fails: nothing can be said of mutants.
     """
-    files = {str(path_of(scope.full_name(name))): name for name in scope.counted}
     baseline = Baseline(suite, seed)
-    with _noting(files) as lines:
-        subject = load_subject(scope.protocol, {}, scope.root)
-    baseline.imported = frozenset(lines)
+    subject = load_subject(scope.protocol, {}, scope.root)
+    player = Player(subject, suite, seed, baseline.judge)
     found: dict[Run, Reached] = {}
     for run in runs_of(suite, subject):
-        found[run] = _measured(run, subject, baseline, files)
+        found[run] = _judged(run, player)
         tick()
+    groups = sorted({(run.profile, run.setting) for run in found})
+    tasks = [(task, *group) for task in (_traced, _probed) for group in groups]
+
+    def work(item: tuple[Any, str, str]) -> Any:
+        task, *group = item
+        chosen = [run for run in found if [run.profile, run.setting] == group]
+        return task(scope, suite, seed, mutants, chosen)
+
+    for _, result in in_children(tasks, work, jobs, WALL_S):
+        if isinstance(result, Lost):
+            raise ReferenceAccused(f"the true reference could not be traced: {result.why}")
+        imported, told = result
+        baseline.imported |= imported
+        for run, (digest, lines, felt) in told.items():
+            if digest != found[run].digest:
+                raise ReferenceAccused(f"the true reference differs when it is observed, in {run}")
+            known = found[run]
+            found[run] = replace(known, lines=known.lines | lines, felt=known.felt | felt)
     order = sorted(found, key=lambda run: (run.setting != "", found[run].seconds))
     baseline.runs = {run: found[run] for run in order}
     return baseline
@@ -135,20 +178,68 @@ def runs_of(suite: str, subject: Any) -> list[Run]:
     ]
 
 
-def _measured(run: Run, subject: Any, baseline: Baseline, files: Mapping[str, str]) -> Reached:
+def _judged(run: Run, player: Player) -> Reached:
     began = time.perf_counter()
-    player = Player(subject, baseline.suite, baseline.seed, baseline.judge)
-    with _noting(files) as lines:
-        outcome, digest = player.play(run)
+    outcome, digest = player.play(run)
     for finding in outcome.findings:
         if finding.verdict is Verdict.FAIL:
             raise ReferenceAccused(
                 f"the true reference fails {finding.requirement} in {run}: {finding.sentence}; "
-                f"see 'bentpipe selftest {baseline.suite}'"
+                "the self-test without --mutate must be clean first"
             )
     passed = {item.requirement for item in outcome.findings if item.verdict is Verdict.PASS}
-    seconds = time.perf_counter() - began
-    return Reached(frozenset(lines), digest, seconds, frozenset(passed))
+    return Reached(digest, time.perf_counter() - began, frozenset(passed))
+
+
+Told = dict[Run, tuple[bytes, frozenset[Line], frozenset[str]]]
+"""By run: the digest of its recording, lines, mutants."""
+
+
+def _traced(
+    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], runs: Sequence[Run]
+) -> tuple[frozenset[Line], Told]:
+    """The lines that are executed, when the modules are imported and by each run."""
+    modules = {item.module for item in mutants}
+    files = {str(path_of(scope.full_name(name))): name for name in modules}
+    with _noting(files) as imported:
+        subject = load_subject(scope.protocol, {}, scope.root)
+    player = Player(subject, suite, seed, _unjudged)
+    told: Told = {}
+    for run in runs:
+        with _noting(files) as lines:
+            _, digest = player.play(run)
+        told[run] = digest, frozenset(lines), frozenset()
+    return frozenset(imported), told
+
+
+def _probed(
+    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], runs: Sequence[Run]
+) -> tuple[frozenset[Line], Told]:
+    """The mutants that make a difference in each run."""
+    probes: dict[str, list[tuple[str, Probe]]] = defaultdict(list)
+    for item in mutants:
+        if item.probe is not None:
+            probes[item.module].append((item.id, item.probe))
+    sources = {
+        scope.full_name(module): instrumented(scope.source(module), found)
+        for module, found in probes.items()
+    }
+    felt: set[str] = set()
+    given = {NAME: noticing(felt)}
+    player = Player(
+        load_subject(scope.protocol, sources, scope.root, given), suite, seed, _unjudged
+    )
+    told: Told = {}
+    for run in runs:
+        felt.clear()
+        _, digest = player.play(run)
+        told[run] = digest, frozenset(), frozenset(felt)
+    return frozenset(), told
+
+
+def _unjudged(_: Recording) -> Judgment:
+    """Where only what is sent matters."""
+    return Verdict.PASS, "", ()
 
 
 class Player:
@@ -158,7 +249,7 @@ class Player:
         judging: whether the implementation's part of the present run is over.
     """
 
-    def __init__(self, subject: Any, suite: str, seed: int, judge: RememberingJudge) -> None:
+    def __init__(self, subject: Any, suite: str, seed: int, judge: Judge) -> None:
         self.judging = False
         self._subject, self._suite, self._seed, self._judge = subject, suite, seed, judge
         self._digest = b""
@@ -179,7 +270,7 @@ class Player:
         """The case of a run."""
         return load_cases(self._suite)[run.case]
 
-    def _judged(self, recording: Recording) -> Any:
+    def _judged(self, recording: Recording) -> Judgment:
         self.judging = True
         self._digest = digest_of(recording)
         return self._judge(recording)

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.engine.suite import load_suites, suite_named
-from bentpipe_conformance.selftest.mutation.baseline import Baseline, measure, sources_digest
+from bentpipe_conformance.selftest.mutation.baseline import (
+    WALL_S,
+    Baseline,
+    measure,
+    sources_digest,
+)
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
 from bentpipe_conformance.selftest.mutation.loading import path_of
 from bentpipe_conformance.selftest.mutation.scope import Scope
@@ -25,9 +30,6 @@ from bentpipe_conformance.selftest.mutation.trial import (
     limit_memory,
     try_mutant,
 )
-
-WALL_S = 900.0
-"""Wall time after which a mutant is given up, whatever the load of the machine."""
 
 JUDGES = ("engine", "iut", "protocols", "selftest")
 """Packages on which results depend, besides the reference."""
@@ -144,9 +146,9 @@ class Campaign:
     whole: bool = False
     jobs: int = 1
 
-    def baseline(self, tick: Callable[[], None]) -> Baseline:
+    def baseline(self, mutants: Sequence[Mutant], tick: Callable[[], None]) -> Baseline:
         """See :func:`measure`."""
-        return measure(self.scope, self.suite, self.seed, tick)
+        return measure(self.scope, self.suite, self.seed, mutants, self.jobs, tick)
 
     def run(
         self, chosen: Sequence[Mutant], baseline: Baseline, store: Store,
@@ -154,14 +156,14 @@ class Campaign:
     ) -> None:  # fmt: skip
         """Try the chosen mutants that the store does not know, reporting each as it ends."""
         missing = [item for item in chosen if item.id not in store.trials]
+        random.Random(0).shuffle(missing)  # so that a partial result is an estimate of the whole
         gc.collect()
         gc.freeze()  # so that children share what they never change
 
         def judge(mutant: Mutant) -> Trial:
             limit_memory()
             gc.disable()
-            order = baseline.reaching(mutant)
-            return try_mutant(mutant, self.scope, baseline, order, whole=self.whole)
+            return try_mutant(mutant, self.scope, baseline, whole=self.whole)
 
         try:
             for mutant, result in in_children(missing, judge, self.jobs, WALL_S):

@@ -18,14 +18,21 @@ from types import CodeType, ModuleType
 from typing import Any
 
 ROOT = "bentpipe_reference"
+NOTHING: Mapping[str, object] = {}
 
 
 class _Replaced(SourceFileLoader):
     """Loads a module from a source other than its file's."""
 
-    def __init__(self, fullname: str, path: str, source: str) -> None:
+    def __init__(self, fullname: str, path: str, source: str, given: Mapping[str, object]) -> None:
         super().__init__(fullname, path)
         self._source = source
+        self._given = given
+
+    def exec_module(self, module: ModuleType) -> None:
+        """See :class:`SourceFileLoader`."""
+        vars(module).update(self._given)
+        super().exec_module(module)
 
     def get_code(self, fullname: str) -> CodeType:
         """See :class:`SourceFileLoader`."""
@@ -35,8 +42,9 @@ class _Replaced(SourceFileLoader):
 class _Finder:
     """Finds the modules whose source is replaced."""
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
+    def __init__(self, sources: Mapping[str, str], given: Mapping[str, object]) -> None:
         self._sources = sources
+        self._given = given
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -46,19 +54,22 @@ class _Finder:
             return None
         spec = PathFinder.find_spec(name, path, target)
         assert spec is not None and spec.origin is not None
-        spec.loader = _Replaced(name, spec.origin, self._sources[name])
+        spec.loader = _Replaced(name, spec.origin, self._sources[name], self._given)
         return spec
 
 
 @contextmanager
-def own_tree(sources: Mapping[str, str], root: str = ROOT) -> Iterator[None]:
+def own_tree(
+    sources: Mapping[str, str], root: str = ROOT, given: Mapping[str, object] = NOTHING
+) -> Iterator[None]:
     """Within it what is imported of ``root`` is new, and forgotten afterwards.
 
     Args:
         sources: other sources for modules, by their full names.
         root: name of the package.
+        given: names that such modules find defined.
     """
-    finder = _Finder(sources)
+    finder = _Finder(sources, given)
     kept = _taken(root)
     sys.meta_path.insert(0, finder)
     try:
@@ -75,9 +86,12 @@ def _taken(root: str) -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in names}
 
 
-def load_subject(protocol: str, sources: Mapping[str, str], root: str = ROOT) -> Any:
+def load_subject(
+    protocol: str, sources: Mapping[str, str], root: str = ROOT,
+    given: Mapping[str, object] = NOTHING,
+) -> Any:  # fmt: skip
     """The reference's ``SUBJECT`` from a tree of its own; see :func:`own_tree`."""
-    with own_tree(sources, root):
+    with own_tree(sources, root, given):
         return importlib.import_module(f"{root}.{protocol}.subject").SUBJECT
 
 

@@ -92,8 +92,25 @@ def _row(item: Mutant, trial: Trial, scope: Scope) -> dict[str, Any]:
         if len(trial.kills) > 1:
             row["runs"] = [{"run": item.run, "by": list(item.by)} for item in trial.kills]
     else:
-        row |= {"kind": trial.kind, "lost": trial.lost, "reaching": trial.reaching}
+        row |= {"kind": trial.kind, "lost": trial.lost}
+        row |= {"reaching": trial.reaching, "changed": trial.changed}
     return row
+
+
+_PUBLISHED = (
+    "suite", "complete", "mutants", "killed", "survived", "explained", "stillborn", "score",
+    "modules",
+)  # fmt: skip
+_ROW = ("id", "before", "after", "kind", "class", "reason", "clause")
+
+
+def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """What the documentation shows: the sums, survivors and explanations, without the runs."""
+    rows = {
+        name: [{key: row[key] for key in _ROW if row.get(key)} for row in outcome[name]]
+        for name in ("survivors", "explanations")
+    }
+    return {name: outcome[name] for name in _PUBLISHED} | rows
 
 
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:
@@ -124,7 +141,9 @@ def _told(result: str, row: Mapping[str, Any]) -> list[str]:
         return [*lines, f"  explained, {row['class']}: {row['reason']}"]
     lost = f"; no longer judged: {_some(row['lost'], 12)}" if row["lost"] else ""
     lines.append(f"  survived: {row['kind']}{lost}")
-    if row["reaching"]:
+    if row["changed"]:
+        lines.append(f"  {len(row['changed'])} runs show it: {_some(row['changed'], 4)}")
+    elif row["reaching"]:
         lines.append(f"  {len(row['reaching'])} runs reach it: {_some(row['reaching'], 4)}")
     return lines
 

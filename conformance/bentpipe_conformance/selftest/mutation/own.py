@@ -182,7 +182,7 @@ def _is_condition(node: Node) -> bool:
     place = next(n for n, child in enumerate(parent.children) if child is node)
     if parent.type in {"if_stmt", "while_stmt"}:
         return _code(parent.children[place - 1]) in {"if", "elif", "while"}
-    if parent.type == "ternary":
+    if parent.type == "test":
         return place == 2
     return parent.type == "comp_if" and place == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fnmatch
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -10,11 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_conformance.selftest.mutation.operators import Named, load_operators
+from bentpipe_conformance.selftest.mutation.probing import (
+    Probe,
+    assigned,
+    expression_around,
+    is_condition,
+)
 
 UNSEEN = frozenset({"__repr__", "__str__", "__all__"})
 """Functions and names that only show something to a reader."""
 
-_LINES = frozenset({"simple_stmt", "expr_stmt", "return_stmt"})
+_LEFT_ALONE = frozenset({
+    "import_name", "import_from", "assert_stmt", "fstring", "decorator",
+    "error_node", "error_leaf",  # the patterns of match statements, which parso does not know
+})  # fmt: skip
 _HEADED = frozenset({"if_stmt", "while_stmt", "for_stmt", "with_stmt", "try_stmt"})
 
 
@@ -35,6 +45,7 @@ class Mutant:
         start, end: the characters of the module's source that it replaces.
         code: by what.
         at_import: whether the statement runs when the module is imported.
+        probe: how to find out whether it makes a difference; None where only running it tells.
     """
 
     id: str
@@ -49,6 +60,7 @@ class Mutant:
     end: int
     code: str
     at_import: bool
+    probe: Probe | None = None
 
     def applied(self, source: str) -> str:
         """The module's source with the change."""
@@ -81,7 +93,8 @@ def mutants_of_source(
         module: see :class:`Mutant`.
         source: of the module.
         silent: names of functions that only trace, whose calls are not mutated.
-        left_out: qualified names of functions and classes that do not count.
+        left_out: qualified names, or patterns of them, of functions that do not count; that of a
+            class stands for what is written in it directly, such as defaults.
     """
     import parso
 
@@ -108,7 +121,7 @@ class _Walk:
     def visit(self, node: Any, place: _Place) -> None:
         """Note the mutants of a node and of those inside it."""
         kind = node.type
-        if kind in {"import_name", "import_from", "assert_stmt", "fstring", "decorator"}:
+        if kind in _LEFT_ALONE:
             return
         if kind in {"funcdef", "classdef"}:
             self._define(node, place)
@@ -139,7 +152,7 @@ class _Walk:
 
     def _define(self, node: Any, place: _Place) -> None:
         name = f"{place.function}.{node.name.value}".lstrip(".")
-        if node.name.value in UNSEEN or name in self._left_out:
+        if node.name.value in UNSEEN:
             return
         here = _Place(name, (node.start_pos[0], node.start_pos[0]), place.at_import)
         if node.type == "classdef":
@@ -180,13 +193,15 @@ class _Walk:
             code = code if code.endswith("\n") else f"{code}\n"
         if place.statement == (1, 1) and node.start_pos[0] != 1:
             place = _at(place, node.start_pos[0], node.end_pos[0])
+        function = place.function or "module"
+        if any(fnmatch.fnmatchcase(function, pattern) for pattern in self._left_out):
+            return
         key = _fingerprint(self._source[:start] + code + self._source[end:])
         if key in self._known:
             return
         self._known.add(key)
         line = node.start_pos[0]
         text = self._rows[line - 1].strip()
-        function = place.function or "module"
         self._counts[function, named.name, text] += 1
         number = self._counts[function, named.name, text]
         digest = hashlib.blake2b(text.encode(), digest_size=3).hexdigest()
@@ -195,7 +210,29 @@ class _Walk:
             f"{self._module}:{function}:{named.name}:{digest}{suffix}",
             self._module, function, named.name, place.statement, place.body or place.statement,
             line, text, start, end, code, place.at_import,
+            None if place.at_import else self._probe(node, named.name, code),
         ))  # fmt: skip
+
+    def _probe(self, node: Any, operator: str, code: str) -> Probe | None:
+        if operator in {"drop-assignment", "swap-augmented"}:
+            statement = node if node.type == "expr_stmt" else node.parent
+            known = assigned(statement, dropped=operator == "drop-assignment")
+            if known is None:
+                return None
+            value, variant = known
+            return Probe(*self._span(value), variant, condition=False)
+        if operator in {"drop-statement", "return-early"}:
+            return None
+        whole = expression_around(node)
+        if whole is None:
+            return None
+        start, end = self._span(whole)
+        before, after = self._span(node)
+        variant = self._source[start:before] + code + self._source[after:end]
+        return Probe(start, end, variant, is_condition(whole))
+
+    def _span(self, node: Any) -> tuple[int, int]:
+        return self._offset(node.start_pos), self._offset(node.end_pos)
 
     def _offset(self, position: tuple[int, int]) -> int:
         row, column = position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -28,6 +28,7 @@ KILLED, SURVIVED, STILLBORN = "killed", "survived", "stillborn"
 
 # Why a mutant survives, in the order of how much has to be done about it.
 UNREACHED = "no case reaches the line"
+UNFELT = "it never makes a difference"
 UNCHANGED = "no packet changes"
 CHANGED = "packets change"
 INCONCLUSIVE = "inconclusive"
@@ -63,6 +64,7 @@ class Trial:
         kills: the first, or every one where all were asked for.
         runs: how many runs it has seen.
         reaching: the runs that reach it.
+        changed: the runs in which a survivor sends other packets.
         lost: requirements found met on the true reference, but nowhere on a survivor.
     """
 
@@ -72,6 +74,7 @@ class Trial:
     kills: list[Kill] = field(default_factory=list)
     runs: int = 0
     reaching: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
 
@@ -104,21 +107,21 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (occupied + MEMORY_OCTETS, hard))
 
 
-def try_mutant(
-    mutant: Mutant, scope: Scope, baseline: Baseline, order: Sequence[Run], *, whole: bool = False
-) -> Trial:
+def try_mutant(mutant: Mutant, scope: Scope, baseline: Baseline, *, whole: bool = False) -> Trial:
     """Let the suite judge a mutant.
 
     Args:
         mutant: it.
         scope: of the reference.
         baseline: of the true reference.
-        order: the runs that reach it.
         whole: whether to go on after the first kill.
     """
-    reaching = [str(run) for run in order]
-    if not order:
+    reaching = [str(run) for run in baseline.reaching(mutant)]
+    if not reaching:
         return Trial(mutant.id, SURVIVED, UNREACHED)
+    order = baseline.telling(mutant)
+    if not order:
+        return Trial(mutant.id, SURVIVED, UNFELT, reaching=reaching)
     name = scope.full_name(mutant.module)
     source = mutant.applied(scope.source(mutant.module))
     try:
@@ -132,11 +135,10 @@ def try_mutant(
         trial.play(run, baseline.runs[run])
         if trial.kills and not whole:
             break
-    result = KILLED if trial.kills else SURVIVED
-    return Trial(
-        mutant.id, result, "" if trial.kills else trial.kind, trial.kills, trial.runs, reaching,
-        [] if trial.kills else sorted(trial.expected - trial.passed),
-    )  # fmt: skip
+    if trial.kills:
+        return Trial(mutant.id, KILLED, kills=trial.kills, runs=trial.runs, reaching=reaching)
+    lost = sorted(trial.expected - trial.passed)
+    return Trial(mutant.id, SURVIVED, trial.kind, [], trial.runs, reaching, trial.changed, lost)
 
 
 class _Trying:
@@ -146,6 +148,7 @@ class _Trying:
         self.kills: list[Kill] = []
         self.expected: set[str] = set()
         self.passed: set[str] = set()
+        self.changed: list[str] = []
         self.runs = 0
         self._player = player
         self._kinds: set[str] = set()
@@ -177,6 +180,7 @@ class _Trying:
         self.expected |= true.passed
         if digest != true.digest:
             self._kinds.add(CHANGED)
+            self.changed.append(str(run))
         found: dict[Verdict, dict[str, str]] = {}
         for finding in outcome.findings:
             found.setdefault(finding.verdict, {}).setdefault(finding.requirement, finding.sentence)

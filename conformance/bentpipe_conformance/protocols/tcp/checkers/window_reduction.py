@@ -28,6 +28,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     never_short_of_data,
+    short_of_data,
 )
 
 AT_EXIT_RTTS = 0.25
@@ -83,7 +84,7 @@ class _Window:
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
         edge = trigger.window_edge if trigger is not None else first.window_edge
-        if edge - first.max < 2 * segment:
+        if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False
         return episode.flight >= 0.9 * self._peak(episode)
 

@@ -8,6 +8,7 @@ from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
 from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import Lifetime, read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
 from bentpipe_conformance.protocols.tcp.replay.pipe import Recovery, read_recoveries
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
@@ -51,6 +52,11 @@ class Prepared:
     def moments(self) -> tuple[Moment, ...]:
         """Its acknowledgments with what preceded each."""
         return tuple(read_moments(self._flow, self.episodes))
+
+    @cached_property
+    def lifetime(self) -> Lifetime:
+        """When it began and ended."""
+        return read_lifetime(self._flow)
 
     @cached_property
     def closures(self) -> tuple[Closure, ...]:
