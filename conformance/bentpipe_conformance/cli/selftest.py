@@ -62,7 +62,10 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="With --mutate: only those that survived in a stored result.",
 )
 @click.option(
-    "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
+    "--whole",
+    is_flag=True,
+    help="Run all cases against a mutant, though it has been caught; with --mutate, list every run "
+    "that kills.",
 )
 @click.option(
     "--publish",
@@ -142,7 +145,7 @@ def selftest(
             USAGE,
         )
     with counting("mutants", len(chosen)) as advance:
-        results = running.run(chosen, suite, seed, max(1, jobs), advance)
+        results = running.run(chosen, suite, seed, max(1, jobs), advance, whole=whole)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     _deliver(outcome, out, None if as_json else _print)
