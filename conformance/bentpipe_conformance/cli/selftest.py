@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 from rich.markup import escape
 
+from bentpipe_conformance.cli import mutation
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
@@ -19,7 +20,10 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 
 @click.command(
     epilog=examples(
-        "selftest snr", "selftest snr --only SNR-REC-001 --json", "selftest stp --transfers 100"
+        "selftest snr",
+        "selftest snr --only SNR-REC-001 --json",
+        "selftest stp --transfers 100",
+        "selftest snr --mutate --module 'tcp.receiver' --out snr.json",
     )
 )
 @click.argument("suite", type=click.Choice(list(load_suites())))
@@ -28,6 +32,32 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     "--transfers", type=click.IntRange(1), metavar="N",
     help="Judge N transfers between references over random links instead.",
 )  # fmt: skip
+@click.option("--mutate", is_flag=True, help="Try small changes of the reference's source instead.")
+@click.option(
+    "--sample", type=click.IntRange(1), metavar="N", help="With --mutate: N of them at random."
+)
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="PATTERN",
+    help="With --mutate: only of these modules, such as 'tcp.recovery.*'.",
+)
+@click.option(
+    "--survivors-of",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="With --mutate: only those that survived in a stored result.",
+)
+@click.option(
+    "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
+)
+@click.option(
+    "--publish",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --mutate: store what the documentation shows of the result.",
+)
 @click.option(
     "--linux", type=click.IntRange(1), metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
@@ -37,8 +67,9 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], transfers: int | None, linux: int | None, seed: int,
-    jobs: int, out: Path | None, as_json: bool,
+    suite: str, only: tuple[str, ...], transfers: int | None, mutate: bool, sample: int | None,
+    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
+    linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -49,9 +80,24 @@ def selftest(
     with settings and users drawn at random; no checker may accuse them. Transfer k of seed S is
     transfer 1 of seed S + k - 1.
 
+    With --mutate a machine makes the mutants: one small change each, of every protocol module. What
+    no case notices is listed with its line, unless it is explained. --only takes their identifiers,
+    --seed chooses the sample, --out keeps results, and a rerun with it goes on. Exit status 1 when
+    an explanation no longer fits or a run of all mutants misses its limits.
+
     With --linux it is two hosts of the bed's kernel, with sysctls, congestion controls, users and
     links drawn at random; known deviations of Linux from a requirement are subtracted.
     """
+    if mutate:
+        if transfers is not None:
+            raise Failure("--mutate and --transfers are different runs; leave one out", USAGE)
+        asked = mutation.Asked(
+            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
+        )
+        raise click.exceptions.Exit(mutation.mutate(asked))
+    if sample or modules or survivors_of or whole or publish:
+        names = "--sample, --module, --survivors-of, --whole and --publish"
+        raise Failure(f"{names} go with --mutate", USAGE)
     from bentpipe_conformance.selftest import subjects as running
 
     if transfers is not None or linux is not None:

@@ -49,7 +49,7 @@ def staged(
 
 
 def connected(
-    *requirements: str, to: str = "chargen", needs: tuple[str, ...] = (),
+    *requirements: str, to: str | int = "chargen", needs: tuple[str, ...] = (),
     profiles: tuple[str, ...] | None = None, aborted: bool = False, **offer: Any,
 ) -> Registration:  # fmt: skip
     """As :func:`staged`, for a connection that the tester opens to a service.

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.execution import run_case
-from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.iut.inprocess import SimulatedLane
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_conformance.selftest.pool import work_through
+from bentpipe_conformance.selftest.stage import stage
 
 _REFERENCE = "reference"
 
@@ -91,17 +89,9 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
 
 def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
     """Run the cases of the subject's profile, except extra ones, on the simulated GEO link."""
-    link = load_profiles()["geo"]
     reference = subject_of(suite_named(suite).folder)
-    setup, ics = reference.setups[subject.profile], {**reference.ics}
-    if subject.setting:
-        setting = reference.settings[subject.setting]
-        setup = setting.configure(setup)
-        ics |= setting.ics
-    if subject.target:
-        setup = load_mutants()[subject.name].configure(setup)
-    lane = SimulatedLane(reference.make, setup, link, seed)
-    settings = RunSettings(subject.profile, ics, link.round_trip_s, seed)
+    alter = load_mutants()[subject.name].configure if subject.target else lambda setup: setup
+    lane, settings = stage(reference, subject.profile, subject.setting, seed, alter)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     passed: set[str] = set()

@@ -59,7 +59,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         iut_window: octets the IUT last offered, scaled.
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
-        syn_ack: the IUT's SYN-ACK.
+        syn: the tester's SYN.
+        syn_ack: the IUT's SYN-ACK, or its SYN if it called.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         window: int = 1 << 20,
         syn_window: int = 65535,
         tsval: int | None = None,
+        iss: int | None = None,
         options: bytes = b"",
     ) -> None:
         """What the tester offers, see also :meth:`Peer.connect`.
@@ -90,6 +92,7 @@ class Connection(BaseConnection[Tcp, Segment]):
             window: octets to offer once established.
             syn_window: window field of the SYN, never scaled.
             tsval: first timestamp value; a random one when omitted.
+            iss: initial sequence number; a random one when omitted.
             options: raw octets to append to the SYN's option list.
         """
         super().__init__(peer, port, source_port)
@@ -102,7 +105,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.highest = 0
         self.syn_ack: Tcp | None = None
         self._segment_known = False
-        self._iss = peer.random.getrandbits(32)
+        self._iss = peer.random.getrandbits(32) if iss is None else iss % MODULUS
         self._irs = 0
         self._ts_base = tsval if tsval is not None else peer.random.getrandbits(31)
         self._ts_start = peer.now()
@@ -110,7 +113,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self._shift = 0
         self._iut_shift = 0
         self._syn_options = options
-        self._syn = Tcp(
+        self.syn = Tcp(
             peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
             mss=mss, window_scale=window_scale, sack_permitted=sack,
             tsval=self._ts_base if timestamps else None, tsecr=0,
@@ -135,7 +138,32 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(codec.build(self._syn, self._syn_options))
+        self.peer.send(codec.build(self.syn, self._syn_options))
+
+    def called(self, syn: Tcp) -> None:
+        """The IUT's SYN has come; :meth:`answer` it, or not."""
+        self._negotiate(syn)
+
+    def answer(self, *, flags: int = SYN | ACK, ack: int = 0) -> None:
+        """Send the SYN-ACK that accepts the IUT's SYN, or another segment with SYN.
+
+        Args:
+            flags: SYN alone for a simultaneous open.
+            ack: offset to acknowledge.
+        """
+        syn, theirs = self.syn, self.syn_ack
+        assert theirs is not None
+        stamped = self.timestamps and bool(flags & ACK)
+        answer = replace(
+            syn,
+            flags=flags,
+            ack=(self._irs + 1 + ack) % MODULUS if flags & ACK else 0,
+            sack_permitted=self.sack,
+            window_scale=syn.window_scale if theirs.window_scale is not None else None,
+            tsval=self.timestamp() if stamped else None,
+            tsecr=self._ts_recent if stamped else None,
+        )
+        self.peer.send(codec.build(answer))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -149,12 +177,12 @@ class Connection(BaseConnection[Tcp, Segment]):
     @property
     def sack(self) -> bool:
         """Whether SACK was negotiated."""
-        return bool(self._syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
+        return bool(self.syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
 
     @property
     def timestamps(self) -> bool:
         """Whether timestamps were negotiated."""
-        return bool(self._syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
+        return bool(self.syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
 
     def abort(self) -> None:
         """Send a RST the IUT must accept: exactly at the octet it expects (RFC 5961)."""
@@ -223,7 +251,7 @@ class Connection(BaseConnection[Tcp, Segment]):
             sack = self.sack_blocks() if self.sack else ()
         stamp = self.timestamp() if tsval is None else tsval
         return replace(
-            self._syn,
+            self.syn,
             seq=(self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
             ack=(self._irs + 1 + (self.delivered if ack is None else ack)) % MODULUS,
             flags=flags,
@@ -265,8 +293,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.syn_ack = syn_ack
         self._irs = syn_ack.seq
         self.iut_window = syn_ack.window
-        if self._syn.window_scale is not None and syn_ack.window_scale is not None:
-            self._shift, self._iut_shift = self._syn.window_scale, syn_ack.window_scale
+        if self.syn.window_scale is not None and syn_ack.window_scale is not None:
+            self._shift, self._iut_shift = self.syn.window_scale, syn_ack.window_scale
         if syn_ack.tsval is not None:
             self._ts_recent = syn_ack.tsval
 

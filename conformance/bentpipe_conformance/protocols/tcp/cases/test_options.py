@@ -131,3 +131,9 @@ def test_established_data_with_illegal_option_lengths(peer: Peer) -> None:
         _talk(connection)
     peer.begin("discard", options=bytes((2, 0, 200, 0)))
     _talk(peer.connect("discard"), 1)
+
+
+@connected("SNR-OPT-016", "SNR-OPT-017", mss=9000)
+def test_syn_with_a_large_mss(connection: Connection) -> None:
+    """The tester could take larger segments than the link carries."""
+    connection.receive(12)

@@ -107,3 +107,15 @@ def test_data_without_the_negotiated_timestamp(connection: Connection) -> None:
     _send_bare(connection, 1)
     connection.wait(PAUSE_S)
     _send(connection, 2, 1, 3)
+
+
+@connected("SNR-TS-010", "SNR-OPT-003", to="discard", timestamps=False)
+def test_data_with_timestamps_not_negotiated(connection: Connection) -> None:
+    """Data carries timestamps that go back and forth, though neither SYN did."""
+    for unit, tsval in enumerate((5000, 4000, 1 << 31, 0, MODULUS - 1, 1)):
+        segment = connection.compose(pattern(unit * UNIT, UNIT), flags=ACK | PSH, at=unit * UNIT)
+        connection.peer.send(build(replace(segment, tsval=tsval, tsecr=tsval)))
+        connection.wait(PAUSE_S)
+    connection.next_offset = 6 * UNIT
+    connection.send_data(UNIT)
+    connection.wait(PAUSE_S)

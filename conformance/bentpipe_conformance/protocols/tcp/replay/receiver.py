@@ -66,6 +66,8 @@ class Receiver:
         self._last_ack = 0
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
+        self._recent_by_text: frozenset[int] = frozenset()
+        self._last_by_text = 0
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -74,9 +76,10 @@ class Receiver:
         """The tester's SYN arrived."""
         self._into = Direction(tcp.seq)
         if tcp.tsval is not None:
-            self._recent = frozenset({tcp.tsval})
-        if tcp.payload:
-            self._arrive(0, len(tcp.payload))
+            self._recent = self._recent_by_text = frozenset({tcp.tsval})
+            self._last_by_text = tcp.tsval
+        if tcp.size:
+            self._arrive(0, tcp.size)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
@@ -134,11 +137,13 @@ class Receiver:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
+        # Without ACK a segment is dropped (section 3.10.7.4, fifth).
+        acceptable = acceptable and bool(tcp.flags & ACK)
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
-            packet, start, end, len(tcp.payload), self.expected,
+            packet, start, end, tcp.size, self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
             self._last_ack,
         )  # fmt: skip
@@ -169,14 +174,18 @@ class Receiver:
         if start <= self._last_ack and newer != before:
             # An unacceptable duplicate: section 5.3 drops it first, section 4.3 alone does not.
             self._recent = newer | {value} if usable else before | {value}
+        if start <= self._last_ack < end and not older(value, self._last_by_text):
+            self._recent_by_text = frozenset({self._last_by_text, value})
+            self._last_by_text = value
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
+        updated = self._recent != before
+        if not updated and value in before and self._stamped:
+            # It makes no difference when the IUT processed it.
+            return
         self._stamped.append(
-            _Stamped(
-                time, start, end, value, before, self._recent != before, self._limit, self._limit,
-                usable,
-            )
-        )  # fmt: skip
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit, usable)
+        )
 
     # -- leaving
 
@@ -192,9 +201,10 @@ class Receiver:
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)
         reply = Reply(
-            packet, ack, window, ack + window, blocks, len(tcp.payload),
+            packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
-            self._echoes(packet.time, ack), self.last_arrival, self._dsack(ack, blocks),
+            self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
+            self._dsack(ack, blocks),
         )  # fmt: skip
         self._duplicates.clear()
         if self.last_arrival is not None:
