@@ -29,9 +29,11 @@ def stage(
     """
     link = load_profiles()[LINK]
     setup, ics = reference.setups[profile], {**reference.ics}
+    latency = 0.0
     if setting:
         chosen = reference.settings[setting]
         setup = chosen.configure(setup)
         ics |= chosen.ics
-    lane = SimulatedLane(reference.make, configure(setup), link, seed)
+        latency = chosen.latency_s
+    lane = SimulatedLane(reference.make, configure(setup), link, seed, latency)
     return lane, RunSettings(profile, ics, link.round_trip_s, seed)

@@ -65,7 +65,6 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         receive_buffer=numbers.choice((mss, 2 * mss, 8192, 65536, 240 * 1024, 1 << 24)),
         send_buffer=numbers.choice((16384, 240 * 1024, 1 << 24)),
         delayed_ack_timeout=numbers.choice((0.001, 0.01, 0.04, 0.2, 0.5)),
-        ack_every=numbers.choice((1, 2, 2, 2)),
         initial_window_segments=numbers.choice((None, *range(1, 11))) if rfc else None,
         initial_rto=numbers.choice((1.0, 1.0, 3.0)),
         clock_granularity=numbers.choice((None, None, 0.01, 0.1, 0.5)),
