@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 from rich.markup import escape
 
+from bentpipe_conformance.cli import mutation, rounds
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
@@ -19,22 +20,74 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 
 @click.command(
     epilog=examples(
-        "selftest snr", "selftest snr --only SNR-REC-001 --json", "selftest stp --transfers 100"
+        "selftest snr",
+        "selftest snr --only SNR-REC-001 --json",
+        "selftest stp --transfers 100",
+        "selftest snr --mutate --module 'tcp.receiver' --out snr.json",
     )
 )
 @click.argument("suite", type=click.Choice(list(load_suites())))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
 @click.option(
-    "--transfers", type=click.IntRange(1), metavar="N",
+    "--transfers",
+    type=click.IntRange(1),
+    metavar="N",
     help="Judge N transfers between references over random links instead.",
-)  # fmt: skip
+)
+@click.option(
+    "--round",
+    "number",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge the faults of blind round N instead.",
+)
+@click.option(
+    "--record", is_flag=True, help="With --round: record this as its first run, which counts."
+)
+@click.option("--mutate", is_flag=True, help="Try small changes of the reference's source instead.")
+@click.option(
+    "--sample", type=click.IntRange(1), metavar="N", help="With --mutate: N of them at random."
+)
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="PATTERN",
+    help="With --mutate: only of these modules, such as 'tcp.recovery.*'.",
+)
+@click.option(
+    "--survivors-of",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="With --mutate: only those that survived in a stored result.",
+)
+@click.option(
+    "--whole",
+    is_flag=True,
+    help="Run all cases against a mutant, though it has been caught; with --mutate, list every run "
+    "that kills.",
+)
+@click.option(
+    "--publish",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --mutate: store what the documentation shows of the result.",
+)
+@click.option(
+    "--linux",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge N encounters of two Linux hosts in the bed instead.",
+)
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], transfers: int | None, seed: int, jobs: int,
-    out: Path | None, as_json: bool,
+    suite: str, only: tuple[str, ...], transfers: int | None, number: int | None, record: bool,
+    mutate: bool, sample: int | None,
+    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
+    linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -44,13 +97,44 @@ def selftest(
     With --transfers two references talk over links that lose, delay, reorder and double packets,
     with settings and users drawn at random; no checker may accuse them. Transfer k of seed S is
     transfer 1 of seed S + k - 1.
+
+    With --round N the faults of a blind round are judged, written by people who had not seen the
+    exam: which are caught, and whether the requirement that names them is the right one. Exit
+    status 1 when a valid one is missed.
+
+    With --mutate a machine makes the mutants: one small change each, of every protocol module. What
+    no case notices is listed with its line, unless it is explained. --only takes their identifiers,
+    --seed chooses the sample, --out keeps results, and a rerun with it goes on. Exit status 1 when
+    an explanation no longer fits or a run of all mutants misses its limits.
+
+    With --linux it is two hosts of the bed's kernel, with sysctls, congestion controls, users and
+    links drawn at random; known deviations of Linux from a requirement are subtracted.
     """
+    if mutate + sum(given is not None for given in (transfers, number, linux)) > 1:
+        names = "--mutate, --round, --transfers and --linux"
+        raise Failure(f"{names} are different runs; give one", USAGE)
+    if mutate:
+        asked = mutation.Asked(
+            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
+        )
+        raise click.exceptions.Exit(mutation.mutate(asked))
+    if sample or modules or survivors_of or whole or publish:
+        names = "--sample, --module, --survivors-of, --whole and --publish"
+        raise Failure(f"{names} go with --mutate", USAGE)
+    if record and (number is None or only):
+        raise Failure("--record goes with --round, and with all of its faults", USAGE)
+    if number is not None:
+        status = rounds.judge_round(suite, number, only, jobs, out, as_json=as_json, record=record)
+        raise click.exceptions.Exit(status)
     from bentpipe_conformance.selftest import subjects as running
 
-    if transfers is not None:
+    if transfers is not None or linux is not None:
         if only:
-            raise Failure("--only chooses mutants, and --transfers runs none; leave one out", USAGE)
-        _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
+            raise Failure("--only chooses mutants; --transfers and --linux run none", USAGE)
+        if transfers:
+            _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
+        elif linux:
+            _judge_linux(suite, range(seed, seed + linux), jobs, out, as_json=as_json)
     with explained(ValueError):
         chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
@@ -61,7 +145,7 @@ def selftest(
             USAGE,
         )
     with counting("mutants", len(chosen)) as advance:
-        results = running.run(chosen, suite, seed, max(1, jobs), advance)
+        results = running.run(chosen, suite, seed, max(1, jobs), advance, whole=whole)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     _deliver(outcome, out, None if as_json else _print)
@@ -93,14 +177,31 @@ def _judge_transfers(
     raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
 
 
+def _judge_linux(
+    suite: str, seeds: range, jobs: int, out: Path | None, *, as_json: bool
+) -> NoReturn:
+    from bentpipe_conformance.bed.errors import BedError
+    from bentpipe_conformance.selftest import innocence, strangers
+
+    if suite != strangers.SUITE:
+        raise Failure(f"Linux speaks TCP: choose the suite {strangers.SUITE}", USAGE)
+    with explained(BedError), counting("encounters judged", len(seeds)) as advance:
+        hearings = strangers.hear_all(seeds, max(1, jobs), advance)
+    outcome = innocence.summary(hearings, suite)
+    _deliver(outcome, out, None if as_json else _print_transfers)
+    raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
+
+
 def _print_transfers(outcome: dict[str, Any]) -> None:
     for item in outcome["accusations"]:
         where = f"seed {item['seed']}, host {item['host']}, packets {item['packets']}"
         click.echo(f"{item['requirement']}: {item['sentence']} ({where})")
     click.echo(
-        f"{outcome['transfers']} transfers, {outcome['packets']} packets, "
-        f"{len(outcome['met'])} requirements found met, "
-        f"{len(outcome['accusations'])} accusations of the true reference"
+        f"{outcome['transfers']} transfers, "
+        + (f"{outcome['connections']} connections, " if outcome["connections"] else "")
+        + f"{outcome['packets']} packets, {len(outcome['met'])} requirements found met, "
+        f"{len(outcome['accusations'])} accusations of the innocent"
+        + (f", {outcome['known']} known deviations" if outcome["known"] else "")
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 NANO = 1_000_000_000
@@ -69,7 +69,10 @@ def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
     implementation's side come first, and each point keeps its own order. A live verdict is given
     on these packets, so that judging the stored ones again gives the same.
     """
-    rounded = [replace(item, time=nanoseconds(item) / NANO) for item in captured]
+    rounded = [
+        Captured(nanoseconds(item) / NANO, item.point, item.outgoing, item.data)
+        for item in captured
+    ]
     return sorted(rounded, key=lambda item: (item.time, item.point))
 
 

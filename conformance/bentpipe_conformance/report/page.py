@@ -31,6 +31,9 @@ MARKS = {
 }
 """The verdicts in the order of a reader's interest."""
 
+DISSECTED = 12
+"""Packets of a case that are shown layer by layer."""
+
 ORDER = tuple(MARKS)
 ATTENTION = ORDER[:3]
 
@@ -78,6 +81,7 @@ class CaseView:
     plots: Sequence[tuple[str, Markup]]
     rows: Sequence[Row]
     transit_known: bool
+    layers: Sequence[tuple[int, str]]
 
 
 def render_report(
@@ -107,15 +111,23 @@ def render_page(
     result: Mapping[str, Any],
     texts: Mapping[str, RequirementText],
     cases: Iterable[tuple[CaseRecord, Trace[Any]]],
+    *,
+    quality: Sequence[str] = (),
 ) -> str:
     """The page of any records and traces.
+
+    ``quality`` says what is to be known of a capture that the suite did not make; the cases are
+    then its connections.
 
     ``result`` is the content of ``result.json``, ``texts`` say something about each requirement by
     ID; an unknown ID is shown bare. ``cases`` are consumed one at a time, so that a generator
     keeps memory small.
     """
     suite = suite_named(run.suite)
-    views = [_case(index, record, trace, suite) for index, (record, trace) in enumerate(cases, 1)]
+    views = [
+        _case(index, record, trace, suite, bundled=not quality)
+        for index, (record, trace) in enumerate(cases, 1)
+    ]
     anchors = {view.record.id: view.anchor for view in views}
     requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
@@ -128,6 +140,7 @@ def render_page(
     return _template().render(
         run=run,
         suite=suite,
+        quality=quality,
         legend=suite.reporter.legend,
         counting=suite.reporter.counting,
         verdict=verdict,
@@ -192,7 +205,9 @@ def _requirement(
     )
 
 
-def _case(index: int, record: CaseRecord, trace: Trace[Any], suite: Suite) -> CaseView:
+def _case(
+    index: int, record: CaseRecord, trace: Trace[Any], suite: Suite, *, bundled: bool
+) -> CaseView:
     targets = set(record.requirements)
     findings = sorted(
         record.findings,
@@ -208,14 +223,22 @@ def _case(index: int, record: CaseRecord, trace: Trace[Any], suite: Suite) -> Ca
         record=record,
         anchor=f"case-{index}",
         purpose=_purpose(record),
-        directory=f"cases/{case_directory(record.id)}",
+        directory=f"cases/{case_directory(record.id)}" if bundled else "",
         frames=frozenset(row.number for row in rows if row.number),
         open_findings=open_findings,
         met_findings=met,
         plots=_plots(suite, record, trace, transit, numbers, bool(open_findings)),
         rows=rows,
         transit_known=transit.known,
+        layers=_layers(suite, trace, [n for item in open_findings for n in item.packets]),
     )
+
+
+def _layers(suite: Suite, trace: Trace[Any], numbers: Sequence[int]) -> Sequence[tuple[int, str]]:
+    """The first packets that prove what is wrong, layer by layer."""
+    shown = list(dict.fromkeys(numbers))[:DISSECTED]
+    octets = {packet.number: packet.data for packet in trace.at("iut")} if shown else {}
+    return [(number, suite.reporter.layers(octets[number])) for number in shown if number in octets]
 
 
 def _purpose(record: CaseRecord) -> str:

@@ -12,6 +12,8 @@ from functools import cache
 
 from bentpipe_conformance.engine.execution import Judgment, Recording, judge_case
 
+_FACTS = struct.Struct("!d?4sI").pack
+
 
 class RememberingJudge:
     """:func:`judge_case` with a memory."""
@@ -21,23 +23,24 @@ class RememberingJudge:
 
     def __call__(self, recording: Recording) -> Judgment:
         """The judgment of this recording, computed now or before."""
-        key = _digest(recording)
+        key = digest_of(recording)
         if key not in self._known:
             self._known[key] = judge_case(recording)
         return self._known[key]
 
 
-def _digest(recording: Recording) -> bytes:
+def digest_of(recording: Recording) -> bytes:
     """A digest of everything a judgment depends on, unambiguous by explicit lengths."""
     words = (
         recording.case.id, recording.profile, recording.not_reached, recording.broken,
         recording.died, repr(sorted(recording.ics.items())), recording.timing_error,
     )  # fmt: skip
-    state = hashlib.blake2b(repr(words).encode(), digest_size=20)
+    octets = [repr(words).encode()]
     for packet in recording.captured:
-        facts = packet.time, packet.outgoing, packet.point.encode(), len(packet.data)
-        state.update(struct.pack("!d?4sI", *facts) + packet.data)
-    return state.digest()
+        data = packet.data
+        octets.append(_FACTS(packet.time, packet.outgoing, packet.point.encode(), len(data)))
+        octets.append(data)
+    return hashlib.blake2b(b"".join(octets), digest_size=20).digest()
 
 
 @cache

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.execution import run_case
-from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.iut.inprocess import SimulatedLane
 from bentpipe_conformance.selftest.memory import shared_judge
 from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_conformance.selftest.pool import work_through
+from bentpipe_conformance.selftest.stage import stage
 
 _REFERENCE = "reference"
 
@@ -89,25 +87,26 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
     return [*references, *mutants]
 
 
-def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
-    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link."""
-    link = load_profiles()["geo"]
+def judge_subject(
+    subject: Subject, suite: str, seed: int = 0, *, whole: bool = False
+) -> SubjectResult:
+    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link.
+
+    A mutant's cases are those first that target what it breaks; unless ``whole``, the rest is left
+    out once it is caught.
+    """
     reference = subject_of(suite_named(suite).folder)
-    setup, ics = reference.setups[subject.profile], {**reference.ics}
-    if subject.setting:
-        setting = reference.settings[subject.setting]
-        setup = setting.configure(setup)
-        ics |= setting.ics
-    if subject.target:
-        setup = load_mutants()[subject.name].configure(setup)
-    lane = SimulatedLane(reference.make, setup, link, seed)
-    settings = RunSettings(subject.profile, ics, link.round_trip_s, seed)
+    alter = load_mutants()[subject.name].configure if subject.target else lambda setup: setup
+    lane, settings = stage(reference, subject.profile, subject.setting, seed, alter)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     passed: set[str] = set()
-    for item in load_cases(suite).values():
+    cases = load_cases(suite).values()
+    for item in sorted(cases, key=lambda item: subject.target not in item.requirements):
         if subject.profile not in item.profiles or item.extra:
             continue
+        if subject.target in failed and not whole:
+            break
         for finding in run_case(item, lane, settings, judged_by=shared_judge()).findings:
             sentence = f"{item.id}: {finding.sentence}"
             if finding.verdict is Verdict.PASS:
@@ -123,10 +122,11 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
 
 def run(
     chosen: Iterable[Subject], suite: str, seed: int, jobs: int,
-    report: Callable[[SubjectResult], None],
+    report: Callable[[SubjectResult], None], *, whole: bool = False,
 ) -> list[SubjectResult]:  # fmt: skip
     """Judge subjects on ``jobs`` processes, calling ``report`` for each as it ends."""
-    return work_through(chosen, partial(judge_subject, suite=suite, seed=seed), jobs, report)
+    function = partial(judge_subject, suite=suite, seed=seed, whole=whole)
+    return work_through(chosen, function, jobs, report)
 
 
 def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:

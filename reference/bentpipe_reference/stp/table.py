@@ -107,9 +107,9 @@ def _ready(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
             g.is_bad_poll),
         row(packets.Poll, "", "section 6.3", _READY, a.answer_poll),
         row(packets.Stat, "invalid (STP-DT-023) or old (STP-DT-007)", "discard", _READY,
-            a.discard_stat, g.is_bad_stat),
+            a.discard_report, g.is_bad_report),
         row(packets.Stat, "", "section 6.4", _READY, a.take_stat),
-        row(packets.Ustat, "invalid (STP-DT-023)", "discard", _READY, a.discard_ustat,
+        row(packets.Ustat, "invalid (STP-DT-023)", "discard", _READY, a.discard_report,
             g.is_bad_report),
         row(packets.Ustat, "", "section 6.4", _READY, a.take_ustat),
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _release(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
             g.would_open, again=True),
         row(packets.Begin, "", "as in state 1", _RELEASE, a.stay, again=True),
         row(packets.End, "not valid", "discard", _RELEASE, a.discard, g.is_not_valid),
-        row(packets.End, "R flag", "nothing more", _IDLE, a.forget, g.is_reflected),
-        row(packets.End, "", "send ENDAK", _IDLE, a.acknowledge_and_forget),
-        row(packets.Endak, "own CSN as recipient", "nothing more", _IDLE, a.forget, g.is_for_us),
+        row(packets.End, "R flag", "nothing more", _IDLE, a.discard, g.is_reflected),
+        row(packets.End, "", "send ENDAK", _IDLE, a.acknowledge),
+        row(packets.Endak, "own CSN as recipient", "nothing more", _IDLE, a.discard, g.is_for_us),
     )  # fmt: skip

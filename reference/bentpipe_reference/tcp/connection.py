@@ -150,8 +150,8 @@ class Connection(ConnectionOutput):
             return
         receiver = self._take_syn(segment, now)
         if flags & _ACK:
-            self._established(segment, now)
             receiver.ack_now = True
+            self._established(segment, now)
         else:
             self._happen(Happening.SYN_CROSSED, now)
             self._send_syn(now)

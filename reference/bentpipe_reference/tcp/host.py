@@ -10,9 +10,9 @@ from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import Addresses
 from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.tcp.services import SERVICES, Service
+from bentpipe_reference.tcp.services import NAMED, SERVICES, Service
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.wire import Flags, Segment, WireError, emit_packet
+from bentpipe_reference.tcp.wire import Flags, Segment, WireError
 from bentpipe_reference.tcp.wire.sequence import MASK
 
 _ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)
@@ -22,7 +22,7 @@ Key = tuple[int, int, int]
 
 
 class TcpHost:
-    """Serves echo (7), discard (9) and chargen (19); resets what belongs to no connection.
+    """Serves echo, discard, daytime and chargen; resets what belongs to no connection.
 
     Every packet that arrives is processed or counted in ``ignored``; none raises an error.
 
@@ -103,13 +103,28 @@ class TcpHost:
         self._settle(key, now)
         return connection
 
+    def open(
+        self,
+        remote: str,
+        port: int,
+        service: str,
+        now: float,
+        udp_port: int = 0,  # noqa: ARG002
+    ) -> Connection:
+        """Open a connection to ``remote`` and run the service of this name on it.
+
+        ``udp_port`` has a meaning for protocols that travel in UDP.
+        """
+        return self.connect(remote, port, NAMED[service](), now)
+
     def _receive_without_connection(self, key: Key, segment: Segment, now: float) -> None:
         flags = segment.flags
-        if flags & _RST:
-            return
         service = SERVICES.get(segment.dport)
-        if flags & (_SYN | _ACK) != _SYN or service is None:
-            self._outbox.append(emit_packet(reset_for(segment)))
+        if flags & (_SYN | _ACK | _RST) != _SYN or service is None:
+            # LISTEN ignores what has neither SYN nor ACK (RFC 9293 section 3.10.7.2).
+            refusal = self._parts.refuse(segment) if service is None or flags & _ACK else None
+            if refusal is not None:
+                self._outbox.append(self._parts.emit(refusal))
             return
         if len(self.connections) >= self._most_connections and not self._make_room():
             return
@@ -151,22 +166,10 @@ class TcpHost:
             return
         if connection.state is not State.CLOSED:
             self._running[key].run(connection, now)
-        self._outbox.extend(emit_packet(segment) for segment in connection.transmit(now))
+        self._outbox.extend(self._parts.emit(segment) for segment in connection.transmit(now))
         if connection.state is State.CLOSED:
             self._forget(key)
 
     def _forget(self, key: Key) -> None:
         del self.connections[key]
         del self._running[key]
-
-
-def reset_for(segment: Segment) -> Segment:
-    """The RST that answers a segment for no connection (RFC 9293 section 3.10.7.1)."""
-    reset = Segment(segment.destination, segment.source, segment.dport, segment.sport)
-    if segment.flags & _ACK:
-        reset.seq = segment.ack
-        reset.flags = _RST
-    else:
-        reset.ack = segment.seq + segment.sequence_length & MASK
-        reset.flags = _RST | _ACK
-    return reset

@@ -10,7 +10,8 @@ from bentpipe_reference.common.parts import with_part
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import ConnectionParts
-from bentpipe_reference.tcp.wire import Segment, parse_packet
+from bentpipe_reference.tcp.wire import Segment, emit_packet, parse_packet
+from bentpipe_reference.tcp.wire.refusal import reset_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +21,14 @@ class Parts(ConnectionParts):
     Attributes:
         connection: one connection.
         parse: reads an IPv4 packet.
+        emit: makes an IPv4 packet.
+        refuse: the answer to a segment for no connection, None for none.
     """
 
     connection: type[Connection] = Connection
     parse: Callable[[bytes], Segment] = parse_packet
+    emit: Callable[[Segment], bytes] = emit_packet
+    refuse: Callable[[Segment], Segment | None] = reset_for
 
 
 TRUE_PARTS = Parts()

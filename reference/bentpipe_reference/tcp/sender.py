@@ -74,8 +74,9 @@ class Sender(CongestionRules):
         if wanted <= 0:
             return 0
         octets = min(wanted, usable)
-        # A retransmission is not a new small segment, so that Nagle's rule does not hold it.
+        # Nagle's rule holds new data only, and nothing more is written that could join a FIN's.
         held = self.config.nagle and self.flight_size and seq >= self.snd_max
+        held = held and not self.fin_queued
         sends = octets >= self.smss or 2 * octets >= self.max_snd_wnd
         return octets if sends or (octets == wanted and not held) else 0
 
@@ -373,6 +374,7 @@ class Sender(CongestionRules):
         idle = self.last_send is not None and now - self.last_send > self.estimator.rto
         if idle and not self.flight_size:
             self.cwnd = self.restart_window()
+            self.octets_acked = 0
 
     def zero_window_probe_interval(self, probes: int) -> float:
         """Seconds until the next probe after ``probes`` unanswered ones (RFC 9293 3.8.6.1)."""

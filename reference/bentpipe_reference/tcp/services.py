@@ -1,4 +1,4 @@
-"""The standard services of a host under test: echo, discard and chargen."""
+"""The standard services of a host under test: echo, discard, chargen and daytime."""
 
 from __future__ import annotations
 
@@ -35,5 +35,32 @@ class Chargen:
             connection.close(now)
 
 
-SERVICES: dict[int, Callable[[], Service]] = {ECHO: Echo, DISCARD: Discard, CHARGEN: Chargen}
+DAYTIME = 13
+DAYTIME_TEXT = b"Sunday, January 1, 2040 00:00:00-UTC\r\n"
+
+
+class Daytime:
+    """Sends a line and ends its stream at once (after RFC 867); reads on until the peer's FIN."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def run(self, connection: Connection, now: float) -> None:
+        """See :class:`Service`."""
+        connection.read()
+        if connection.state is not State.SYN_RECEIVED and not self._said:
+            self._said = True
+            connection.write(DAYTIME_TEXT, now)
+            connection.close(now)
+
+
+SERVICES: dict[int, Callable[[], Service]] = {
+    ECHO: Echo,
+    DISCARD: Discard,
+    CHARGEN: Chargen,
+    DAYTIME: Daytime,
+}
 """What listens on which port."""
+
+NAMED: dict[str, Callable[[], Service]] = {"discard": Discard, "chargen": Chargen}
+"""What may run on a connection that the host opens."""

@@ -24,14 +24,26 @@ ICS = {
     "limited_transmit": True,
     "fast_retransmit": True,
     "newreno": True,
+    "rack": False,
+    "tlp": False,
+    "prr": False,
+    "early_retransmit": False,
+    "frto": False,
+    "ecn": False,
+    "byte_counting": "no",
     "congestion_control": "reno",
     "pacing": False,
+    "challenge_acks": True,
+    "active_open": True,
+    "patient_syn": True,
+    "daytime": True,
+    "nagle": True,
 }
 """The conformance statement of :data:`SETUPS`."""
 
 SETUPS = {
-    "rfc": Setup(EndpointConfig(variant="sack-newreno-rfc", dsack=True)),
-    "hk99": Setup(EndpointConfig(variant="sack-newreno-hk99", timestamps=True)),
+    "rfc": Setup(EndpointConfig(variant="sack-newreno-rfc", dsack=True, nagle=True)),
+    "hk99": Setup(EndpointConfig(variant="sack-newreno-hk99", timestamps=True, nagle=True)),
 }
 
 
@@ -58,6 +70,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         "timestamps": config.uses_timestamps,
         "window_scale": config.window_scale,
         "limited_transmit": config.uses_limited_transmit,
+        "nagle": config.nagle,
         "initial_window_segments": config.initial_segments,
     }
     return Drawn(Setup(config), ics, profile)

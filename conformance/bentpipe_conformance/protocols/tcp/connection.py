@@ -5,7 +5,7 @@ Offsets count octets of a direction, 0 being the first octet of data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from bentpipe_conformance.engine.peer import (
 )
 from bentpipe_conformance.protocols.tcp import codec
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.crafting import Option, craft, usual_options
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
 SEGMENT = 1460
@@ -59,7 +60,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         iut_window: octets the IUT last offered, scaled.
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
-        syn_ack: the IUT's SYN-ACK.
+        syn: the tester's SYN.
+        syn_ack: the IUT's SYN-ACK, or its SYN if it called.
     """
 
     def __init__(
@@ -75,7 +77,9 @@ class Connection(BaseConnection[Tcp, Segment]):
         window: int = 1 << 20,
         syn_window: int = 65535,
         tsval: int | None = None,
-        options: bytes = b"",
+        iss: int | None = None,
+        options: Sequence[Option] = (),
+        raw: bytes = b"",
     ) -> None:
         """What the tester offers, see also :meth:`Peer.connect`.
 
@@ -90,7 +94,9 @@ class Connection(BaseConnection[Tcp, Segment]):
             window: octets to offer once established.
             syn_window: window field of the SYN, never scaled.
             tsval: first timestamp value; a random one when omitted.
-            options: raw octets to append to the SYN's option list.
+            iss: initial sequence number; a random one when omitted.
+            options: further options of the SYN; it is then a packet of Scapy.
+            raw: octets behind its options, see :func:`~.crafting.craft`.
         """
         super().__init__(peer, port, source_port)
         self.window = window
@@ -102,15 +108,15 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.highest = 0
         self.syn_ack: Tcp | None = None
         self._segment_known = False
-        self._iss = peer.random.getrandbits(32)
+        self._iss = peer.random.getrandbits(32) if iss is None else iss % MODULUS
         self._irs = 0
         self._ts_base = tsval if tsval is not None else peer.random.getrandbits(31)
         self._ts_start = peer.now()
         self._ts_recent = 0
         self._shift = 0
         self._iut_shift = 0
-        self._syn_options = options
-        self._syn = Tcp(
+        self._syn_options, self._syn_raw = list(options), raw
+        self.syn = Tcp(
             peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
             mss=mss, window_scale=window_scale, sack_permitted=sack,
             tsval=self._ts_base if timestamps else None, tsecr=0,
@@ -135,7 +141,36 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(codec.build(self._syn, self._syn_options))
+        if self._syn_options or self._syn_raw:
+            options = usual_options(self.syn) + self._syn_options
+            self.peer.send(craft(self.syn, options, self._syn_raw))
+        else:
+            self.peer.send(codec.build(self.syn))
+
+    def called(self, syn: Tcp) -> None:
+        """The IUT's SYN has come; :meth:`answer` it, or not."""
+        self._negotiate(syn)
+
+    def answer(self, *, flags: int = SYN | ACK, ack: int = 0) -> None:
+        """Send the SYN-ACK that accepts the IUT's SYN, or another segment with SYN.
+
+        Args:
+            flags: SYN alone for a simultaneous open.
+            ack: offset to acknowledge.
+        """
+        syn, theirs = self.syn, self.syn_ack
+        assert theirs is not None
+        stamped = self.timestamps and bool(flags & ACK)
+        answer = replace(
+            syn,
+            flags=flags,
+            ack=(self._irs + 1 + ack) % MODULUS if flags & ACK else 0,
+            sack_permitted=self.sack,
+            window_scale=syn.window_scale if theirs.window_scale is not None else None,
+            tsval=self.timestamp() if stamped else None,
+            tsecr=self._ts_recent if stamped else None,
+        )
+        self.peer.send(codec.build(answer))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.
@@ -149,12 +184,12 @@ class Connection(BaseConnection[Tcp, Segment]):
     @property
     def sack(self) -> bool:
         """Whether SACK was negotiated."""
-        return bool(self._syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
+        return bool(self.syn.sack_permitted and self.syn_ack and self.syn_ack.sack_permitted)
 
     @property
     def timestamps(self) -> bool:
         """Whether timestamps were negotiated."""
-        return bool(self._syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
+        return bool(self.syn.tsval is not None and self.syn_ack and self.syn_ack.tsval is not None)
 
     def abort(self) -> None:
         """Send a RST the IUT must accept: exactly at the octet it expects (RFC 5961)."""
@@ -187,17 +222,42 @@ class Connection(BaseConnection[Tcp, Segment]):
             self.window = window
         self.send(flags=ACK, ack=ack, sack=sack)
 
-    def send(
-        self, payload: bytes = b"", *, at: int | None = None, options: bytes = b"", **fields: Any
-    ) -> None:
-        """Send any segment of this connection, see :meth:`compose`.
-
-        ``options`` are raw octets to append to its option list.
-        """
+    def send(self, payload: bytes = b"", *, at: int | None = None, **fields: Any) -> None:
+        """Send a well-formed segment of this connection, see :meth:`compose`."""
         segment = self.compose(payload, at=at, **fields)
-        self.peer.send(codec.build(segment, options))
+        self.peer.send(codec.build(segment))
         if at is None:
             self.next_offset += len(payload) + bool(segment.flags & FIN)
+
+    def craft(
+        self,
+        payload: bytes = b"",
+        *,
+        options: Sequence[Option] | None = None,
+        more: Sequence[Option] = (),
+        raw: bytes = b"",
+        fields: Mapping[str, Any] | None = None,
+        **usual: Any,
+    ) -> Any:
+        """An odd segment of this connection, as a packet of Scapy for :meth:`BasePeer.send`.
+
+        Args:
+            payload: data.
+            options: instead of the usual ones.
+            more: options behind them.
+            raw: octets behind these, see :func:`~.crafting.craft`.
+            fields: fields of Scapy's ``TCP``, for example ``{"reserved": 7}``.
+            usual: see :meth:`compose`.
+        """
+        segment = self.compose(payload, **usual)
+        listed = [*(usual_options(segment) if options is None else options), *more]
+        return craft(segment, listed, raw, **(fields or {}))
+
+    def send_odd(self, payload: bytes = b"", *, at: int | None = None, **odd: Any) -> None:
+        """Send an odd segment, see :meth:`craft`."""
+        self.peer.send(self.craft(payload, at=at, **odd))
+        if at is None:
+            self.next_offset += len(payload)
 
     def compose(
         self,
@@ -223,7 +283,7 @@ class Connection(BaseConnection[Tcp, Segment]):
             sack = self.sack_blocks() if self.sack else ()
         stamp = self.timestamp() if tsval is None else tsval
         return replace(
-            self._syn,
+            self.syn,
             seq=(self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
             ack=(self._irs + 1 + (self.delivered if ack is None else ack)) % MODULUS,
             flags=flags,
@@ -265,8 +325,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.syn_ack = syn_ack
         self._irs = syn_ack.seq
         self.iut_window = syn_ack.window
-        if self._syn.window_scale is not None and syn_ack.window_scale is not None:
-            self._shift, self._iut_shift = self._syn.window_scale, syn_ack.window_scale
+        if self.syn.window_scale is not None and syn_ack.window_scale is not None:
+            self._shift, self._iut_shift = self.syn.window_scale, syn_ack.window_scale
         if syn_ack.tsval is not None:
             self._ts_recent = syn_ack.tsval
 

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from bentpipe_conformance.engine.peer import BasePeer
-from bentpipe_conformance.protocols.tcp.codec import Tcp, dissect
+from bentpipe_conformance.engine.codec import MalformedPacket
+from bentpipe_conformance.engine.lane import OpenRequest
+from bentpipe_conformance.engine.peer import BasePeer, NotReached
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.connection import Connection
 
 
 class Peer(BasePeer[Tcp, Connection]):
-    """The tester on one lane during one case."""
+    """The tester on one lane during one case.
+
+    Args:
+        opener: has the IUT open a connection; None where it cannot be made to.
+        at: see :class:`BasePeer`.
+    """
+
+    def __init__(
+        self, *at: Any, opener: Callable[[OpenRequest], None] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(*at, **settings)
+        self._opener = opener
 
     def dissect(self, octets: bytes) -> Tcp:
         """The segment in an IPv4 packet."""
-        return dissect(octets)
+        segment = dissect(octets)
+        if not segment.offset_ok:
+            raise MalformedPacket("the TCP data offset points outside the segment")
+        return segment
 
     def connect(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Open a connection to a service of the IUT and complete the handshake.
@@ -32,7 +49,46 @@ class Peer(BasePeer[Tcp, Connection]):
 
     def begin(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Send a SYN and return at once; arguments as for :meth:`connect`."""
-        own_port = self.new_port()
-        connection = self.add(Connection(self, self.port_of(service), own_port, **offer))
+        connection = self.draft(service, **offer)
         connection.send_syn()
+        return connection
+
+    def draft(self, service: str | int = "chargen", **offer: Any) -> Connection:
+        """A connection on which nothing has been sent; arguments as for :meth:`connect`."""
+        own_port = self.new_port()
+        return self.add(Connection(self, self.port_of(service), own_port, **offer))
+
+    def summon(
+        self, port: int = 9, *, octets: int = 100_000, within: float | None = None, **offer: Any
+    ) -> Connection:
+        """Have the IUT open a connection and wait for its SYN, which is not answered yet.
+
+        Args:
+            port: the tester's port: 9, to which the IUT sends, or 19, from which it receives.
+            octets: how much it sends at least, if it sends.
+            within: seconds to wait for the SYN.
+            offer: what the tester offers, see :class:`Connection`.
+
+        Raises:
+            NotReached: no SYN came.
+            LaneError: the IUT cannot be made to open a connection.
+        """
+        if self._opener is None:
+            raise NotReached("this lane cannot make the implementation open a connection")
+        self._opener(OpenRequest(self.address, port, octets))
+
+        def calls() -> list[Tcp]:
+            return [
+                packet for _, packet in self.strays
+                if isinstance(packet, Tcp) and packet.flags & (SYN | ACK) == SYN
+                and packet.dport == port
+            ]  # fmt: skip
+
+        patience = self.patience if within is None else within
+        if not self.pump_until(lambda: bool(calls()), patience):
+            raise NotReached(f"no SYN from the implementation within {patience:.1f} s")
+        syn = calls()[0]
+        self.strays.clear()
+        connection = self.add(Connection(self, syn.sport, port, **offer))
+        connection.called(syn)
         return connection

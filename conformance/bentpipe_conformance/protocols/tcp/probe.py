@@ -8,7 +8,7 @@ from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.probe import ECHO_TEXT
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
-from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
+from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS, carries
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -25,7 +25,7 @@ class _Interview:
 
     def observed(self, connection: Connection) -> dict[str, Any]:
         return {
-            item: getattr(connection.syn_ack, attribute) not in (None, False)
+            item: carries(connection.syn_ack, attribute)
             for item, (attribute, _) in HANDSHAKE_ITEMS.items()
         }
 
@@ -52,7 +52,7 @@ class _Interview:
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     return Peer(
         lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
-        seed=seed,
+        seed=seed, opener=lane.open,
     )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost, altering, rechecked, type_of
 from bentpipe_reference.stp.outgoing import Outgoing
-from bentpipe_reference.stp.packets import Type
+from bentpipe_reference.stp.packets import Begin, Type
+from bentpipe_reference.stp.variables import Variables
 
 _RESERVED_AT = 12
 """Offset of the first reserved octet of POLL, STAT and USTAT."""
@@ -124,3 +126,38 @@ class CutsWithoutOverlap(MeddlingHost):
 mutant("stp-reports-an-empty-run", "STP-PF-013", "sends USTATs whose run is empty")(
     altering(Type.USTAT, lambda octets: octets[:20] + octets[16:20])
 )
+
+
+@mutant("stp-minds-odd-options", breaks="STP-PF-018")
+class MindsOddOptions(MeddlingHost):
+    """Discards a BEGIN whose MaxSD option has a wrong length."""
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        odd = type_of(octets) == Type.BEGIN and octets[20:21] == b"\x01" and octets[21] != 4
+        return None if odd else octets
+
+
+@mutant("stp-takes-the-last-max-sd", breaks="STP-PF-018")
+class TakesTheLastMaxSd(MeddlingHost):
+    """Takes the second of two MaxSD options."""
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        twice = type_of(octets) == Type.BEGIN and octets[20:22] == octets[24:26] == b"\x01\x04"
+        return rechecked(octets[:20] + octets[24:28] + octets[24:]) if twice else octets
+
+
+mutant("stp-numbers-its-endaks", "STP-PF-001", "sends ENDAKs with a sequence number")(
+    altering(Type.ENDAK, lambda octets: octets[:7] + b"\x07" + octets[8:])
+)
+
+
+@mutant("stp-fills-more-than-the-mtu", breaks="STP-PF-016")
+class FillsMoreThanTheMtu(Actions):
+    """Puts as much data into a BEGIN as into an SD, whatever its options take."""
+
+    def first_data(self, v: Variables, begin: Begin) -> tuple[bytes, int]:
+        sender = v.outgoing.sender
+        if not sender.has_new:
+            return b"", 0
+        entry = sender.take_new()
+        return entry.data, entry.fin

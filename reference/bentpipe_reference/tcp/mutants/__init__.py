@@ -38,9 +38,9 @@ Part = TypeVar("Part", bound=Callable[..., object])
 
 
 def mutant(
-    identifier: str, *, breaks: str, profile: str = "", hk99: bool = False
+    identifier: str, *, breaks: str, profile: str = "", hk99: bool = False, part: str = "parse"
 ) -> Callable[[Part], Part]:
-    """Declare a mutant: a subclass of one of the reference's parts, or a parser of packets.
+    """Declare a mutant: a subclass of one of the reference's parts, or a function in its place.
 
     Its title is the first line of the docstring. A subclass of no profile's own sender is put in
     front of the one of the mutant's profile.
@@ -50,15 +50,17 @@ def mutant(
         breaks: the requirement it violates.
         profile: the profile it mutates; that of the sender it is derived from, or else ``rfc``.
         hk99: whether ``identifier-hk99`` is a second mutant, the same defect in that profile.
+        part: the name of the part that a function replaces.
     """
 
-    def declare(part: Part) -> Part:
-        title = (part.__doc__ or "").partition("\n")[0]
-        of_hk99 = isinstance(part, type) and issubclass(part, SackNewRenoHk99Sender)
+    def declare(mutated_part: Part) -> Part:
+        title = (mutated_part.__doc__ or "").partition("\n")[0]
+        of_hk99 = isinstance(mutated_part, type) and issubclass(mutated_part, SackNewRenoHk99Sender)
         own = "hk99" if of_hk99 else "rfc"
         for mutated, name in _identifiers(identifier, profile or own, hk99).items():
-            MUTANTS.append(Mutant(name, breaks, title, _replacing(part, mutated), mutated))
-        return part
+            change = _replacing(mutated_part, mutated, part)
+            MUTANTS.append(Mutant(name, breaks, title, change, mutated))
+        return mutated_part
 
     return declare
 
@@ -78,10 +80,10 @@ def _identifiers(name: str, profile: str, hk99: bool) -> dict[str, str]:
     return {profile: name} | ({"hk99": f"{name}-hk99"} if hk99 else {})
 
 
-def _replacing(part: Any, profile: str) -> Callable[[Setup], Setup]:
+def _replacing(part: Any, profile: str, name: str) -> Callable[[Setup], Setup]:
     """The change of a setup that replaces the true part."""
     if not isinstance(part, type):
-        return lambda setup: replace(setup, parts=replace(setup.parts, parse=part))
+        return lambda setup: replace(setup, parts=replace(setup.parts, **{name: part}))
     if issubclass(part, Sender) and not issubclass(part, _SENDERS[profile]):
         part = type(part.__name__, (part, _SENDERS[profile]), {})
     return lambda setup: setup.with_part(part)

@@ -149,3 +149,19 @@ class RescalesAnyTime(Connection):
         if segment.window_scale is not None:
             self.handshake.send_shift = segment.window_scale
         super().receive(segment, now)
+
+
+@mutant("snr-own-mss-forgotten", breaks="SNR-OPT-016")
+class SendsWhatThePeerTakes(Handshake):
+    """Segments are as large as the peer's MSS, whatever the own link carries."""
+
+    def smss(self) -> int:
+        return super().smss() + max(0, self._peer_mss - self._config.mss)
+
+
+@mutant("snr-syn-ack-without-mss", breaks="SNR-OPT-017")
+class NamesNoMss(Altering):
+    """The SYN-ACK has no MSS option."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        segment.mss = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.tcp.mutants import Altering, mutant
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.mutants import Altering, mutant, mutant_setting
 from bentpipe_reference.tcp.reassembly import Reassembly
 from bentpipe_reference.tcp.receiver import Receiver
-from bentpipe_reference.tcp.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK
 
 Blocks = tuple[tuple[int, int], ...]
@@ -208,3 +209,67 @@ class Reneges(Reassembly):
             self._held.clear()
             self._pieces.clear()
         super().insert(seq, payload)
+
+
+@mutant("snr-acknowledges-twice", breaks="SNR-RCV-020", hk99=True)
+class AcknowledgesTwice(Connection):
+    """Every pure acknowledgment is sent twice."""
+
+    def transmit(self, now: float) -> list[Segment]:
+        segments = super().transmit(now)
+        bare = [each for each in segments if each.flags == Flags.ACK and not each.payload]
+        return [*segments, *bare]
+
+
+@mutant("snr-window-grows-by-octets", breaks="SNR-RCV-021")
+class OffersSillyWindows(Receiver):
+    """Whatever the user has read is offered at once."""
+
+    def update_edge(self) -> None:
+        self.edge = max(self.edge, self.rcv_nxt + self.free_room())
+
+
+@mutant("snr-data-above-gaps-dropped", breaks="SNR-RCV-022", hk99=True)
+class DropsWhatComesEarly(Reassembly):
+    """Data above a gap is acknowledged as such, but not kept."""
+
+    def insert(self, seq: int, payload: bytes) -> None:
+        if seq <= self.rcv_nxt:
+            super().insert(seq, payload)
+
+
+mutant_setting(
+    "snr-acks-never-delayed",
+    "Every segment is acknowledged on its own.",
+    breaks="SNR-RCV-023",
+    ack_every=1,
+)
+
+
+@mutant("snr-dsack-repeated", breaks="SNR-RCV-024")
+class RepeatsDuplicateReports(Receiver):
+    """A duplicate is reported in every acknowledgment until another one arrives."""
+
+    def note_ack_sent(self, *, complete: bool = True) -> None:
+        duplicate = self._duplicate
+        super().note_ack_sent(complete=complete)
+        self._duplicate = duplicate
+
+
+@mutant("snr-dsack-too-wide", breaks="SNR-RCV-024")
+class ReportsWholeSegments(Receiver):
+    """A segment that repeats some octets is reported whole."""
+
+    def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        super().on_text(seq, payload, fin, now)
+        if self._duplicate is not None:
+            self._duplicate = seq, seq + len(payload)
+
+
+@mutant("snr-closed-window-stays-closed", breaks="SNR-RCV-025")
+class NeverOpensAgain(Receiver):
+    """A window that has closed stays closed until data comes."""
+
+    def update_edge(self) -> None:
+        if self.edge - self.rcv_nxt >= self.config.mss or self.edge == self.irs + 1:
+            super().update_edge()

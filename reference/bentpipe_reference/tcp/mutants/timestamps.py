@@ -107,3 +107,23 @@ class TakesSegmentsWithoutTimestamps(Connection):
         if receiver is not None and receiver.ts_recent is not None and not segment.timestamps:
             segment.timestamps = receiver.ts_recent, self._timestamp(now)
         super().receive(segment, now)
+
+
+@mutant("snr-syn-ack-echoes-nothing", breaks="SNR-TS-001")
+class EchoesNothingInTheSynAck(Altering):
+    """The SYN-ACK's TSecr is zero."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.flags & Flags.SYN and segment.timestamps is not None:
+            segment.timestamps = segment.timestamps[0], 0
+
+
+@mutant("snr-timestamps-heeded-unasked", breaks="SNR-TS-010")
+class HeedsUnnegotiatedTimestamps(Connection):
+    """PAWS applies to connections without timestamps as soon as a segment carries one."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        receiver = self.receiver
+        if receiver is not None and segment.timestamps and receiver.ts_recent is None:
+            receiver.echo_timestamp(segment.timestamps[0], now)
+        super().receive(segment, now)

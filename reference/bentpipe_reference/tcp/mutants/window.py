@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.handshake import Handshake
-from bentpipe_reference.tcp.mutants import mutant
+from bentpipe_reference.tcp.mutants import mutant, mutant_setting
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Ack
@@ -104,7 +104,7 @@ class ResetsOnShrinking(Connection):
         return accepted
 
 
-@mutant("snr-window-never-shrinks", breaks="SNR-WIN-009")
+@mutant("snr-window-never-shrinks", breaks="SNR-WIN-012")
 class NeverShrinks(SackNewRenoRfcSender):
     """The highest right edge ever offered stays in force."""
 
@@ -113,6 +113,11 @@ class NeverShrinks(SackNewRenoRfcSender):
         moved = super().update_window(ack)
         self.snd_wnd = max(self.snd_wnd, edge - ack.number)
         return moved
+
+
+@mutant("snr-unscaled-window-never-shrinks", breaks="SNR-WIN-009")
+class NeverShrinksUnscaled(NeverShrinks):
+    """The same on a connection whose window is not scaled."""
 
 
 @mutant("snr-silly-segments", breaks="SNR-WIN-010", hk99=True)
@@ -124,3 +129,12 @@ class FillsSmallOpenings(Sender):
         end = self.sending_end
         left = self.smss if end is None else end - seq
         return octets or max(0, min(left, usable, self.smss))
+
+
+mutant_setting(
+    "snr-small-segments-at-once",
+    "Small segments are sent while others are outstanding.",
+    breaks="SNR-WIN-011",
+    hk99=True,
+    nagle=False,
+)

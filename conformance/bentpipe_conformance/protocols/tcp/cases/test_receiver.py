@@ -6,7 +6,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -15,6 +15,12 @@ UNIT = 100
 
 APART_S = 0.1
 """Seconds between segments that are to be answered one by one."""
+
+WRAPPING, HALFWAY = MODULUS - 451, MODULUS // 2 - 451
+"""Initial sequence numbers that let the small segments of a script cross 2^32 and 2^31."""
+
+AT_ONCE = 24
+"""Segments that every link's queue has room for."""
 
 LONGEST_S = 30.0
 """Longer than the slowest link takes for all that a script sends."""
@@ -43,30 +49,40 @@ def _conclude(connection: Connection, after: int) -> None:
 
 @connected(
     "SNR-RCV-001", "SNR-RCV-002", "SNR-RCV-005", "SNR-RCV-006", "SNR-RCV-007", "SNR-RCV-008",
-    "SNR-RCV-009", "SNR-RCV-010", "SNR-RCV-019", to="discard",
+    "SNR-RCV-009", "SNR-RCV-010", "SNR-RCV-019", "SNR-RCV-020", "SNR-RCV-022", to="discard",
+    iss=HALFWAY,
 )  # fmt: skip
 def test_established_one_gap_opened_and_filled(connection: Connection) -> None:
-    """One segment comes late: each one beyond the gap and the late one are answered at once."""
+    """One segment comes late: each one beyond the gap and the late one are answered at once.
+
+    The tester's numbers pass 2^31 meanwhile.
+    """
     _send_units(connection, 0, 2, 3, 4, 5, 1)
     _conclude(connection, 6)
 
 
-@connected("SNR-RCV-001", "SNR-RCV-002", to="discard", sack=False)
+@connected(
+    "SNR-RCV-001", "SNR-RCV-002", "SNR-RCV-020", "SNR-RCV-022", to="discard", sack=False,
+    iss=WRAPPING,
+)  # fmt: skip
 def test_without_sack_one_gap_opened_and_filled(connection: Connection) -> None:
-    """Without SACK, too, out-of-order data and data that fills a gap are answered at once."""
+    """Without SACK, too, out-of-order data and data that fills a gap are answered at once.
+
+    The tester's numbers wrap meanwhile.
+    """
     _send_units(connection, 0, 2, 3, 4, 1)
     _conclude(connection, 5)
 
 
 @connected(
     "SNR-RCV-007", "SNR-RCV-008", "SNR-RCV-009", "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012",
-    needs=("sack_receiver",), to="discard",
+    needs=("sack_receiver",), to="discard", iss=WRAPPING,
 )  # fmt: skip
 def test_established_several_gaps(connection: Connection) -> None:
     """Several gaps at once: which blocks are reported, in which order, and how they merge.
 
     The gaps are filled in an order that joins old blocks, so that the latest block is not always
-    the highest.
+    the highest. The tester's numbers wrap within the blocks.
     """
     _send_units(connection, 0, 2, 4, 6, 8, 3, 10, 12, 7, 1, 11, 5, 9)
     _conclude(connection, 13)
@@ -89,29 +105,43 @@ def test_established_single_small_segments(connection: Connection) -> None:
     _conclude(connection, 3)
 
 
-@connected("SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017", to="discard")
+@connected("SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017", "SNR-RCV-023", to="discard")
 def test_established_stream_of_full_segments(connection: Connection) -> None:
     """Of a stream of full-sized segments at least every second is acknowledged at its arrival.
 
-    First with pauses shorter than a delayed acknowledgment between them, then as the link goes.
+    First with pauses shorter than a delayed acknowledgment between them, an odd number, then many
+    as the link goes.
     """
     assert connection.syn_ack is not None
     size = min(connection.syn_ack.mss or 536, 1460)
-    for apart in (0.05, 0.0):
-        for _ in range(8):
-            connection.send_data(size)
+    for apart, segments in ((0.05, 9), (0.0, 40)):
+        for _ in range(segments):
+            connection.send_data(size, flags=ACK)
             connection.wait(apart)
         _await_acknowledgment(connection)
     connection.ack()
 
 
-@connected("SNR-RCV-013", "SNR-RCV-014", "SNR-RCV-005", to="discard")
+@connected(
+    "SNR-RCV-013", "SNR-RCV-014", "SNR-RCV-005", "SNR-RCV-020", "SNR-RCV-024", to="discard",
+    iss=WRAPPING,
+)  # fmt: skip
 def test_established_duplicate_segments(connection: Connection) -> None:
-    """Segments that came before, in sequence or held above a gap, are acknowledged again."""
+    """Segments that came before, in sequence or held above a gap, are acknowledged again.
+
+    Others overlap what came before on either side, or are held in part. The numbers wrap.
+    """
     _send_units(connection, 0, 1, apart=PAUSE_S)
     _send_units(connection, 0, 1, 3, apart=PAUSE_S)
     _send_units(connection, 3, 0, 2, apart=PAUSE_S)
-    _conclude(connection, 4)
+    for at, octets in ((350, 100), (380, 40), (430, 60), (600, 100), (550, 100), (650, 100)):
+        connection.send_data(octets, at=at)
+        connection.wait(PAUSE_S)
+    connection.send_data(260, at=490)
+    connection.wait(PAUSE_S)
+    connection.send_data(100, at=700)
+    connection.next_offset = 800
+    _conclude(connection, 8)
 
 
 @connected("SNR-RCV-015", "SNR-RCV-016", to="discard")
@@ -166,3 +196,65 @@ def test_echo_after_reordering_duplication_and_overlap(connection: Connection) -
         connection.wait(0.03)
     connection.next_offset = total = max(at + octets for at, octets in ECHOED)
     connection.serve(lambda: connection.delivered >= total, within=60 + 20 * connection.rtt)
+
+
+@connected(
+    "SNR-RCV-018", "SNR-RCV-006", "SNR-WIN-011", to="echo", iss=MODULUS - 2000,
+)  # fmt: skip
+def test_echo_of_tiny_segments(connection: Connection) -> None:
+    """Segments of one to three octets are echoed, in order and out of it, while the numbers wrap.
+
+    The tester acknowledges nothing before the end, so that Nagle's algorithm has to wait.
+    """
+    at = 0
+    for octets in (1, 1, 2, 3, 1, 2):
+        connection.send_data(octets)
+        connection.wait(0.05)
+    at = connection.next_offset
+    for start in (at + 2, at + 1, at):
+        connection.send_data(1, at=start)
+        connection.wait(0.05)
+    connection.next_offset = at + 3
+    connection.serve(lambda: connection.delivered >= at + 3)
+    connection.send_data(1400)
+    connection.serve(lambda: connection.delivered >= at + 1403)
+    connection.send_data(1400)
+    connection.serve(lambda: connection.delivered >= at + 2803)
+
+
+def _fill(connection: Connection, size: int) -> None:
+    """Send until the implementation's window has no room for ``size`` octets, and go on waiting."""
+    full = 0
+    while full < 3:
+        edge = connection.acked + connection.iut_window
+        fits = edge - connection.next_offset >= size
+        if fits and connection.next_offset - connection.acked < AT_ONCE * size:
+            connection.send_data(size)
+            full = 0
+        elif not connection.peer.pump(connection.peer.now() + connection.rtt + PAUSE_S):
+            full += 1
+
+
+@connected("SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-017", "SNR-RCV-018", to="echo")
+def test_echo_whose_user_cannot_write(connection: Connection) -> None:
+    """The tester takes nothing of the echo, so that the user stops reading and the window closes.
+
+    It is filled to the last octet and probed. Then the tester takes everything: the window opens.
+    """
+    connection.ack(window=0)
+    _fill(connection, 1400)
+    room = connection.acked + connection.iut_window - connection.next_offset
+    if room > 0:
+        connection.send_data(room)
+        connection.wait(connection.rtt + PAUSE_S)
+    for _ in range(2):
+        connection.send_data(1, at=connection.next_offset)
+        connection.wait(connection.rtt + PAUSE_S)
+    connection.window = 1 << 20
+    connection.ack()
+    total = connection.next_offset
+    connection.serve(lambda: connection.delivered >= total, ack_every=2, within=120.0)
+    connection.ack()
+    connection.wait(2.0)
+    connection.send_data(100)
+    connection.serve(lambda: connection.delivered >= total + 100)

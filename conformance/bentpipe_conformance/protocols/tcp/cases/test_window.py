@@ -77,12 +77,22 @@ def test_window_closed_for_minutes(peer: Peer) -> None:
     _reopen(connection)
 
 
-@connected("SNR-WIN-008", "SNR-WIN-009", window_scale=2, window=1 << 17)
-def test_window_shrinks_below_what_was_sent(connection: Connection) -> None:
+@connected("SNR-WIN-008", "SNR-WIN-012", window_scale=2, window=1 << 17)
+def test_scaled_window_shrinks_below_what_was_sent(connection: Connection) -> None:
     """The right edge moves left, below what is in flight; data beyond it is lost.
 
     The receiver then makes do with two segments at a time, and opens the window at the end.
     """
+    _shrink(connection, 1 << 17)
+
+
+@connected("SNR-WIN-008", "SNR-WIN-009", window_scale=None, window=60000)
+def test_window_shrinks_below_what_was_sent(connection: Connection) -> None:
+    """The same without window scaling."""
+    _shrink(connection, 60000)
+
+
+def _shrink(connection: Connection, wide: int) -> None:
     connection.grow(8)
     sent = connection.highest
     narrow = 2 * connection.segment
@@ -92,7 +102,7 @@ def test_window_shrinks_below_what_was_sent(connection: Connection) -> None:
         connection.ack(window=narrow)
     connection.discard(0)
     connection.serve(lambda: connection.delivered >= sent)
-    connection.ack(window=1 << 17)
+    connection.ack(window=wide)
     connection.receive(sent // connection.segment + 10)
 
 

@@ -82,7 +82,9 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     third = next(decided, None)
     if third is not None and third.advance:
         third = None
-    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    # Behind a long queue the duplicates, and with them the budget, come long after.
+    until = max(ack.time + answer_window(m.rtt), third.time if third is not None else 0.0)
+    answer = _repetition(flow, ack, until)
     if answer is not None and (third is None or answer.packet.number < third.packet.number):
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
     elif third is not None and acts_at_once(context.ics):
@@ -199,7 +201,9 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
         octets = sum(sent.length for sent in (*repeats, *new))
         what = f"{len(repeats)} retransmissions and {len(new)} new segments"
         if per_ack is not None:
+            # On a partial acknowledgment HK99's rule 4 calls for output in any case.
             both = sack and bool(repeats) and bool(new) and data_waited(flow, m.ack)
+            both = both and not m.ack.advance
             broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
         elif sack or not m.ack.duplicate:

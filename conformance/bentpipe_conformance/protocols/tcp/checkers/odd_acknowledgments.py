@@ -28,14 +28,20 @@ HARMLESS = "no retransmission, no reset, no stall"
 def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[Ack, str]]:
     """Of described acknowledgments, those that arrived while nothing was known to be missing.
 
-    That is outside recovery, with no hole known and few duplicates.
+    That is on an established connection, outside recovery, with no hole known and few duplicates.
     """
+    established = context.prepared.lifetime.established
+    if established is None:
+        return
+    begin = established.packet.number
     episodes = context.prepared.episodes
     recoveries = [(e.first.time, e.end.time if e.end else float("inf")) for e in episodes]
     for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
         report = context.prepared.scoreboard.report_of[ack]
+        if ack.packet.number < begin:
+            continue
         if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         yield ack, what
@@ -65,14 +71,16 @@ def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     return not any(sent.time > ack.time for sent in flow.sent)
 
 
-def harmless(flow: Flow, context: Context, ack: Ack, what: str) -> Finding:
-    """The finding about an acknowledgment that must have no effect."""
+def harmless(
+    flow: Flow, context: Context, ack: Ack, what: str, *, may_reset: bool = False
+) -> Finding:
+    """The finding about an acknowledgment that must have no effect, but perhaps a RST."""
     repeat = _retransmission(context, ack)
     if repeat is not None:
         sentence = f"{what} made the sender retransmit {repeat.span}"
         actual = f"a retransmission of offset {repeat.start}"
         return context.violated(sentence, repeat, ack, expected=HARMLESS, actual=actual)
-    if _reset(flow, ack):
+    if _reset(flow, ack) and not may_reset:
         return context.violated(
             f"{what} made the sender reset the connection", ack, expected=HARMLESS, actual="RST"
         )
@@ -113,7 +121,9 @@ def malformed_option_does_no_harm(flow: Flow, context: Context) -> Findings:
     # Exercised by acknowledgments with a SACK option of impossible length.
     odd = ((ack, _malformed_length(ack)) for ack in flow.acks)
     named = ((ack, f"a SACK option of length {size}") for ack, size in odd if size is not None)
-    yield from _all_harmless(flow, context, named)
+    for ack, what in in_calm(context, named):
+        # A suggested procedure is to reset the connection.
+        yield harmless(flow, context, ack, what, may_reset=True)
 
 
 def _malformed_length(ack: Ack) -> int | None:
@@ -189,6 +199,9 @@ def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
 
 def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
     payload, before = sent.tcp.payload, original.get(sent.start, b"")
+    if sent.tcp.missing:
+        # What the capture did not keep cannot be compared.
+        return context.holds(f"{sent.span}, once reported held, was retransmitted", sent, sign)
     same = payload[: len(before)] == before[: len(payload)]
     how = "the same" if same else "other"
     sentence = f"{sent.span}, once reported held, was retransmitted with {how} octets"

@@ -86,7 +86,7 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
     wanted = int(context.permitted("segments", 2))
-    what = f"full-sized segment {wanted} in a row"
+    what = f"full-sized segment {wanted} that is not acknowledged"
     row: list[Arrival] = []
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
@@ -96,13 +96,12 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
             row = []
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
             row.append(arrival)
-        if len(row) < wanted:
-            continue
-        earlier, row = row[0], []
-        if arrival.last_ack >= earlier.end:
-            yield context.holds(f"{what} was preceded by an acknowledgment", arrival, earlier)
-        else:
-            answer = answer_at_once(flow, arrival, acknowledging(earlier.end))
+        before, row = row, [item for item in row if item.end > arrival.last_ack]
+        if len(before) >= wanted > len(row):
+            sentence = "a full-sized segment was acknowledged before the next came"
+            yield context.holds(sentence, arrival, before[0])
+        elif len(row) >= wanted:
+            answer = answer_at_once(flow, arrival, acknowledging(row[0].end))
             yield from _timely(context, answer, what)
 
 
@@ -223,7 +222,7 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
     last = None
     for sent in flow.sent:
         end = sent.start + sent.payload
-        if not sent.payload or stream.disputed(sent.start, end):
+        if not sent.payload or sent.tcp.missing or stream.disputed(sent.start, end):
             continue
         if not stream.equals(sent.start, sent.tcp.payload):
             source = [a for a in flow.arrivals if a.start <= sent.start < a.end][:1]

@@ -26,12 +26,14 @@ _CLOCK_SPAN_S = 2.0
 @checker("SNR-TS-001")
 def echoes_ts_recent(flow: Flow, context: Context) -> Findings:
     """TSecr is TS.Recent (RFC 7323 section 4.3)."""
-    # Exercised by every acknowledgment with a timestamp.
+    # Exercised by every acknowledgment with a timestamp, and by the SYN-ACK.
+    yield from _echo_of_the_syn(flow, context)
     for reply in flow.replies:
         echoed = reply.tcp.tsecr
         if echoed is None or not reply.echoes:
             continue
-        if echoed in reply.echoes:
+        old = context.profile == "hk99" and echoed in reply.older_echoes
+        if echoed in reply.echoes or old:
             yield context.holds("TSecr is TS.Recent", reply)
             continue
         where = (reply,) if reply.last_arrival is None else (reply, reply.last_arrival)
@@ -39,6 +41,24 @@ def echoes_ts_recent(flow: Flow, context: Context) -> Findings:
         sentence = f"TSecr is {echoed}, but TS.Recent is {wanted}"
         expected = f"TSecr {wanted}"
         yield context.violated(sentence, *where, expected=expected, actual=f"TSecr {echoed}")
+
+
+def _echo_of_the_syn(flow: Flow, context: Context) -> Findings:
+    """Whether every SYN-ACK echoes the timestamp of a SYN that came before it."""
+    if not flow.handshake.timestamps or flow.handshake.iut_opens:
+        return
+    offered: set[int | None] = set()
+    for segment in map(Segment, flow.packets):
+        if not segment.packet.outgoing and segment.tcp.flags & SYN:
+            offered.add(segment.tcp.tsval)
+        elif segment.packet.outgoing and segment.tcp.flags & SYN and segment.tcp.tsval is not None:
+            wanted = " or ".join(str(value) for value in offered)
+            echoed = segment.tcp.tsecr
+            sentence = f"the SYN-ACK echoes {echoed}"
+            yield judged(
+                context, echoed in offered, sentence, segment,
+                expected=f"TSecr {wanted}", actual=f"TSecr {echoed}",
+            )  # fmt: skip
 
 
 def _stamped(flow: Flow) -> list[tuple[Segment, int]]:
@@ -216,3 +236,19 @@ def missing_timestamp_is_dropped(flow: Flow, context: Context) -> Findings:
     yield from never_accepted(
         flow, context, lambda a: a.lacks_timestamp and _fits(a), kind, expected
     )
+
+
+@checker("SNR-TS-010")
+def unnegotiated_timestamp_is_ignored(flow: Flow, context: Context) -> Findings:
+    """A timestamp that was not negotiated is ignored (RFC 7323 section 3.2)."""
+    # Exercised by in-order data with a timestamp on a connection without.
+    if flow.handshake.timestamps or flow.handshake.answer is None:
+        return
+    for arrival in still_receiving(flow):
+        if arrival.tcp.tsval is None or not arrival.in_order:
+            continue
+        if arrival.end <= arrival.window_edge:
+            answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+            expected = f"an acknowledgment up to offset {arrival.end}"
+            what = "with a timestamp that was not negotiated"
+            yield from _acknowledged(context, answer, what, expected)

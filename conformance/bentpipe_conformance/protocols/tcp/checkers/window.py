@@ -19,7 +19,8 @@ from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset, more_waited
 
 CROSSING_S = 0.002
 """Segments that leave this soon after an arrival may have been under way to the interface."""
@@ -104,7 +105,8 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
     """The first probe leaves after the timeout (RFC 9293 section 3.8.6.1, SHLD-29)."""
     # Exercised by a probe after a measured round trip.
     for closure in context.prepared.closures:
-        if not closure.probes or not closure.rtt:
+        # A user may have written after the window had closed.
+        if not closure.probes or not closure.rtt or not closure.waiting:
             continue
         probe = closure.probes[0]
         waited = probe.time - closure.start.time
@@ -249,7 +251,20 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
 @checker("SNR-WIN-009")
 def no_new_data_beyond_a_shrunken_window(flow: Flow, context: Context) -> Findings:
     """New data keeps to a shrunken window (RFC 9293 section 3.8.6, SHLD-15)."""
-    # Exercised by a right edge that moved left, until it is back where it was.
+    # Exercised by a right edge that moved left, until it is back where it was, without scaling.
+    if not flow.handshake.window_scale:
+        yield from _within_shrunken_window(flow, context)
+
+
+@checker("SNR-WIN-012")
+def no_new_data_beyond_a_scaled_shrunken_window(flow: Flow, context: Context) -> Findings:
+    """New data keeps to a shrunken window that is scaled (RFC 7323 section 2.4)."""
+    # Exercised by a right edge that moved left, until it is back where it was, with scaling.
+    if flow.handshake.window_scale:
+        yield from _within_shrunken_window(flow, context)
+
+
+def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
     shrunk: Ack | None = None
     before = edge = 0
     since = 0.0
@@ -289,7 +304,11 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
             room = event.window_edge - max(event.max, event.ack)
             if 0 < room < least and event.window_edge > event.una:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
-                if silly and silly[0].payload < least:
+                # All that was queued may leave when it is pushed (rule 2).
+                whole = bool(silly) and not more_waited(flow, silly[0])
+                # Its own options make room for less (RFC 9293 section 3.7.1).
+                full = flow.mss - len(option_octets(silly[0].packet)) if silly else least
+                if silly and silly[0].payload < min(least, full) and not whole:
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",
                         silly[0],

@@ -273,6 +273,8 @@ class Reply(Segment):
         limit: the highest offset the IUT can have received in sequence.
         arrived: ranges above ``limit`` that reached it.
         echoes: TSecr values that echo TS.Recent by RFC 7323 section 4.3; empty without timestamps.
+        older_echoes: what only RFC 1323 section 3.4 permits besides, by which a segment without
+            text leaves TS.Recent as it is.
         last_arrival: the latest segment with data that reached the IUT before it.
         dsack: the D-SACK block, if the first block is one (RFC 2883 section 4).
     """
@@ -287,6 +289,7 @@ class Reply(Segment):
     limit: int
     arrived: tuple[Range, ...]
     echoes: frozenset[int]
+    older_echoes: frozenset[int]
     last_arrival: Arrival | None
     dsack: Range | None
 

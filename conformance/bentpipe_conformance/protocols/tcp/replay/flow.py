@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
@@ -34,6 +33,15 @@ of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error i
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
+DEFAULT_MSS_IPV6 = 1220
+"""The same over IPv6."""
+
+UNCUT = 1460
+"""No segment longer than this and the peer's MSS was on a wire."""
+
+MOST_OPTIONS = 40
+"""Octets of TCP options at most (RFC 9293 section 3.1)."""
+
 SMALLEST_MSS = 48
 """Stacks refuse to send less, even if the peer's MSS option is smaller (SNR-OPT-009)."""
 
@@ -53,6 +61,8 @@ class Flow:
         packets: every packet of the connection at the IUT's side.
         leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
+        damaged: segments with a wrong checksum, either direction; no other list holds them.
+        misaligned: intact segments with an impossible data offset, the same.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
@@ -72,6 +82,8 @@ class Flow:
     leaving: list[Segment] = field(default_factory=list)
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
+    damaged: list[Segment] = field(default_factory=list)
+    misaligned: list[Segment] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
@@ -99,7 +111,7 @@ class Flow:
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
-        return list(takewhile(lambda item: item.time < end, islice(self.sent, first, None)))
+        return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
 
 
 class _Replay:
@@ -132,11 +144,12 @@ class _Replay:
                 handshake.iut_opens = not tcp.flags & ACK
                 self.sender.opened(tcp)
             self.receiver.offers(tcp.window)
-        elif handshake.tester is None:
+        elif handshake.tester is None and not self._is_refused(tcp):
             handshake.tester = packet
             self.receiver.opened(tcp)
             # An MSS of zero cannot be intended; Linux treats it as absent.
-            self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
+            default = DEFAULT_MSS_IPV6 if ":" in tcp.src else DEFAULT_MSS
+            self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window
         if self._completes(packet, tcp):
@@ -146,6 +159,11 @@ class _Replay:
             self.receiver.shift = min(handshake.answer.window_scale or 0, MAX_WINDOW_SHIFT)
         self.sender.sack = handshake.sack
         self.receiver.timestamps = handshake.timestamps
+
+    def _is_refused(self, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK acknowledges something other than the IUT's SYN."""
+        opens = self.flow.handshake.iut_opens and tcp.flags & ACK
+        return bool(opens) and self.sender.offset(tcp.ack) != 0
 
     def _completes(self, packet: Packet, tcp: Tcp) -> bool:
         """Whether a SYN-ACK is the first that answers the IUT's SYN."""
@@ -167,16 +185,18 @@ class _Replay:
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
         flow = self.flow
+        unsent = False
         if tcp.flags & ACK:
             rejected = self.receiver.rejects(tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
             ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
+            unsent = ack.beyond
             flow.acks.append(ack)
             flow.events.append(ack)
+            if flow.handshake.established is None and ack.acceptable:
+                flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        if flow.handshake.established is None:
-            flow.handshake.established = packet.time
-        arrival = self.receiver.arriving(packet, tcp)
+        arrival = self.receiver.arriving(packet, tcp, unsent=unsent)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
@@ -187,17 +207,34 @@ def read_flows(trace: Trace) -> list[Flow]:
     replays: dict[tuple[tuple[str, int], tuple[str, int]], _Replay] = {}
     for packet in trace.at("iut"):
         tcp = packet.content
-        if tcp is None or not tcp.checksum_ok:
+        if tcp is None:
             continue
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         if (tester, iut) not in replays:
             replays[tester, iut] = _Replay(Flow(tester, iut, trace.timing_error))
-        replays[tester, iut].packet(packet, tcp)
+        replay = replays[tester, iut]
+        if not tcp.checksum_ok:
+            replay.flow.damaged.append(Segment(packet))
+        elif not tcp.offset_ok:
+            replay.flow.misaligned.append(Segment(packet))
+        else:
+            replay.packet(packet, tcp)
     flows = [replay.flow for replay in replays.values()]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
-        # A flow that sent nothing but FIN has no segment of its own either.
-        flow.segment = max((item.payload for item in flow.sent), default=0) or flow.mss
+        flow.segment = _largest(flow)
     return flows
+
+
+def _largest(flow: Flow) -> int:
+    """The largest segment a flow sent; the peer's MSS where it sent none.
+
+    One beyond both is not a segment yet: segmentation offload cuts it after the capture.
+    """
+    limit = max(flow.mss, UNCUT)
+    whole = (item.payload for item in flow.sent if item.payload <= limit)
+    cut = any(item.payload > limit for item in flow.sent)
+    largest = max(whole, default=0)
+    return max(largest, flow.mss - MOST_OPTIONS) if cut else largest or flow.mss

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.codec import locate
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
 NO_OPERATION = 1
 SACK = 5
+_ANY_LENGTH = 1 << 32
+
+
+def offset_octet(packet: Packet) -> int:
+    """The octet of a segment that begins with the data offset."""
+    return packet.data[locate(packet.data, _ANY_LENGTH)[3] + 12]
 
 
 def option_octets(packet: Packet) -> bytes:
     """The octets of a segment's option list, padding included."""
-    header = (packet.data[0] & 0xF) * 4
+    # A capture may have cut the packet behind its headers.
+    header = locate(packet.data, _ANY_LENGTH)[3]
     return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
 
 

@@ -8,7 +8,9 @@ from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
 from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import Lifetime, read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
+from bentpipe_conformance.protocols.tcp.replay.pipe import Recovery, read_recoveries
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard, read_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.timeouts import read_expiries
@@ -42,9 +44,19 @@ class Prepared:
         return frozenset(episode.end for episode in self.episodes if episode.end is not None)
 
     @cached_property
+    def recoveries(self) -> tuple[Recovery, ...]:
+        """Its recoveries with SACK beside RFC 6675."""
+        return read_recoveries(self._flow, self.episodes)
+
+    @cached_property
     def moments(self) -> tuple[Moment, ...]:
         """Its acknowledgments with what preceded each."""
         return tuple(read_moments(self._flow, self.episodes))
+
+    @cached_property
+    def lifetime(self) -> Lifetime:
+        """When it began and ended."""
+        return read_lifetime(self._flow)
 
     @cached_property
     def closures(self) -> tuple[Closure, ...]:

@@ -1,0 +1,104 @@
+"""The implementation calls: its SYN is answered well, badly, late, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, build
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.peer import Peer
+
+SENDS, RECEIVES = 9, 19
+"""Ports of the tester: to the first the implementation sends, from the second it receives."""
+
+UNIT = 100
+CALLS = ("active_open",)
+
+LATE_S = 181.0
+"""A little more than the three minutes of RFC 9293 section 3.8.3."""
+
+
+def _open(connection: Connection, **answer: int) -> None:
+    connection.answer(**answer)
+    connection.wait(connection.rtt + PAUSE_S)
+
+
+def _talk(connection: Connection) -> None:
+    """Be an ordinary receiver, or sender, for a while."""
+    if connection.source_port == SENDS:
+        connection.receive(12)
+        return
+    connection.wait(connection.rtt + PAUSE_S)
+    for _ in range(3):
+        connection.send_data(UNIT)
+        connection.wait(PAUSE_S)
+    connection.send(flags=ACK | PSH | FIN)
+    connection.wait(connection.rtt + PAUSE_S)
+
+
+@case("SNR-CON-025", "SNR-CON-026", needs=CALLS)
+def test_calling_nobody_answers_for_three_minutes(peer: Peer) -> None:
+    """The SYN is not answered before three minutes have passed."""
+    connection = peer.summon(RECEIVES)
+    peer.wait(LATE_S)
+    _open(connection)
+    connection.ack()
+
+
+@case("SNR-CON-030", "SNR-RCV-006", "SNR-WIN-001", "SNR-OPT-009", needs=CALLS)
+def test_calling_answered(peer: Peer) -> None:
+    """The SYN-ACK offers everything, little or nothing; it comes again when all is open."""
+    for offer in (
+        {"timestamps": True, "iss": MODULUS - 1},
+        {"sack": False, "window_scale": None, "mss": 500, "window": 4000, "syn_window": 4000},
+        {"mss": None, "window_scale": 14, "syn_window": 1000},
+    ):
+        for port in (SENDS, RECEIVES):
+            connection = peer.summon(port, **offer)
+            connection.answer()
+            _talk(connection)
+            connection.answer()
+            peer.wait(PAUSE_S + peer.rtt)
+            connection.ack()
+            peer.wait(PAUSE_S)
+            connection.abort()
+
+
+@case("SNR-CON-027", "SNR-CON-029", "SNR-CON-030", needs=CALLS)
+def test_calling_wrong_acknowledgments(peer: Peer) -> None:
+    """Segments that acknowledge too little or too much come before the SYN-ACK, and odd RSTs."""
+    connection = peer.summon(SENDS)
+    for flags, ack in ((SYN | ACK, -1), (SYN | ACK, 1), (ACK, 1000), (RST | ACK, -1), (RST, 0)):
+        tcp = replace(connection.compose(flags=flags, sack=(), at=-1, ack=ack), tsval=None)
+        peer.send(build(tcp))
+        peer.wait(PAUSE_S + peer.rtt)
+    peer.wait(2.0)
+    connection.closed = ""  # the RSTs that answered were meant for these segments alone
+    connection.answer()
+    _talk(connection)
+
+
+@case("SNR-CON-028", needs=CALLS)
+def test_calling_refused(peer: Peer) -> None:
+    """The SYN is refused by a RST that acknowledges it."""
+    connection = peer.summon(SENDS)
+    connection.send(flags=RST | ACK, at=-1, sack=())
+    peer.wait(8.0)
+    connection.send(flags=RST, at=0, sack=())
+    peer.wait(PAUSE_S)
+
+
+@case("SNR-CON-031", "SNR-CON-030", needs=CALLS)
+def test_calling_while_called(peer: Peer) -> None:
+    """Both sides call at once; the tester's SYN-ACK, or its pure acknowledgment, completes it."""
+    for flags in (SYN | ACK, ACK):
+        connection = peer.summon(SENDS)
+        _open(connection, flags=SYN)
+        if flags & SYN:
+            connection.answer()
+        else:
+            connection.ack()
+        _talk(connection)
+        connection.abort()

@@ -1,0 +1,215 @@
+"""How a connection ends: FINs from either side, resets, and hours of silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached, pattern
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S, show_silence
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
+from bentpipe_conformance.protocols.tcp.peer import Peer
+
+UNIT = 100
+
+DAYTIME = 13
+"""Port of a service that ends its stream first; see the statement's item ``daytime``."""
+
+IDLE_S = 7230.0
+"""A little more than two hours, the shortest interval of keep-alives (RFC 9293 section 3.8.4)."""
+
+
+def _say(connection: Connection, times: int = 1) -> None:
+    """Send a small segment and wait for its acknowledgment."""
+    for _ in range(times):
+        connection.send_data(UNIT)
+        connection.wait(PAUSE_S)
+
+
+def _finish(connection: Connection, octets: int = 0) -> None:
+    connection.send(pattern(connection.next_offset, octets), flags=ACK | PSH | FIN)
+
+
+def _await_fin(connection: Connection, what: str) -> Segment:
+    """The implementation's FIN.
+
+    Raises:
+        NotReached: it did not come in time, which another segment then shows.
+    """
+    try:
+        return connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), what, TIMEOUT_S)
+    except NotReached as reason:
+        raise show_silence(connection, str(reason)) from reason
+
+
+def _again(connection: Connection, *, after: float) -> None:
+    """Repeat the FIN ``after`` seconds."""
+    connection.wait(after)
+    connection.send(flags=ACK | FIN, at=connection.next_offset - 1)
+
+
+@connected("SNR-CON-011", "SNR-CON-010", "SNR-CON-003", "SNR-CON-004", to="discard")
+def test_established_resets(connection: Connection) -> None:
+    """RSTs below and far beyond the window end nothing; one at the next expected octet does."""
+    _say(connection, 2)
+    connection.wait(connection.rtt)
+    beyond = connection.acked + 3 * max(connection.iut_window, 65535) + 10000
+    for at in (connection.acked - 1, connection.acked - 150, beyond, beyond + (1 << 30)):
+        connection.send_odd(flags=RST, at=at)
+        connection.wait(PAUSE_S)
+        _say(connection)
+    connection.wait(connection.rtt)
+    connection.send_odd(flags=RST, at=connection.acked)
+    connection.wait(PAUSE_S)
+    _say(connection, 2)
+
+
+@case("SNR-CON-012", "SNR-CON-013", needs=("challenge_acks",))
+def test_established_challenges(peer: Peer) -> None:
+    """A RST inside the window, or a SYN anywhere, is answered by an acknowledgment.
+
+    The RSTs lie just beyond the next expected octet and just below the window's edge.
+    """
+    for where in ("next", "edge"):
+        connection = peer.connect("discard")
+        _say(connection)
+        peer.wait(peer.rtt)
+        inside = 1 if where == "next" else connection.iut_window - 1
+        connection.send_odd(flags=RST, at=connection.acked + inside)
+        peer.wait(PAUSE_S)
+        _say(connection)
+    for at in (-1, UNIT, 2 * UNIT, 1 << 30):
+        connection = peer.connect("discard")
+        _say(connection)
+        peer.wait(peer.rtt)
+        connection.send_odd(flags=SYN, at=at)
+        peer.wait(PAUSE_S)
+        _say(connection)
+
+
+@connected("SNR-CON-014", "SNR-RCV-003", to="discard")
+def test_established_segments_without_ack(connection: Connection) -> None:
+    """Data and a FIN come without the ACK flag, then with it.
+
+    After each comes old data, whose answer says what has been accepted.
+    """
+    _say(connection)
+    for flags in (0, PSH, FIN):
+        connection.send_odd(pattern(UNIT, UNIT), flags=flags, at=UNIT)
+        connection.wait(PAUSE_S)
+        connection.send_data(UNIT, at=0)
+        connection.wait(PAUSE_S)
+    _say(connection, 2)
+    connection.ack()
+
+
+@connected("SNR-CON-024", to="discard")
+def test_established_urgent_data(connection: Connection) -> None:
+    """Segments with URG are acknowledged like any others."""
+    for _ in range(3):
+        connection.send_odd(pattern(connection.next_offset, UNIT), flags=ACK | PSH | URG)
+        connection.wait(PAUSE_S)
+    _say(connection)
+
+
+@connected("SNR-CON-022", "SNR-CON-023", to="discard")
+def test_established_two_hours_idle(connection: Connection) -> None:
+    """Nothing is said for more than two hours; then data arrives."""
+    _say(connection)
+    connection.wait(IDLE_S)
+    _say(connection, 2)
+    connection.ack()
+
+
+def _lose_ends(connection: Connection) -> Callable[[Segment, int], bool]:
+    """Lose the last data of the stream once, and its FIN twice."""
+    total = connection.next_offset - 1
+
+    def lost(segment: Segment, before: int) -> bool:
+        return before < (2 if segment.tcp.flags & FIN else int(segment.end >= total))
+
+    return lost
+
+
+@connected(
+    "SNR-CON-015", "SNR-CON-016", "SNR-CON-017", "SNR-CON-018", "SNR-CON-019", "SNR-CON-003",
+    to="echo",
+)  # fmt: skip
+def test_tester_closes_with_data_under_way(connection: Connection) -> None:
+    """The tester closes while its data is being echoed; the end of the echo and its FIN are lost.
+
+    The tester repeats its own FIN meanwhile, and sends once more when everything is over.
+    """
+    for _ in range(12):
+        connection.send_data(1000)
+    _finish(connection, UNIT)
+    total = connection.next_offset
+    _again(connection, after=0.5 * connection.rtt)
+    connection.serve(lambda: connection.delivered >= total, losing=_lose_ends(connection))
+    connection.ack()
+    connection.wait(4.0)
+    connection.send_data(UNIT)
+    connection.wait(PAUSE_S)
+    connection.send_data(UNIT)
+
+
+@connected(
+    "SNR-CON-015", "SNR-CON-016", "SNR-CON-017", "SNR-CON-018", to="discard", iss=MODULUS - 1
+)
+def test_tester_closes_without_data(connection: Connection) -> None:
+    """A FIN is all that the tester sends; the FIN that answers it is lost several times.
+
+    The tester's FIN lies at the end of the sequence space.
+    """
+    _finish(connection)
+    found = _await_fin(connection, "a FIN")
+    for _ in range(3):
+        found = _await_fin(connection, "its FIN again")
+        _again(connection, after=0.0)
+    connection.take(found)
+    connection.wait(4.0)
+
+
+@connected(
+    "SNR-CON-020", "SNR-CON-021", "SNR-CON-018", "SNR-CON-017", "SNR-CON-015", "SNR-CON-016",
+    needs=("daytime",), to=DAYTIME,
+)  # fmt: skip
+def test_iut_closes_first(connection: Connection) -> None:
+    """The implementation ends its stream first, and its FIN is lost once.
+
+    Data arrives before and after its FIN is acknowledged, then the tester's FIN, again after a
+    second and again 25 s later.
+    """
+    fin = _await_fin(connection, "a FIN")
+    line = fin.end - 1
+    connection.hold(fin)
+    connection.reception.renege(line)
+    connection.send_data(UNIT)
+    connection.wait(PAUSE_S)
+    fin = _await_fin(connection, "its FIN again")
+    _say(connection)
+    connection.reception.renege(fin.end)
+    _say(connection, 2)
+    _finish(connection, UNIT)
+    _again(connection, after=PAUSE_S + connection.rtt)
+    _again(connection, after=PAUSE_S)
+    _again(connection, after=25.0)
+    connection.wait(PAUSE_S)
+
+
+@connected(
+    "SNR-CON-015", "SNR-CON-016", "SNR-CON-019", "SNR-CON-021",
+    needs=("daytime",), to=DAYTIME,
+)  # fmt: skip
+def test_both_close_at_once(connection: Connection) -> None:
+    """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN."""
+    fin = _await_fin(connection, "a FIN")
+    connection.send(flags=ACK | FIN, ack=fin.end - 1)
+    connection.wait(connection.rtt + PAUSE_S)
+    connection.reception.renege(fin.end)
+    connection.ack()
+    _again(connection, after=2 * PAUSE_S)
+    _again(connection, after=20.0)
+    connection.wait(PAUSE_S)

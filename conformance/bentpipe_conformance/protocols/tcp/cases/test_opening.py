@@ -1,0 +1,136 @@
+"""How a connection begins, and segments that belong to none."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached, pattern
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
+from bentpipe_conformance.protocols.tcp.peer import Peer
+
+UNIT = 100
+
+STRAYS = (
+    (ACK, 0), (ACK | PSH, 60), (PSH, 60), (ACK | FIN, 0), (FIN, 20), (SYN | ACK, 0),
+    (RST, 0), (RST | ACK, 0), (URG | PSH, 10), (ACK, 1),
+)  # fmt: skip
+"""Flags and octets of segments that belong to no connection; the last has an answer."""
+
+
+def _answered(peer: Peer, service: str | int = "discard", **offer: int | None) -> Connection:
+    """A connection in SYN-RECEIVED: its SYN-ACK has come and was not acknowledged."""
+    connection = peer.begin(service, **offer)
+    if not peer.pump_until(lambda: connection.answered, peer.patience):
+        raise NotReached("no SYN-ACK came")
+    return connection
+
+
+def _send_strays(connection: Connection, *strays: tuple[int, int]) -> None:
+    for index, (flags, octets) in enumerate(strays):
+        at = (index + 1) * 1000
+        # The field of a segment without ACK has no meaning and is not zero either.
+        connection.send_odd(
+            pattern(at, octets), flags=flags, at=at, sack=(), fields={"ack": at * at % MODULUS}
+        )
+        connection.wait(connection.rtt + PAUSE_S)
+
+
+@case("SNR-CON-003", "SNR-CON-004", "SNR-CON-005", "SNR-CON-001")
+def test_closed_port_every_kind_of_segment(peer: Peer) -> None:
+    """Segments of every kind reach a port on which nothing listens; only a RST has no answer.
+
+    The last ones lie at the end of the sequence space, so that their numbers wrap.
+    """
+    for iss in (None, MODULUS - 1):
+        connection = peer.begin(UNUSED_PORT, iss=iss)
+        peer.wait(peer.rtt + PAUSE_S)
+        _send_strays(connection, *STRAYS)
+    last = peer.draft(UNUSED_PORT, iss=MODULUS - 1030)
+    _send_strays(last, (PSH, 60), (ACK, 0))
+
+
+@case("SNR-CON-003", "SNR-CON-004", "SNR-CON-005")
+def test_listening_port_segments_of_no_connection(peer: Peer) -> None:
+    """Segments with ACK reach a listening port without a connection; then one opens there.
+
+    A RST and segments without ACK have no answer, and none of them keeps a SYN from being answered.
+    """
+    stray = peer.draft("discard")
+    _send_strays(
+        stray, (RST, 0), (RST | ACK, 0), (ACK, 0), (ACK | PSH, 60), (ACK | FIN, 0), (ACK, 1)
+    )
+    connection = peer.connect("discard")
+    connection.send_data(UNIT)
+    peer.wait(PAUSE_S)
+
+
+@case("SNR-CON-006", "SNR-CON-007", "SNR-CON-009")
+def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
+    """Before the right acknowledgment of the SYN-ACK come wrong ones, one with data.
+
+    One is too low, one too high, one is half the sequence space away. The SYN comes twice.
+    """
+    connection = _answered(peer)
+    connection.send_syn()
+    for ack in (-1, 1, 1000, 1 << 31):
+        connection.send_odd(ack=ack)
+        peer.wait(peer.rtt + PAUSE_S)
+    connection.closed = ""  # the RSTs that answered were meant for these segments alone
+    connection.send_data(UNIT)
+    peer.wait(PAUSE_S)
+    connection.send_data(UNIT)
+    peer.wait(PAUSE_S + peer.rtt)
+
+
+@case("SNR-CON-008", "SNR-CON-003")
+def test_syn_received_reset(peer: Peer) -> None:
+    """A RST ends the handshake; the acknowledgment that comes afterwards belongs to nothing."""
+    connection = _answered(peer)
+    connection.send_odd(flags=RST, at=0)
+    peer.wait(8.0)
+    connection.ack()
+    peer.wait(peer.rtt + PAUSE_S)
+    connection.ack()
+
+
+@case("SNR-CON-009", "SNR-RCV-006", "SNR-RCV-018")
+def test_syn_received_data(peer: Peer) -> None:
+    """The segment that completes the handshake carries data.
+
+    Once it is the first segment, once the second, the pure acknowledgment being lost; the third
+    time data arrives above the gap that such a loss leaves.
+    """
+    for first in (0, 0, UNIT):
+        connection = _answered(peer, "echo")
+        for at in (first, UNIT - first, 2 * UNIT):
+            connection.send_data(UNIT, at=at)
+            peer.wait(PAUSE_S)
+        connection.next_offset = 3 * UNIT
+        connection.serve(lambda which=connection: which.delivered >= 3 * UNIT)  # type: ignore[misc]
+
+
+@case("SNR-CON-002", "SNR-CON-001", "SNR-WIN-001")
+def test_segments_with_wrong_checksums(peer: Peer) -> None:
+    """SYN, acknowledgment, window update, data, FIN and RST arrive damaged, each before a good one.
+
+    The damaged window update would open a window that is used up.
+    """
+    window = 4 * 1460
+    connection = peer.draft(mss=1460, window_scale=0, window=window, syn_window=window)
+    peer.send(wrong_checksum(craft(connection.syn)))
+    peer.wait(peer.rtt + PAUSE_S)
+    connection.send_syn()
+    connection.establish()
+    connection.grow(4)
+    peer.send(wrong_checksum(connection.craft(fields={"window": 60000})))
+    peer.wait(0.4 * peer.rtt)
+    connection.receive(12)
+    other = peer.connect("discard")
+    for flags in (ACK | PSH, ACK | PSH | FIN, RST | ACK):
+        octets = b"" if flags & RST else pattern(other.next_offset, UNIT)
+        peer.send(wrong_checksum(other.craft(octets, flags=flags)))
+        peer.wait(PAUSE_S)
+        other.send_data(UNIT)
+        peer.wait(PAUSE_S)

@@ -1,0 +1,207 @@
+"""Checkers for how often a receiver acknowledges, and what it keeps (SNR-RCV-020, 022 to 024)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    acknowledging,
+    first_reply,
+    still_receiving,
+)
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+
+HELD_S = 1.0
+"""Seconds within which data that was held is acknowledged once the gap below it is filled."""
+
+
+@checker("SNR-RCV-020")
+def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
+    """At most one acknowledgment answers a segment (RFC 5681 section 4.2)."""
+    # Exercised by every pure acknowledgment that neither advances nor offers more. A probe of the
+    # IUT's repeats a number that it has used; data carries its acknowledgment by the way.
+    owed: list[int] = []
+    last: Reply | None = None
+    sent = 0
+    replies = {reply.packet.number: reply for reply in flow.replies}
+    ends = {item.packet.number: item.end for item in flow.arrivals}
+    first = flow.handshake.answer
+    if first is None:
+        return
+    for packet in flow.packets:
+        if not packet.outgoing:
+            owed.append(ends.get(packet.number, -1))
+            continue
+        reply = replies.get(packet.number)
+        if reply is None:
+            continue
+        tcp = reply.tcp
+        start = nearest(tcp.seq - first.seq - 1, sent)
+        probe, sent = start < sent, max(sent, start + tcp.length)
+        if tcp.length or probe:
+            continue
+        if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
+            # What it covers needs no other answer; what lies above may still have one of its own.
+            owed = [end for end in owed if end > reply.ack]
+        elif not owed:
+            sentence = "a second acknowledgment answered the same segment"
+            expected = "one acknowledgment for each segment"
+            actual = "another, with no news and nothing having arrived"
+            yield context.violated(sentence, reply, last, expected=expected, actual=actual)
+            return
+        else:
+            owed.pop(0)
+            yield context.holds("one segment, one acknowledgment", reply)
+        last = reply
+
+
+@checker("SNR-RCV-022")
+def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
+    """Data above a gap is held (RFC 9293 section 3.10.7.4, SHLD-31)."""
+    # Exercised by every segment that fills a gap below data that fitted the window.
+    fitting = RangeSet()
+    for arrival in still_receiving(flow):
+        reach = min(arrival.end, arrival.window_edge)
+        if not arrival.fills_gap or arrival.end > arrival.window_edge:
+            if arrival.acceptable and arrival.start < reach and not arrival.fin:
+                fitting.add(arrival.start, reach)
+            continue
+        fitting.add(arrival.start, arrival.end)
+        reaches = fitting.around(arrival.start)[1] if arrival.payload else arrival.end
+        if reaches <= arrival.end:
+            continue
+        what = f"data up to offset {reaches}, held above a gap,"
+        reply = first_reply(flow, arrival, acknowledging(reaches), within=HELD_S)
+        if reply is not None:
+            yield context.holds(f"{what} was acknowledged when the gap was filled", reply, arrival)
+            continue
+        again = any(
+            a.time > arrival.time and a.start < reaches and a.end > arrival.end
+            and a.time <= arrival.time + HELD_S
+            for a in flow.arrivals
+        )  # fmt: skip
+        if not again and flow.horizon - arrival.time > HELD_S + flow.reaction:
+            sentence = f"{what} was not acknowledged when the gap was filled"
+            expected = f"an acknowledgment of {reaches} within {HELD_S:.0f} s"
+            yield context.violated(sentence, arrival, expected=expected, actual="none")
+            return
+
+
+@checker("SNR-RCV-023")
+def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
+    """Not every segment of a long stream is acknowledged alone (RFC 9293 3.8.6.3, SHLD-18)."""
+    # Exercised by a long run of full-sized segments in sequence.
+    if flow.handshake.answer is None:
+        return
+    mss = flow.handshake.answer.mss or DEFAULT_MSS
+    least = int(context.permitted("segments", 30))
+    apart = float(context.permitted("apart_s", 0.1))
+    run: list[Arrival] = []
+    for arrival, following in pairwise(still_receiving(flow)):
+        full = arrival.payload + len(option_octets(arrival.packet)) >= mss
+        # One that is pushed may be acknowledged when it is read, as Linux does.
+        full = full and not arrival.tcp.flags & PSH
+        steady = arrival.in_order and not arrival.held and full
+        alone = any(reply.ack == arrival.end for reply in arrival.replies)
+        if not steady or following.time - arrival.time > apart:
+            run = []
+        elif not alone:
+            if run:
+                yield context.holds("one acknowledgment covers several segments", arrival)
+            run = []
+        else:
+            run.append(arrival)
+        if len(run) >= least:
+            sentence = f"{len(run)} full-sized segments in a row were acknowledged one by one"
+            expected = "acknowledgments that cover two"
+            yield context.violated(
+                sentence, run[0], run[-1], expected=expected, actual="one for each segment"
+            )
+            return
+
+
+@checker("SNR-RCV-024")
+def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
+    """A D-SACK block reports a duplicate, once (RFC 2883 section 4)."""
+    # Exercised by every D-SACK block.
+    if not flow.handshake.sack:
+        return
+    seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
+    for event in flow.events:
+        if isinstance(event, Arrival):
+            left = event.start
+            for start, end in seen.gaps(event.start, event.end):
+                _add(twice, fresh, left, start)
+                left = end
+            _add(twice, fresh, left, event.end)
+            seen.add(event.start, event.end)
+        elif isinstance(event, Reply) and event.dsack is not None:
+            left, right = event.dsack
+            if right <= 0:
+                continue  # the SYN came again
+            if left >= right or not twice.covers(left, right):
+                sentence = f"the D-SACK block {left}-{right} reports what came once"
+                expected = "a block of data that arrived twice"
+                actual = f"blocks {event.blocks}"
+                yield context.violated(sentence, event, expected=expected, actual=actual)
+                return
+            told = not fresh.overlap(left, right)
+            sentence = f"the D-SACK block {left}-{right} " + (
+                "was sent again" if told else "reports a duplicate"
+            )
+            yield judged(
+                context, not told, sentence, event,
+                expected="one report of each duplicate", actual="a second one",
+            )  # fmt: skip
+            if told:
+                return
+            fresh = _without(fresh, left, right)
+
+
+def _add(twice: RangeSet, fresh: RangeSet, left: int, right: int) -> None:
+    if left < right:
+        twice.add(left, right)
+        fresh.add(left, right)
+
+
+def _without(ranges: RangeSet, left: int, right: int) -> RangeSet:
+    rest = RangeSet()
+    for start, end in ranges.snapshot():
+        for a, b in ((start, min(end, left)), (max(start, right), end)):
+            if a < b:
+                rest.add(a, b)
+    return rest
+
+
+@checker("SNR-WIN-011")
+def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
+    """One small segment is outstanding at a time (RFC 9293 section 3.7.4, SHLD-7)."""
+    # Exercised by a small segment that waited for another, which shows as one sent upon its
+    # acknowledgment. A tail loss probe may send one by timer (RFC 8985 section 7.3).
+    if flow.iut[1] != ECHO_PORT or flow.handshake.iut_opens:
+        return  # a user that writes much shows where its writes end, not what waited
+    small: Sent | None = None
+    room = flow.segment - 40  # SACK blocks and timestamps take as much of a segment at most
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable and small and event.ack >= small.end:
+            small = None
+        if not isinstance(event, Sent) or event.retransmission or event.fin:
+            continue
+        if not 0 < event.payload < room or event.end >= event.window_edge - 1:
+            continue
+        if small is not None and event.cause is not None:
+            sentence = f"{event.payload} octets were sent, {small.span} being unacknowledged"
+            expected = "one small segment at a time"
+            yield context.violated(sentence, event, small, expected=expected, actual="two")
+            return
+        if event.cause is not None and event.cause.advance:
+            yield context.holds("a small segment waited for the one before", event)
+        small = event

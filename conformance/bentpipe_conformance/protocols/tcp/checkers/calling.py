@@ -1,0 +1,237 @@
+"""Checkers for an implementation that calls (SNR-CON-025 to 031)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import (
+    COARSE_TICK_S,
+    Context,
+    Findings,
+    judged,
+    lasted,
+)
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, lasts, leaving_after
+
+ATTEMPT_S = 60.0
+"""Seconds for which no implementation gives an attempt up."""
+
+
+def _syns(flow: Flow) -> list[Segment]:
+    """The SYNs of an implementation that calls, repetitions included."""
+    if not flow.handshake.iut_opens:
+        return []
+    return [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
+
+
+def _in_syn_sent(flow: Flow) -> Iterator[tuple[Segment, bool]]:
+    """What arrives in SYN-SENT, and whether it acknowledges the SYN, until something ends that."""
+    syns = _syns(flow)
+    for item in flow.arriving if syns else ():
+        tcp = item.tcp
+        if item.packet.number < syns[0].packet.number:
+            continue
+        good = bool(tcp.flags & ACK) and tcp.ack == (syns[0].tcp.seq + 1) % MODULUS
+        yield item, good
+        wrong = tcp.flags & ACK and not good
+        if not wrong and (tcp.flags & SYN or (tcp.flags & RST and good)):
+            return
+
+
+@checker("SNR-CON-025")
+def attempt_lasts_three_minutes(flow: Flow, context: Context) -> Findings:
+    """A SYN is not given up within three minutes (RFC 9293 section 3.8.3, MUST-23)."""
+    # Exercised by a first SYN-ACK that arrives so late.
+    least = float(context.permitted("least_s", 180.0))
+    syns = _syns(flow)
+    for item, good in _in_syn_sent(flow):
+        if not good or not item.tcp.flags & SYN:
+            return
+        waited = item.time - syns[0].time
+        answer = leaving_after(flow, item, 0.5 + flow.reaction, lambda s: not s.tcp.flags & SYN)
+        if waited < least or answer is None:
+            return
+        sentence = f"a SYN-ACK {waited:.0f} s after the SYN was answered by {{}}"
+        how = "a RST" if is_reset(answer) else "an acknowledgment"
+        yield judged(
+            context, not is_reset(answer), sentence.format(how), answer, item,
+            expected="an open connection", actual=how,
+        )  # fmt: skip
+
+
+@checker("SNR-CON-026")
+def syn_backs_off(flow: Flow, context: Context) -> Findings:
+    """The SYN is retransmitted with back-off (RFC 6298 section 5, rule 5.5)."""
+    # Exercised by a SYN that is not answered.
+    syns = _syns(flow)
+    arrived = flow.arriving[0].packet.number if flow.arriving else float("inf")
+    syns = [item for item in syns if item.packet.number < arrived]
+    if len(syns) < 2:
+        return
+    low, high = context.permitted("ratio", [1.8, 2.5])
+    linear, cap = int(context.permitted("linear", 4)), float(context.permitted("cap_s", 60.0))
+    fields = {(s.tcp.seq, s.tcp.flags, s.tcp.mss, s.tcp.window_scale) for s in syns}
+    first = syns[1].time - syns[0].time
+    in_time = lasted(context, first, 1.0) and first <= 3.0 + COARSE_TICK_S
+    same = len(fields) == 1
+    sentence = f"{'the same' if same else 'another'} SYN was sent after {first:.2f} s"
+    yield judged(
+        context, in_time and same, sentence, syns[1], syns[0],
+        expected="the same SYN after one to three seconds", actual=f"{first:.2f} s",
+    )  # fmt: skip
+    intervals = [b.time - a.time for a, b in pairwise(syns)]
+    for index, (before, after) in enumerate(pairwise(intervals)):
+        ratio = after / before
+        equal = index + 1 < linear and abs(ratio - 1) < 0.1
+        if not (equal or low <= ratio <= high or after >= 0.95 * cap):
+            sentence = f"intervals between SYNs: {before:.2f} s, then {after:.2f} s"
+            expected = f"about {2 * before:.2f} s"
+            where = syns[index + 2]
+            yield context.violated(sentence, where, expected=expected, actual=f"{after:.2f} s")
+            return
+    if len(intervals) > linear:
+        yield context.holds(f"{len(intervals)} intervals between SYNs grew", syns[-1])
+
+
+@checker("SNR-CON-027")
+def wrong_acknowledgment_of_the_syn(flow: Flow, context: Context) -> Findings:
+    """A wrong acknowledgment in SYN-SENT is answered by a RST (RFC 9293 section 3.10.7.3)."""
+    # Exercised by every segment in SYN-SENT with ACK, without RST, and with another number.
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    for item, good in _in_syn_sent(flow):
+        tcp = item.tcp
+        if good or not tcp.flags & ACK or tcp.flags & RST:
+            continue
+        wrong = f"a segment with flags {tcp.flag_names} that acknowledges {tcp.ack} in SYN-SENT"
+        expected = f"a RST with sequence number {tcp.ack}"
+        answer = leaving_after(flow, item, longest, lambda s: s.tcp.flags & (SYN | ACK) != SYN)
+        if answer is not None:
+            met = is_reset(answer) and answer.tcp.seq == tcp.ack
+            said = f"flags {answer.tcp.flag_names}, sequence number {answer.tcp.seq}"
+            sentence = f"{wrong} was answered by {said}"
+            yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
+        elif lasts(flow, item, longest):
+            sentence = f"{wrong} was not answered"
+            yield context.violated(sentence, item, expected=expected, actual="nothing")
+
+
+def _syns_after(flow: Flow, item: Segment) -> list[Segment]:
+    settled = item.time + flow.reaction
+    return [s for s in _syns(flow) if s.time > settled]
+
+
+@checker("SNR-CON-028")
+def refusal_is_heeded(flow: Flow, context: Context) -> Findings:
+    """A RST that acknowledges the SYN ends the attempt (RFC 9293 section 3.10.7.3)."""
+    # Exercised by such a RST, once the SYN would have been repeated.
+    for item, good in _in_syn_sent(flow):
+        if not is_reset(item) or not good:
+            continue
+        later = _syns_after(flow, item)
+        if later:
+            sentence = "the SYN was repeated although the connection had been refused"
+            yield context.violated(sentence, later[0], item, expected="no SYN", actual="a SYN")
+        elif lasts(flow, item, 4.0):
+            yield context.holds("the refusal ended the attempt", item)
+
+
+@checker("SNR-CON-029")
+def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
+    """A RST that does not acknowledge the SYN is dropped (RFC 9293 section 3.10.7.3)."""
+    # Exercised by such a RST, by what follows it.
+    for item, good in _in_syn_sent(flow):
+        if not is_reset(item) or good:
+            continue
+        answer = leaving_after(flow, item, flow.reaction, lambda s: not s.tcp.flags & SYN)
+        if answer is not None:
+            sentence = "a RST in SYN-SENT was answered"
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            yield context.violated(sentence, answer, item, expected="nothing", actual=actual)
+            return
+        number = item.packet.number
+        alive = next((s for s in flow.leaving if s.packet.number > number), None)
+        if alive is not None and not is_reset(alive):
+            yield context.holds("a RST that acknowledges nothing was ignored", alive, item)
+        elif alive is not None or lasts(flow, item, 10.0):
+            sentence = "a RST that does not acknowledge the SYN ended the attempt"
+            expected = "the SYN again"
+            yield context.violated(sentence, item, expected=expected, actual="none")
+            return
+
+
+@checker("SNR-CON-030")
+def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
+    """A SYN-ACK is acknowledged at once (RFC 9293 section 3.10.7.3)."""
+    # Exercised by every SYN-ACK that acknowledges the SYN before any RST.
+    longest = float(context.permitted("longest_s", 0.5))
+    syns = _syns(flow)
+    for item in flow.arriving if syns else ():
+        tcp = item.tcp
+        if not tcp.flags & ACK or tcp.ack != (syns[0].tcp.seq + 1) % MODULUS:
+            continue
+        if tcp.flags & RST or item.time - syns[0].time > ATTEMPT_S:
+            return
+        if tcp.flags & (SYN | ACK) != SYN | ACK:
+            continue
+        wanted = (tcp.seq + 1) % MODULUS
+        answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
+        expected = f"an acknowledgment of {wanted}"
+        if answer is not None:
+            behind = (answer.tcp.ack - wanted) % MODULUS
+            met = bool(answer.tcp.flags & ACK) and behind < MODULUS // 2 and not is_reset(answer)
+            said = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
+            sentence = f"a SYN-ACK was answered by {said}"
+            yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
+        elif lasts(flow, item, longest + flow.reaction):
+            sentence = "a SYN-ACK was not acknowledged"
+            yield context.violated(sentence, item, expected=expected, actual="nothing")
+            return
+
+
+@checker("SNR-CON-031")
+def syns_cross(flow: Flow, context: Context) -> Findings:
+    """SYNs may cross (RFC 9293 section 3.5, MUST-10)."""
+    # Exercised by a SYN without ACK in SYN-SENT.
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    syns = _syns(flow)
+    for item, _ in _in_syn_sent(flow):
+        tcp = item.tcp
+        if tcp.flags & (SYN | ACK | RST) != SYN:
+            continue
+        answer = leaving_after(flow, item, longest, lambda s: s.tcp.flags & (SYN | ACK) != SYN)
+        wanted = (tcp.seq + 1) % MODULUS
+        expected = f"a SYN-ACK with sequence number {syns[0].tcp.seq}, acknowledgment {wanted}"
+        if answer is None:
+            if lasts(flow, item, longest):
+                sentence = "a SYN that crossed the own one was not answered"
+                yield context.violated(sentence, item, expected=expected, actual="nothing")
+            return
+        said = f"flags {answer.tcp.flag_names}, numbers {answer.tcp.seq} and {answer.tcp.ack}"
+        same = answer.tcp.seq == syns[0].tcp.seq and answer.tcp.ack == wanted
+        met = same and answer.tcp.flags & (SYN | ACK | RST) == SYN | ACK
+        sentence = f"a SYN that crossed the own one was answered by {said}"
+        yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
+        number = answer.packet.number
+        completing = next(
+            (s for s in flow.arriving if s.packet.number > number and s.tcp.flags & ACK
+             and s.tcp.ack == (syns[0].tcp.seq + 1) % MODULUS), None,
+        )  # fmt: skip
+        if completing is None or not met:
+            return
+        begin = completing.packet.number
+        later = [s for s in flow.leaving if s.packet.number > begin and not s.tcp.flags & SYN]
+        opened = later[0] if later and not is_reset(later[0]) else None
+        if opened is not None:
+            yield context.holds("SYNs that crossed opened a connection", opened, completing)
+        elif later or lasts(flow, completing, 5.0):
+            sentence = "SYNs that crossed opened no connection"
+            actual = "a RST" if later else "nothing"
+            yield context.violated(
+                sentence, completing, expected="an open connection", actual=actual
+            )
+        return

@@ -1,0 +1,86 @@
+"""Checkers for the window that a receiver offers (SNR-RCV-021 and 025)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.replay.events import Reply, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+
+OPENED_S = 1.0
+"""Seconds within which a window opens once its user has read everything."""
+
+_TIMESTAMPS = 12
+
+
+def _least(flow: Flow, widest: int) -> int:
+    """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half)."""
+    answer = flow.handshake.answer
+    mss = (answer.mss if answer is not None else None) or DEFAULT_MSS
+    return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
+
+
+def _unit(flow: Flow) -> int:
+    """Octets of one unit of the IUT's window field."""
+    answer = flow.handshake.answer
+    return 1 << (answer.window_scale or 0 if answer and flow.handshake.window_scale else 0)
+
+
+@checker("SNR-RCV-021")
+def no_silly_window(flow: Flow, context: Context) -> Findings:
+    """No silly window is offered (RFC 9293 section 3.8.6.2.2, MUST-39)."""
+    # Exercised by a window that was smaller than a segment and then opened.
+    answer = flow.handshake.answer
+    if answer is None:
+        return
+    widest = answer.window
+    edge, offer, shrunk = 0, None, False
+    for reply in flow.replies:
+        least = _least(flow, widest)
+        if reply.window_edge >= edge + _unit(flow) and offer is not None:
+            if reply.window + _unit(flow) <= least:
+                moved = reply.window_edge - edge
+                sentence = f"the window grew by {moved} octets to {reply.window}"
+                expected = f"a window that stays as it is until it can grow to {least}"
+                actual = f"{reply.window} octets"
+                yield context.violated(sentence, reply, offer, expected=expected, actual=actual)
+                return
+            if shrunk:
+                yield context.holds(f"the window grew to {reply.window} octets at once", reply)
+                shrunk = False
+        if reply.window < least:
+            shrunk = True
+        if reply.window_edge > edge:
+            edge, offer = reply.window_edge, reply
+        widest = max(widest, reply.window)
+
+
+@checker("SNR-RCV-025")
+def closed_window_is_opened(flow: Flow, context: Context) -> Findings:
+    """A window that was closed is opened again (RFC 9293 section 3.8.6.2.2)."""
+    # Exercised by the echo of everything that had filled the window.
+    if flow.iut[1] != ECHO_PORT or flow.handshake.answer is None:
+        return
+    widest = flow.handshake.answer.window
+    closed: Reply | None = None
+    emptied: Sent | None = None
+    for event in flow.events:
+        if isinstance(event, Reply):
+            widest = max(widest, event.window)
+            least = _least(flow, widest)
+            if event.window < least:
+                closed = closed or event
+            elif closed is not None:
+                yield context.holds(f"the window opened to {event.window} octets", event, closed)
+                closed = emptied = None
+        if isinstance(event, Sent) and closed is not None and emptied is None:
+            # All that the user was given it has returned.
+            emptied = event if event.start + event.payload >= closed.limit else None
+        late = emptied is not None and event.time > emptied.time + OPENED_S + flow.reaction
+        if late and closed is not None and emptied is not None:
+            sentence = f"the window of {closed.window} octets stayed closed"
+            expected = f"a window of {_least(flow, widest)} octets, everything having been read"
+            actual = "no more"
+            yield context.violated(sentence, closed, emptied, expected=expected, actual=actual)
+            return

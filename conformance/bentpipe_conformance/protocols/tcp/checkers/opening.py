@@ -1,0 +1,247 @@
+"""Checkers for checksums, segments of no connection and the handshake (SNR-CON-001 to 009)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    LONGEST_DELAY_S,
+    acknowledging,
+    answer_within,
+)
+from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    answers_as_none,
+    at_next_expected,
+    is_reset,
+    lasts,
+    leaving_after,
+    strays,
+)
+
+
+@checker("SNR-CON-001")
+def checksums_are_correct(flow: Flow, context: Context) -> Findings:
+    """Every segment sent has a correct checksum (RFC 9293 section 3.1, MUST-2)."""
+    # Exercised by every segment of the IUT.
+    wrong = next((item for item in flow.damaged if item.packet.outgoing), None)
+    if wrong is not None:
+        sentence = f"a segment with flags {wrong.tcp.flag_names} has a wrong checksum"
+        yield context.violated(sentence, wrong, expected="the right one", actual="another")
+    elif flow.leaving:
+        yield context.holds("every segment sent has a correct checksum", flow.leaving[0])
+
+
+@checker("SNR-CON-002")
+def damaged_segment_is_dropped(flow: Flow, context: Context) -> Findings:
+    """A segment with a wrong checksum has no effect (RFC 9293 section 3.1, MUST-3)."""
+    # Exercised by every damaged segment that reaches the IUT, once something follows it.
+    for item in flow.damaged:
+        if item.packet.outgoing or not lasts(flow, item, 0.0):
+            continue
+        effect = _effect(flow, item)
+        kind = f"a segment with flags {item.tcp.flag_names} and a wrong checksum"
+        if effect is not None:
+            sentence = f"{kind} had an effect"
+            actual = f"a segment with flags {effect.tcp.flag_names}"
+            yield context.violated(sentence, effect, item, expected="none", actual=actual)
+        else:
+            yield context.holds(f"{kind} had no effect", item)
+
+
+def _effect(flow: Flow, item: Segment) -> Segment | None:
+    """The first segment of the IUT that a damaged one certainly caused."""
+    tcp, number = item.tcp, item.packet.number
+    offer = flow.handshake.offer
+    if offer is None or (tcp.flags & SYN and flow.handshake.tester is not None):
+        known = any(s.tcp.flags & SYN and s.packet.number < number for s in flow.arriving)
+        fresh = (s for s in flow.leaving if s.packet.number > number and not is_reset(s))
+        first = next(fresh, None)
+        whole = next((s for s in flow.arriving if s.packet.number > number), None)
+        early = whole is None or first is None or first.packet.number < whole.packet.number
+        return first if tcp.flags & SYN and early and not known else None
+    if tcp.flags & RST:
+        # A live connection goes on; one that was reset answers the next segment by a RST.
+        reset = flow.own_reset
+        later = [s for s in flow.arriving if s.packet.number > number]
+        if reset is None or not later or reset.packet.number < later[0].packet.number:
+            return None
+        return reset if later[0].tcp.flags & (RST | SYN) == 0 else None
+    base = offer.seq + 1
+    for reply in flow.replies:
+        if reply.packet.number < number or reply.ack <= reply.limit:
+            continue
+        start = nearest(tcp.seq - base, reply.ack)
+        if tcp.length and start < reply.ack:
+            return reply
+    # Only a window that no intact segment has offered lets new data out.
+    new = (sent for sent in flow.sent if sent.packet.number > number and sent.new)
+    return next((sent for sent in new if sent.end > sent.window_edge + 1), None)
+
+
+@checker("SNR-CON-003")
+def stray_is_answered_by_a_reset(flow: Flow, context: Context) -> Findings:
+    """A segment for no connection is answered by a RST (RFC 9293 section 3.5.2)."""
+    # Exercised by every segment without RST that arrives while there is no connection for it.
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    for item in strays(flow, context.prepared.lifetime):
+        if is_reset(item):
+            continue
+        kind = f"a segment with flags {item.tcp.flag_names} for no connection"
+        answer = leaving_after(flow, item, longest, lambda _: True)
+        if answer is not None:
+            outcome = "answered by a RST" if is_reset(answer) else "not answered by a RST"
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            yield judged(
+                context, is_reset(answer), f"{kind} was {outcome}", answer, item,
+                expected="a RST", actual=actual,
+            )  # fmt: skip
+        elif lasts(flow, item, longest):
+            yield context.violated(
+                f"{kind} was not answered", item, expected="a RST", actual="nothing"
+            )
+
+
+@checker("SNR-CON-004")
+def reset_of_a_stray_is_acceptable(flow: Flow, context: Context) -> Findings:
+    """The numbers of a RST for no connection (RFC 9293 section 3.10.7.1)."""
+    # Exercised by every RST that answers such a segment.
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    found = [item for item in strays(flow, context.prepared.lifetime) if not is_reset(item)]
+    for index, item in enumerate(found):
+        reset = leaving_after(flow, item, longest, is_reset)
+        if reset is None:
+            continue
+        # The answer to another may still be under way.
+        near = [s for s in found[: index + 2] if abs(s.time - item.time) <= longest]
+        right = any(answers_as_none(reset, other) for other in near)
+        tcp, answer = item.tcp, reset.tcp
+        wanted = (
+            f"sequence number {tcp.ack}" if tcp.flags & ACK
+            else f"sequence number 0, acknowledgment {(tcp.seq + tcp.length) % MODULUS}"
+        )  # fmt: skip
+        said = f"sequence number {answer.seq}, acknowledgment {answer.ack}"
+        sentence = f"the RST for a segment with flags {tcp.flag_names} has {said}"
+        yield judged(context, right, sentence, reset, item, expected=wanted, actual=said)
+
+
+@checker("SNR-CON-005")
+def reset_is_not_answered(flow: Flow, context: Context) -> Findings:
+    """A RST for no connection is not answered (RFC 9293 section 3.5.2)."""
+    # Exercised by every RST that arrives while there is no connection for it.
+    for item in strays(flow, context.prepared.lifetime):
+        if not is_reset(item):
+            continue
+        following = (s for s in flow.arriving if s.packet.number > item.packet.number)
+        until = next((s.time for s in following), flow.last_time)
+        answer = leaving_after(flow, item, until - item.time, is_reset)
+        if answer is not None and answer.time < until:
+            sentence = "a RST for no connection was answered by a RST"
+            yield context.violated(sentence, answer, item, expected="nothing", actual="a RST")
+        elif answer is None and until > item.time + flow.reaction:
+            yield context.holds("a RST for no connection was not answered", item)
+
+
+@checker("SNR-CON-006")
+def syn_ack_acknowledges_the_syn(flow: Flow, context: Context) -> Findings:
+    """The numbers of a SYN-ACK (RFC 9293 section 3.10.7.2)."""
+    # Exercised by every SYN-ACK that answers a SYN without data.
+    offer, first = flow.handshake.offer, flow.handshake.answer
+    if offer is None or first is None or flow.handshake.iut_opens or offer.payload:
+        return
+    syns = {(s.tcp.seq + 1) % MODULUS for s in flow.arriving if s.tcp.flags & (SYN | ACK) == SYN}
+    for item in flow.leaving:
+        tcp = item.tcp
+        if tcp.flags & (SYN | ACK) != SYN | ACK:
+            continue
+        right = tcp.ack in syns and (len(syns) > 1 or tcp.seq == first.seq)
+        said = f"sequence number {tcp.seq}, acknowledgment {tcp.ack}"
+        expected = f"sequence number {first.seq}, acknowledgment {(offer.seq + 1) % MODULUS}"
+        sentence = f"the SYN-ACK has {said}"
+        yield judged(context, right, sentence, item, expected=expected, actual=said)
+        if not right:
+            return
+
+
+def _in_syn_received(flow: Flow, context: Context) -> list[Segment]:
+    """What arrived between the first SYN-ACK and what completed or ended the handshake."""
+    if flow.handshake.iut is None or flow.handshake.iut_opens:
+        return []
+    begin = flow.handshake.iut.number
+    established, reset = context.prepared.lifetime.established, context.prepared.lifetime.reset
+    ends = [item.packet.number for item in (established, reset) if item is not None]
+    until = min(ends, default=float("inf"))
+    return [item for item in flow.arriving if begin < item.packet.number <= until]
+
+
+@checker("SNR-CON-007")
+def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Findings:
+    """A wrong acknowledgment in SYN-RECEIVED is answered by a RST (RFC 9293 section 3.10.7.4)."""
+    # Exercised by such a segment at the next expected sequence number.
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    answer, offer = flow.handshake.answer, flow.handshake.offer
+    if answer is None or offer is None:
+        return
+    for item in _in_syn_received(flow, context):
+        tcp = item.tcp
+        good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
+        if not tcp.flags & ACK or tcp.flags & (SYN | RST) or good:
+            continue
+        reply = leaving_after(flow, item, longest, lambda s: not s.tcp.flags & SYN)
+        wrong = f"an acknowledgment of {tcp.ack} in SYN-RECEIVED"
+        expected = f"a RST with sequence number {tcp.ack}"
+        if reply is not None:
+            met = is_reset(reply) and reply.tcp.seq == tcp.ack
+            said = f"flags {reply.tcp.flag_names}, sequence number {reply.tcp.seq}"
+            sentence = f"{wrong} was answered by {said}"
+            yield judged(context, met, sentence, reply, item, expected=expected, actual=said)
+        elif lasts(flow, item, longest):
+            sentence = f"{wrong} was not answered"
+            yield context.violated(sentence, item, expected=expected, actual="nothing")
+
+
+@checker("SNR-CON-008")
+def reset_ends_a_handshake(flow: Flow, context: Context) -> Findings:
+    """A RST ends SYN-RECEIVED (RFC 9293 section 3.10.7.4)."""
+    # Exercised by a RST at the next expected sequence number before the handshake is complete,
+    # when the SYN-ACK would have been repeated.
+    answer = flow.handshake.iut
+    for item in _in_syn_received(flow, context):
+        if not is_reset(item) or not at_next_expected(flow, item) or answer is None:
+            continue
+        again = [s for s in flow.arriving if s.packet.number > item.packet.number]
+        until = next((s.time for s in again if s.tcp.flags & SYN), flow.last_time)
+        settled = item.time + flow.reaction
+        late = [s for s in flow.leaving if settled < s.time < until and s.tcp.flags & SYN]
+        if late:
+            sentence = "a SYN-ACK was repeated after a RST had ended the handshake"
+            yield context.violated(sentence, late[0], item, expected="none", actual="a SYN-ACK")
+        elif until - answer.time > float(context.permitted("exercised_s", 3.5)):
+            yield context.holds("no SYN-ACK followed the RST", item)
+        return
+
+
+@checker("SNR-CON-009")
+def text_completes_a_handshake(flow: Flow, context: Context) -> Findings:
+    """Data in the segment that completes the handshake is accepted (RFC 9293 3.10.7.4)."""
+    # Exercised by data in the first acceptable segment after the SYN-ACK.
+    established = context.prepared.lifetime.established
+    if flow.handshake.iut_opens or flow.handshake.iut is None or established is None:
+        return
+    number = established.packet.number
+    arrival = next((item for item in flow.arrivals if item.packet.number == number), None)
+    if arrival is None or not arrival.payload or not arrival.in_order:
+        return
+    if arrival.end > arrival.window_edge:
+        return
+    answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+    what = "data in the segment that completed the handshake"
+    if answer.timely == "in time" and answer.reply is not None:
+        yield context.holds(f"{what} was acknowledged", answer.reply, arrival)
+    elif answer.timely == "late":
+        expected = f"an acknowledgment up to offset {arrival.end} within {LONGEST_DELAY_S} s"
+        yield context.violated(
+            f"{what} was not acknowledged in time", arrival, expected=expected, actual="none"
+        )

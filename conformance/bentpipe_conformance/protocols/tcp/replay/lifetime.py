@@ -1,0 +1,141 @@
+"""When a connection began and ended, as far as its packets show, and what arrived for none."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """The turning points of a connection that the tester opened; each None if it never came.
+
+    Attributes:
+        established: the acknowledgment that completed the handshake.
+        own_fin: the first segment of the IUT with its FIN.
+        fin: the first segment of the tester with its FIN that arrived in sequence.
+        own_fin_acked: the acknowledgment of the IUT's FIN.
+        reset: the tester's RST that the IUT must have heeded: at the next expected octet.
+    """
+
+    established: Ack | None
+    own_fin: Sent | None
+    fin: Arrival | None
+    own_fin_acked: Ack | None
+    reset: Segment | None
+
+    @property
+    def iut_closed_first(self) -> bool:
+        """Whether the IUT's FIN left before the tester's arrived."""
+        if self.own_fin is None:
+            return False
+        return self.fin is None or self.own_fin.packet.number < self.fin.packet.number
+
+    @property
+    def over(self) -> int | None:
+        """Number of the packet after which the IUT has no connection any more."""
+        if self.reset is not None:
+            return self.reset.packet.number
+        if self.own_fin_acked is None or self.fin is None or self.iut_closed_first:
+            return None
+        return max(self.own_fin_acked.packet.number, self.fin.packet.number)
+
+
+def read_lifetime(flow: Flow) -> Lifetime:
+    """The turning points of one connection."""
+    established = next((ack for ack in flow.acks if ack.acceptable), None)
+    own_fin = next((sent for sent in flow.sent if sent.fin), None)
+    fin = next((item for item in flow.arrivals if item.fin and item.in_order), None)
+    acked = None
+    if own_fin is not None:
+        covering = (a for a in flow.acks if a.acceptable and a.ack >= own_fin.end)
+        acked = next((a for a in covering if a.packet.number > own_fin.packet.number), None)
+    resets = (Segment(item) for item in flow.resets if not item.outgoing)
+    heeded = next((item for item in resets if at_next_expected(flow, item)), None)
+    return Lifetime(established, own_fin, fin, acked, heeded)
+
+
+def latest_before(flow: Flow, number: int) -> Segment | None:
+    """The last segment that left the IUT before a packet, RSTs excepted."""
+    at = bisect_right(flow.leaving, number, key=lambda item: item.packet.number)
+    earlier = (item for item in reversed(flow.leaving[:at]) if not item.tcp.flags & RST)
+    return next(earlier, None)
+
+
+def at_next_expected(flow: Flow, segment: Segment) -> bool:
+    """Whether a segment certainly has the sequence number that the IUT expects next.
+
+    That is what its latest segment acknowledged, provided that nothing with text arrived since and
+    that nothing was held, whose acknowledgment may be delayed.
+    """
+    number = segment.packet.number
+    latest = latest_before(flow, number)
+    if latest is None or not latest.tcp.flags & ACK or segment.tcp.seq != latest.tcp.ack:
+        return False
+    since = (item for item in flow.arriving if latest.packet.number < item.packet.number < number)
+    if any(item.tcp.length and not item.tcp.flags & SYN for item in since):
+        return False
+    replies = [reply for reply in flow.replies if reply.packet.number == latest.packet.number]
+    return not replies or replies[0].ack == replies[0].expected
+
+
+def leaving_after(
+    flow: Flow, segment: Segment, within: float, match: Callable[[Segment], bool]
+) -> Segment | None:
+    """The first matching segment that left after ``segment``, ``within`` seconds at most."""
+    first = bisect_right(flow.leaving, segment.packet.number, key=lambda item: item.packet.number)
+    for item in flow.leaving[first:]:
+        if item.time - segment.time > within:
+            return None
+        if match(item):
+            return item
+    return None
+
+
+def lasts(flow: Flow, segment: Segment, seconds: float) -> bool:
+    """Whether the capture goes on for so long after a segment."""
+    return flow.last_time - segment.time > seconds
+
+
+def strays(flow: Flow, lifetime: Lifetime) -> Iterator[Segment]:
+    """What arrived at the IUT while it certainly had no connection for it.
+
+    At a port on which something listens a SYN opens one, and a segment without ACK need not be
+    answered (RFC 9293 section 3.10.7.2); neither is mentioned.
+    """
+    begins = not flow.arriving or flow.arriving[0].tcp.flags & SYN
+    if flow.handshake.iut_opens or (not begins and any(not is_reset(s) for s in flow.leaving)):
+        return  # the IUT called, or the capture begins in the middle of the connection
+    closed = flow.handshake.iut is None and not flow.listening
+    begun = math.inf if closed else next(
+        (s.packet.number for s in flow.arriving if s.tcp.flags & (SYN | ACK) == SYN), math.inf
+    )  # fmt: skip
+    over = lifetime.over
+    for item in flow.arriving:
+        number, flags = item.packet.number, item.tcp.flags
+        if over is not None and number > over and flags & SYN:
+            return
+        if begun <= number and (over is None or number <= over):
+            continue
+        if closed or flags & (RST | ACK):
+            yield item
+
+
+def answers_as_none(reset: Segment, segment: Segment) -> bool:
+    """Whether a RST has the numbers that RFC 9293 section 3.10.7.1 gives it for a segment."""
+    tcp, answer = segment.tcp, reset.tcp
+    if tcp.flags & ACK:
+        return answer.seq == tcp.ack
+    acknowledged = answer.flags & ACK and answer.ack == (tcp.seq + tcp.length) % MODULUS
+    return bool(acknowledged) and answer.seq == 0
+
+
+def is_reset(segment: Segment) -> bool:
+    """Whether a segment is a RST."""
+    return bool(segment.tcp.flags & RST)

@@ -1,0 +1,107 @@
+"""Survivors that need no case: reviewed explanations, as data beside a reference's mutants.
+
+``mutants/explained.toml`` of a protocol has an entry for each::
+
+    [[explained]]
+    id = "tcp.receiver:Receiver.free_room:minus-one:a5c4aa"
+    line = "return max(0, self.config.receive_buffer - self.buffer.unread)"
+    class = "equivalent"
+    reason = "The reassembly buffer never holds more than the receive buffer."
+    reviewer = "..."
+
+``clause`` names the clause that permits it, for the class ``permitted``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from bentpipe_conformance.selftest.mutation.scope import Scope, data_file
+from bentpipe_conformance.selftest.mutation.sites import Mutant
+
+CLASSES: Mapping[str, str] = {
+    "equivalent": "it behaves like the true reference",
+    "invisible on the wire": "no packet can show it",
+    "permitted": "the clause named permits it",
+    "performance only": "it is slower or uses more memory, nothing else",
+}
+
+FILE = "explained.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a mutant need not be killed.
+
+    Attributes:
+        id: the mutant's.
+        line: the source of its line, stripped.
+        kind: one of :data:`CLASSES`.
+        reason: in a sentence or two.
+        reviewer: who has gone over it, apart from whoever wrote it; empty until then.
+        clause: what permits it.
+    """
+
+    id: str
+    line: str
+    kind: str
+    reason: str
+    reviewer: str = ""
+    clause: str = ""
+
+
+def load_explanations(scope: Scope) -> dict[str, Explanation]:
+    """The explanations of a protocol's mutants.
+
+    Raises:
+        ValueError: an entry is incomplete, doubled or of no known class.
+    """
+    path = data_file(scope.protocol, FILE, scope.root)
+    found: dict[str, Explanation] = {}
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("explained", ()):
+        item = _read(entry, path)
+        if item.id in found:
+            raise ValueError(f"{path}: {item.id} is explained twice")
+        found[item.id] = item
+    return found
+
+
+def _read(entry: dict[str, str], path: Path) -> Explanation:
+    given = {"kind" if name == "class" else name: value for name, value in entry.items()}
+    who = f"{path}: the entry {given.get('id', entry)}"
+    known = {field.name for field in fields(Explanation)}
+    if unknown := given.keys() - known:
+        raise ValueError(f"{who} has {', '.join(sorted(unknown))}, which means nothing")
+    for name in ("id", "line", "kind", "reason"):
+        if not given.get(name, "").strip():
+            raise ValueError(f"{who} lacks {'class' if name == 'kind' else name}")
+    if given["kind"] not in CLASSES:
+        raise ValueError(f"{who} is of the class {given['kind']!r}; give {', '.join(CLASSES)}")
+    if given["kind"] == "permitted" and not given.get("clause"):
+        raise ValueError(f"{who} names no clause that permits it")
+    return Explanation(**given)
+
+
+def stale(
+    explanations: Iterable[Explanation], mutants: Iterable[Mutant], killed: Collection[str] = ()
+) -> list[str]:
+    """What is wrong with explanations, a sentence each.
+
+    Args:
+        explanations: to check.
+        mutants: every mutant of the protocol.
+        killed: identifiers of those that have been killed.
+    """
+    known = {item.id: item for item in mutants}
+    problems = []
+    for item in explanations:
+        if item.id not in known:
+            problems.append(f"{item.id} is explained, but no mutant: its line has changed or gone")
+        elif known[item.id].text != item.line.strip():
+            problems.append(f"{item.id} is explained for {item.line!r}, but the line has changed")
+        elif item.id in killed:
+            problems.append(f"{item.id} is explained as {item.kind}, but killed")
+    return problems

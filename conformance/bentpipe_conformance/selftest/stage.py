@@ -1,0 +1,42 @@
+"""A reference behind the simulated link on which the self-test runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bentpipe_reference.common.link.profile import load_profiles
+from bentpipe_reference.common.subject import Subject
+
+from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.iut.inprocess import SimulatedLane
+
+LINK = "geo"
+
+
+def stage(
+    reference: Subject, profile: str, setting: str, seed: int,
+    configure: Callable[[Any], Any] = lambda setup: setup,
+) -> tuple[SimulatedLane, RunSettings]:  # fmt: skip
+    """A lane with a reference on the simulated GEO link, and how to run cases on it.
+
+    Args:
+        reference: what is set up.
+        profile: a profile of its suite.
+        setting: of the reference; empty for its usual one.
+        seed: see :class:`SimulatedLane`.
+        configure: turns the setup of the reference into a mutant's.
+    """
+    link = load_profiles()[LINK]
+    setup, ics = reference.setups[profile], {**reference.ics}
+    carried = IN_UDP
+    if setting:
+        chosen = reference.settings[setting]
+        setup = chosen.configure(setup)
+        ics |= chosen.ics
+        if chosen.ip_protocol:
+            carried = Encapsulation("ip", chosen.ip_protocol)
+    lane = SimulatedLane(reference.make, configure(setup), link, seed)
+    settings = RunSettings(profile, ics, link.round_trip_s, seed, encapsulation=carried)
+    return lane, settings

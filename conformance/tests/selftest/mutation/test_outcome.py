@@ -1,0 +1,114 @@
+"""What a run says in sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bentpipe_conformance.selftest.mutation.campaign import Choice, Store, read_trial
+from bentpipe_conformance.selftest.mutation.explaining import Explanation
+from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of
+from bentpipe_conformance.selftest.mutation.scope import Limits, Scope
+from bentpipe_conformance.selftest.mutation.sites import Mutant, mutants_of_source
+from bentpipe_conformance.selftest.mutation.trial import (
+    CHANGED,
+    KILLED,
+    STILLBORN,
+    SURVIVED,
+    Kill,
+    Trial,
+)
+
+SOURCE = "def f(a, b):\n    return a < b and a > 1\n"
+MUTANTS = mutants_of_source("m", SOURCE)
+
+
+class OneModule(Scope):
+    """A scope whose only module is the source above."""
+
+    def source(self, module: str) -> str:
+        return SOURCE
+
+
+SCOPE = OneModule("toy", {"m": ""}, {}, frozenset(), Limits(0.95, 0.25, 0.5))
+
+
+def trial(item: Mutant, result: str) -> Trial:
+    kills = [Kill("toy/a/b rfc", ("TOY-1",), "failed", "wrong")] if result == KILLED else []
+    kind = CHANGED if result == SURVIVED else ""
+    return Trial(item.id, result, kind, kills, 1, ["toy/a/b rfc"], ["toy/a/b rfc"])
+
+
+def told(*results: str, explained: int = 0, complete: bool = True) -> dict[str, Any]:
+    chosen = MUTANTS[: len(results)]
+    trials = {item.id: trial(item, result) for item, result in zip(chosen, results, strict=True)}
+    survivors = [item for item in chosen if trials[item.id].result == SURVIVED]
+    explanations = {
+        item.id: Explanation(item.id, item.text, "equivalent", "why", "who")
+        for item in survivors[:explained]
+    }
+    return outcome_of("toy", SCOPE, chosen, trials, explanations, MUTANTS, complete=complete)
+
+
+def test_score_is_what_is_killed_of_what_is_not_explained() -> None:
+    outcome = told(KILLED, KILLED, KILLED, SURVIVED, SURVIVED, STILLBORN, explained=1)
+    names = ("mutants", "killed", "survived", "explained", "stillborn", "score")
+    assert [outcome[name] for name in names] == [5, 3, 1, 1, 1, 0.75]
+
+
+def test_whole_run_below_its_limits_says_so_and_a_part_does_not() -> None:
+    whole = told(KILLED, SURVIVED, SURVIVED, explained=1)["problems"]
+    assert whole == ["the score is 50.0%, below 95%", "33.3% are explained, more than 25%"]
+    assert told(KILLED, SURVIVED, complete=False)["problems"] == []
+
+
+def test_survivor_is_printed_with_its_change_and_where_it_shows() -> None:
+    text = "\n".join(as_text(told(SURVIVED)))
+    for part in ("- return a < b and a > 1", "+ return a ", CHANGED, "1 runs show it: toy/a/b rfc"):
+        assert part in text
+    assert "wrong" in "\n".join(as_text(told(KILLED), kills=True))
+
+
+def test_sample_of_a_seed_is_the_same_and_of_another_seed_is_not() -> None:
+    def drawn(seed: int) -> list[str]:
+        return [item.id for item in Choice(sample=3, seed=seed).of(MUTANTS)]
+
+    assert drawn(1) == drawn(1)
+    assert len({tuple(drawn(seed)) for seed in range(8)}) > 1
+    assert Choice(sample=1000).of(MUTANTS) == MUTANTS
+
+
+def test_pattern_chooses_modules_and_mutants() -> None:
+    assert Choice(modules=["m"]).of(MUTANTS) == MUTANTS
+    assert Choice(modules=["n.*"]).of(MUTANTS) == []
+    only = Choice(only=["m:f:lt-to-*"]).of(MUTANTS)
+    assert [item.operator for item in only] == ["lt-to-ge", "lt-to-le"]
+
+
+def test_store_goes_on_with_the_same_sources_alone(tmp_path: Any) -> None:
+    path = tmp_path / "deep" / "result.json"
+    store = Store(path, "one")
+    store.trials = {item.id: trial(item, KILLED) for item in MUTANTS}
+    store.save({"score": 1.0})
+    same, other = Store(path, "one"), Store(path, "two")
+    same.load()
+    other.load()
+    assert same.trials == store.trials
+    assert other.trials == {}
+
+
+def test_store_that_is_no_result_is_begun_anew(tmp_path: Any) -> None:
+    path = tmp_path / "result.json"
+    path.write_text("[]")
+    store = Store(path, "one")
+    store.load()
+    assert store.trials == {}
+
+
+@pytest.mark.parametrize("result", [KILLED, SURVIVED, STILLBORN])
+def test_trial_survives_json(result: str) -> None:
+    from dataclasses import asdict
+    from json import dumps, loads
+
+    made = trial(MUTANTS[0], result)
+    assert read_trial(loads(dumps(asdict(made)))) == made
