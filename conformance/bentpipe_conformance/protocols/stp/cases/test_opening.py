@@ -338,6 +338,21 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     third.release()
 
 
+@case("STP-CC-012", "STP-CC-010")
+def test_ready_many_connections_at_once(peer: Peer) -> None:
+    """Who can hold no more of them says so, and goes on with those it has."""
+    first = peer.connect("discard")
+    for _ in range(11):
+        peer.call("discard")
+        peer.wait(PAUSE_S)
+    peer.wait(peer.rtt)
+    first.ask()
+    for connection in peer.open_connections:
+        connection.abort()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard").abort()
+
+
 @case("STP-CC-012", "STP-CC-021", "STP-DT-017")
 def test_ready_same_ports_of_two_addresses(peer: Peer) -> None:
     """Over UDP the port below is part of the address: the connections are two.
