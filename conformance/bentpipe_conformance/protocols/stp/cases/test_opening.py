@@ -237,6 +237,7 @@ def test_idle_cookies_grow_old(peer: Peer) -> None:
     wait_until(made + 905.0)
     used.begin(b"")
     peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard", cookie=peer.fresh_cookie()).abort()
 
 
 @case("STP-CC-041", "STP-CC-012", "STP-CC-001")
