@@ -29,9 +29,21 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @click.argument("suite", type=click.Choice(list(load_suites())))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
 @click.option(
-    "--transfers", type=click.IntRange(1), metavar="N",
+    "--transfers",
+    type=click.IntRange(1),
+    metavar="N",
     help="Judge N transfers between references over random links instead.",
-)  # fmt: skip
+)
+@click.option(
+    "--round",
+    "number",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge the faults of blind round N instead.",
+)
+@click.option(
+    "--record", is_flag=True, help="With --round: record this as its first run, which counts."
+)
 @click.option("--mutate", is_flag=True, help="Try small changes of the reference's source instead.")
 @click.option(
     "--sample", type=click.IntRange(1), metavar="N", help="With --mutate: N of them at random."
@@ -50,7 +62,10 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="With --mutate: only those that survived in a stored result.",
 )
 @click.option(
-    "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
+    "--whole",
+    is_flag=True,
+    help="Run all cases against a mutant, though it has been caught; with --mutate, list every run "
+    "that kills.",
 )
 @click.option(
     "--publish",
@@ -59,13 +74,11 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="With --mutate: store what the documentation shows of the result.",
 )
 @click.option(
-    "--round", "number", type=click.IntRange(1), metavar="N", help="Judge a blind round instead."
-)
-@click.option("--record", is_flag=True, help="With --round: store the outcome of its first run.")
-@click.option(
-    "--linux", type=click.IntRange(1), metavar="N",
+    "--linux",
+    type=click.IntRange(1),
+    metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
-)  # fmt: skip
+)
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
@@ -97,8 +110,9 @@ def selftest(
     With --linux it is two hosts of the bed's kernel, with sysctls, congestion controls, users and
     links drawn at random; known deviations of Linux from a requirement are subtracted.
     """
-    if sum((mutate, transfers is not None, number is not None)) > 1:
-        raise Failure("--mutate, --round and --transfers are different runs; give one", USAGE)
+    if mutate + sum(given is not None for given in (transfers, number, linux)) > 1:
+        names = "--mutate, --round, --transfers and --linux"
+        raise Failure(f"{names} are different runs; give one", USAGE)
     if mutate:
         asked = mutation.Asked(
             suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
@@ -115,11 +129,8 @@ def selftest(
     from bentpipe_conformance.selftest import subjects as running
 
     if transfers is not None or linux is not None:
-        if only or (transfers and linux):
-            raise Failure(
-                "--only chooses mutants, --transfers and --linux run none; leave all but one out",
-                USAGE,
-            )
+        if only:
+            raise Failure("--only chooses mutants; --transfers and --linux run none", USAGE)
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
         elif linux:
@@ -134,7 +145,7 @@ def selftest(
             USAGE,
         )
     with counting("mutants", len(chosen)) as advance:
-        results = running.run(chosen, suite, seed, max(1, jobs), advance)
+        results = running.run(chosen, suite, seed, max(1, jobs), advance, whole=whole)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     _deliver(outcome, out, None if as_json else _print)

@@ -7,7 +7,9 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
+    answers_on_ports,
     discarded,
+    is_idle,
     many_before,
     observed,
 )
@@ -129,10 +131,12 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
         if at.stp.type == BEGIN:
             due = due_answer(flow, at)
             replies = [reply for reply in replies_to(flow, at) if due and due.is_met_by(reply)]
-            if due is not None and due.rule in ("STP-CC-012", "STP-CC-015", "STP-CC-036"):
-                yield from answered(flow, context, at, replies, what)
-        elif not at.stp.flags & R and flow.state_when(at) == State.OPEN and flow.names(at):
+            if due is not None:
+                many = due.rule == "STP-CC-019" and many_before(flow, at, (BEGIN,))
+                yield from answered(flow, context, at, replies, what, excused=many)
+        elif not at.stp.flags & R and flow.names(at) and flow.state_when(at) in _ENDABLE:
             yield from answered(flow, context, at, answers(flow, at, (ENDAK,)), what)
+    yield from _reserved_in_strays(flow, context)
     yield from _reserved_for_callers(flow, context)
     for report in flow.reports_heard:
         if _reserved(report.stp) and report.wanted and not report.fault:
@@ -143,13 +147,32 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
             and flow.state_when(at) == State.RELEASING
             and flow.is_recipient(at.stp)
         ):
-            later = [end for end in flow.sent if end.time > at.time + DUE_S and end.stp.type == END]
+            later = [
+                end for end in flow.sent
+                if end.time > at.time + DUE_S and end.stp.type == END and not end.stp.flags & R
+            ]  # fmt: skip
             if later or flow.until - at.time > RESERVED_S:
                 yield judged(
                     context, not later,
                     "an ENDAK with reserved bits set was taken",
                     "an ENDAK with reserved bits set was ignored", at, *later[:1],
                 )  # fmt: skip
+
+
+_ENDABLE = (State.OPEN, State.RELEASING)
+"""States in which an END with both CSNs is valid."""
+
+
+def _reserved_in_strays(flow: Flow, context: Context) -> Findings:
+    """Whether packets of no connection with reserved bits set are answered (section 5.5)."""
+    for at in flow.heard_of(BGAK, END, SDP, POLL):
+        ends_nothing = at.stp.type == END and at.stp.flags & R
+        if not _reserved(at.stp) or ends_nothing or not is_idle(flow, at):
+            continue
+        replies = answers_on_ports(flow, at, (ENDAK if at.stp.type == END else END,))
+        many = many_before(flow, at, (BGAK, END, SDP, POLL))
+        what = f"{at.name} without a connection and with reserved bits set"
+        yield from answered(flow, context, at, replies, what, excused=many)
 
 
 def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
