@@ -104,8 +104,10 @@ SUBJECT = Subject(
         ),
         "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
         "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
-        "over-ip": Setting(
-            lambda setup: setup.configured(protocol=PROTOCOL), {}, ip_protocol=PROTOCOL
+        "small-over-ip": Setting(
+            lambda setup: setup.configured(protocol=PROTOCOL, max_sd=1200, max_connections=8),
+            {},
+            ip_protocol=PROTOCOL,
         ),
         "initial-window-10": Setting(
             lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}
