@@ -132,10 +132,11 @@ class TcpHost:
 
     def _new_connection(self, key: Key, service: Service) -> Connection:
         self._running[key] = service
+        drawn = self._random.getrandbits(32)
         self.connections[key] = connection = self._parts.connection(
             self.config,
             Addresses(self.address, key[2], key[0], key[1]),
-            self._random.getrandbits(32),
+            drawn if self.config.iss is None else self.config.iss,
             self._parts,
             timestamp_offset=self._random.getrandbits(32),
         )

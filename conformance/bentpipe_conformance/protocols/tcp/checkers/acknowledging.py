@@ -33,12 +33,15 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
     ends = {item.packet.number: item.end for item in flow.arrivals}
+    # What is only an acknowledgment, and taken for one, has no answer.
+    mute = {a.packet.number for a in flow.acks if a.acceptable and not a.tcp.length}
     first = flow.handshake.answer
     if first is None:
         return
     for packet in flow.packets:
         if not packet.outgoing:
-            owed.append(ends.get(packet.number, -1))
+            if packet.number not in mute:
+                owed.append(ends.get(packet.number, -1))
             continue
         reply = replies.get(packet.number)
         if reply is None:

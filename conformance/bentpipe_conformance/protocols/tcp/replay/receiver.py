@@ -116,8 +116,11 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp) -> Arrival | None:
-        """A segment reached the IUT; what it is when it carries data or FIN."""
+    def arriving(self, packet: Packet, tcp: Tcp, *, dropped: bool = False) -> Arrival | None:
+        """A segment reached the IUT; what it is when it carries data or FIN.
+
+        ``dropped`` says that its acknowledgment keeps it from being processed.
+        """
         start = self.offset(tcp.seq)
         end = start + tcp.length
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
@@ -130,7 +133,7 @@ class Receiver:
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
-        acceptable = acceptable and bool(tcp.flags & ACK)
+        acceptable = acceptable and bool(tcp.flags & ACK) and not dropped
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
