@@ -498,3 +498,11 @@ class RepeatsOtherOctets(Altering):
         if self._highest is not None and end <= self._highest:
             segment.payload = segment.payload[1:] + segment.payload[:1]
         self._highest = max(self._highest or 0, end)
+
+
+@mutant("snr-nothing-pushed", breaks="SNR-CON-038")
+class PushesNothing(Altering):
+    """No segment has PSH."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        segment.flags &= ~Flags.PSH

@@ -156,6 +156,13 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
                 actual = f"blocks {event.blocks}"
                 yield context.violated(sentence, event, expected=expected, actual=actual)
                 return
+            second = event.blocks[1:2]
+            if right > event.ack and not any(a <= left and right <= b for a, b in second):
+                sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
+                expected = "the block that holds it as the second"
+                actual = f"blocks {event.blocks}"
+                yield context.violated(sentence, event, expected=expected, actual=actual)
+                return
             told = not fresh.overlap(left, right)
             sentence = f"the D-SACK block {left}-{right} " + (
                 "was sent again" if told else "reports a duplicate"

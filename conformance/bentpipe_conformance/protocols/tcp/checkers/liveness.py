@@ -1,11 +1,12 @@
-"""Checkers for what a live connection has to do in the end (SNR-CON-034 to 037)."""
+"""Checkers for what a live connection has to do in the end (SNR-CON-034 to 038)."""
 
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.closing import DAYTIME_PORT, ECHO_PORT
+from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
@@ -147,3 +148,20 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
             return
         if sent.retransmission:
             yield context.holds("a retransmission carried the same octets", sent)
+
+
+@checker("SNR-CON-038")
+def last_segment_is_pushed(flow: Flow, context: Context) -> Findings:
+    """The last segment queued has PSH (RFC 9293 section 3.9.1.2, MUST-61)."""
+    # Exercised by the segment with which echo has returned all that ever arrived.
+    if flow.iut[1] != ECHO_PORT or flow.handshake.iut_opens:
+        return
+    given = max((a.start + a.payload for a in flow.arrivals if a.acceptable), default=0)
+    for sent in flow.sent:
+        if sent.payload and sent.start + sent.payload == given:
+            pushed = "pushed" if sent.tcp.flags & PSH else "not pushed"
+            yield judged(
+                context, bool(sent.tcp.flags & PSH), f"the last octet queued was {pushed}", sent,
+                expected="PSH", actual=f"flags {sent.tcp.flag_names}",
+            )  # fmt: skip
+            return
