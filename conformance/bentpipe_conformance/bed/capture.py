@@ -81,6 +81,11 @@ class Capture(Closing):
             struct.pack_into("=I", ring, at, STATUS_KERNEL)
             self._next = (self._next + 1) % self._frames
 
+    @property
+    def count(self) -> int:
+        """Packets taken over since the last call of :meth:`clear`."""
+        return len(self._records)
+
     def clear(self) -> None:
         """Forget what was captured, and what was lost."""
         self.drain()

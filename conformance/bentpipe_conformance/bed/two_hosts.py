@@ -1,8 +1,7 @@
 """Two hosts of this kernel with a satellite between them.
 
 Each host is a network namespace with one Ethernet device; a third namespace routes between them
-over the link laid out by netem, as in a lane. Neither host is a tester: both run real programs, and
-nothing is captured.
+over the link laid out by netem, as in a lane. Neither host is a tester: both run real programs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,15 @@ _DEVICES = ("sat_a", "sat_b")
 
 
 class TwoHosts(Closing):
-    """Two hosts and a link; closing it ends the programs that it started."""
+    """Two hosts and a link; closing it ends the programs that it started.
+
+    Attributes:
+        hosts: their namespaces.
+        satellite: the namespace of the link.
+        devices: the satellite's device towards each host.
+    """
+
+    devices = _DEVICES
 
     def __init__(self, profile: LinkProfile, seed: int = 1) -> None:
         """Lay out the link, reordering included; ``seed`` is that of its losses and reordering.
@@ -41,9 +48,10 @@ class TwoHosts(Closing):
         """
         self._held = contextlib.ExitStack()
         try:
-            satellite, *self.hosts = (
+            self.satellite, *self.hosts = (
                 self._held.enter_context(NetworkNamespace()) for _ in range(3)
             )
+            satellite = self.satellite
             with satellite.entered(), Netlink() as netlink:
                 for number in (0, 1):
                     self._lay_out(netlink, number, profile, seed)

@@ -15,7 +15,7 @@ _COMMANDS = {
     "list": "listing.list_command",
     "show": "listing.show_command",
     "verify": "verify.verify",
-    "analyze": "verify.analyze",
+    "analyze": "analyze.analyze",
     "bed": "bed.bed",
     "selftest": "selftest.selftest",
     "experiment": "experiment.experiment",

@@ -51,6 +51,23 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
+def working(what: str, *, quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on standard error if that is a terminal.
+
+    Tell what it yields what is being done, how much of that is done, and of how much.
+    """
+    console = output(stderr=True, quiet=quiet)
+    shown = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*shown, console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(what)
+
+        def told(stage: str, done: int, total: int) -> None:
+            bar.update(task, description=f"{what}: {stage}", completed=done, total=total)
+
+        yield told
+
+
+@contextmanager
 def counting(
     what: str, total: int, done: int = 0, *, quiet: bool = False
 ) -> Iterator[Callable[..., None]]:

@@ -52,14 +52,24 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @click.option(
     "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
 )
+@click.option(
+    "--publish",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --mutate: store what the documentation shows of the result.",
+)
+@click.option(
+    "--linux", type=click.IntRange(1), metavar="N",
+    help="Judge N encounters of two Linux hosts in the bed instead.",
+)  # fmt: skip
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
     suite: str, only: tuple[str, ...], transfers: int | None, mutate: bool, sample: int | None,
-    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, seed: int, jobs: int,
-    out: Path | None, as_json: bool,
+    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
+    linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -74,22 +84,32 @@ def selftest(
     no case notices is listed with its line, unless it is explained. --only takes their identifiers,
     --seed chooses the sample, --out keeps results, and a rerun with it goes on. Exit status 1 when
     an explanation no longer fits or a run of all mutants misses its limits.
+
+    With --linux it is two hosts of the bed's kernel, with sysctls, congestion controls, users and
+    links drawn at random; known deviations of Linux from a requirement are subtracted.
     """
     if mutate:
         if transfers is not None:
             raise Failure("--mutate and --transfers are different runs; leave one out", USAGE)
         asked = mutation.Asked(
-            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, as_json
+            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
         )
         raise click.exceptions.Exit(mutation.mutate(asked))
-    if sample or modules or survivors_of or whole:
-        raise Failure("--sample, --module, --survivors-of and --whole go with --mutate", USAGE)
+    if sample or modules or survivors_of or whole or publish:
+        names = "--sample, --module, --survivors-of, --whole and --publish"
+        raise Failure(f"{names} go with --mutate", USAGE)
     from bentpipe_conformance.selftest import subjects as running
 
-    if transfers is not None:
-        if only:
-            raise Failure("--only chooses mutants, and --transfers runs none; leave one out", USAGE)
-        _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
+    if transfers is not None or linux is not None:
+        if only or (transfers and linux):
+            raise Failure(
+                "--only chooses mutants, --transfers and --linux run none; leave all but one out",
+                USAGE,
+            )
+        if transfers:
+            _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
+        elif linux:
+            _judge_linux(suite, range(seed, seed + linux), jobs, out, as_json=as_json)
     with explained(ValueError):
         chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
@@ -132,14 +152,31 @@ def _judge_transfers(
     raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
 
 
+def _judge_linux(
+    suite: str, seeds: range, jobs: int, out: Path | None, *, as_json: bool
+) -> NoReturn:
+    from bentpipe_conformance.bed.errors import BedError
+    from bentpipe_conformance.selftest import innocence, strangers
+
+    if suite != strangers.SUITE:
+        raise Failure(f"Linux speaks TCP: choose the suite {strangers.SUITE}", USAGE)
+    with explained(BedError), counting("encounters judged", len(seeds)) as advance:
+        hearings = strangers.hear_all(seeds, max(1, jobs), advance)
+    outcome = innocence.summary(hearings, suite)
+    _deliver(outcome, out, None if as_json else _print_transfers)
+    raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
+
+
 def _print_transfers(outcome: dict[str, Any]) -> None:
     for item in outcome["accusations"]:
         where = f"seed {item['seed']}, host {item['host']}, packets {item['packets']}"
         click.echo(f"{item['requirement']}: {item['sentence']} ({where})")
     click.echo(
-        f"{outcome['transfers']} transfers, {outcome['packets']} packets, "
-        f"{len(outcome['met'])} requirements found met, "
-        f"{len(outcome['accusations'])} accusations of the true reference"
+        f"{outcome['transfers']} transfers, "
+        + (f"{outcome['connections']} connections, " if outcome["connections"] else "")
+        + f"{outcome['packets']} packets, {len(outcome['met'])} requirements found met, "
+        f"{len(outcome['accusations'])} accusations of the innocent"
+        + (f", {outcome['known']} known deviations" if outcome["known"] else "")
     )
 
 

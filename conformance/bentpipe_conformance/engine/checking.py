@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
+
+from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
@@ -87,26 +89,55 @@ def judge(
             if refused is not None:
                 findings.append(refused)
             else:
-                findings.extend(_fold(_found(checkers[requirement.id], flow, context)))
+                findings.extend(_folded(checkers[requirement.id], flow, context))
     return findings
 
 
-def _found(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
-    """A checker's findings; a checker that raises is our error and does not end the run."""
+def judge_flow(
+    flow: Any,
+    timing_error: float,
+    profile: str,
+    ics: Ics,
+    *,
+    suite: Suite,
+    left_out: Container[str] = (),
+) -> Iterator[tuple[Requirement, list[Finding] | None]]:
+    """Run a suite's checkers over one flow, its handshake having been taken into ``ics``.
+
+    With each requirement of the profile that packets show come its findings, folded as by
+    :func:`judge`, or None where the statement does not claim its condition. Those ``left_out`` are
+    not judged.
+    """
+    checkers = load_checkers(suite)
+    prepared = suite.interpreter.prepare(flow)
+    for requirement in suite.requirements().values():
+        if requirement.testability != "wire" or profile not in requirement.profiles:
+            continue
+        if not declared(ics, requirement.condition):
+            yield requirement, None
+        elif requirement.id in left_out:
+            yield requirement, []
+        elif requirement.id in checkers:
+            context = Context(requirement, profile, ics, timing_error, prepared)
+            yield requirement, _folded(checkers[requirement.id], flow, context)
+
+
+def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
+    """A checker's findings; in place of all that pass, at the end the first with their number.
+
+    A checker that raises is our error and does not end the run.
+    """
+    findings: list[Finding] = []
+    passed: Finding | None = None
+    count = 0
     try:
-        return list(check(flow, context))
+        for finding in check(flow, context):
+            if finding.verdict is not Verdict.PASS:
+                findings.append(finding)
+            else:
+                count += 1
+                passed = passed or finding
     except Exception as error:
         sentence = f"the checker broke: {type(error).__name__}: {error}"
         return [Finding(context.requirement.id, Verdict.ERROR, (), sentence)]
-
-
-def _fold(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; in place of all that pass, at the end the first of them with their number."""
-    passed: list[Finding] = []
-    for finding in findings:
-        if finding.verdict is Verdict.PASS:
-            passed.append(finding)
-        else:
-            yield finding
-    if passed:
-        yield replace(passed[0], count=len(passed))
+    return [*findings, replace(passed, count=count)] if passed is not None else findings

@@ -64,5 +64,8 @@ class Context(Generic[Prepared]):
         self, verdict: Verdict, sentence: str, where: tuple[HasPacket, ...], expected: str = "",
         actual: str = "",
     ) -> Finding:  # fmt: skip
-        numbers = tuple(dict.fromkeys(item.packet.number for item in where))
+        if len(where) == 1:
+            numbers: tuple[int, ...] = (where[0].packet.number,)
+        else:
+            numbers = tuple(dict.fromkeys(item.packet.number for item in where))
         return Finding(self.requirement.id, verdict, numbers, sentence, expected, actual)

@@ -12,9 +12,14 @@ Ics = Mapping[str, Any]
 def declared(ics: Ics, condition: str) -> bool:
     """Whether the statement claims ``condition``; an empty condition always holds.
 
-    ``item`` asks for a yes, ``item=one|another`` for one of those answers.
+    ``item`` asks for a yes, ``item=no`` for a no, ``item=one|another`` for one of those answers;
+    conditions between commas have to hold together. An item without an answer claims nothing.
     """
+    return all(_answered(ics, part.strip()) for part in condition.split(",") if part.strip())
+
+
+def _answered(ics: Ics, condition: str) -> bool:
     item, _, answers = condition.partition("=")
-    if answers:
-        return ics.get(item) in answers.split("|")
-    return not item or bool(ics.get(item, False))
+    if answers == "no":
+        return ics.get(item) is False
+    return ics.get(item) in answers.split("|") if answers else bool(ics.get(item, False))

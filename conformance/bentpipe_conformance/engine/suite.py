@@ -1,7 +1,7 @@
 """The suites: one engine, one record per protocol.
 
 Everything that runs, judges, stores and reports cases asks the suite's record for what depends on
-the protocol. Three modules of the protocol's folder supply it:
+the protocol. Four modules of the protocol's folder supply it:
 
 ==================  ========================================  =================================
 module              record                                    supplies
@@ -9,6 +9,7 @@ module              record                                    supplies
 ``probe``           ``DRIVER``, a :class:`Driver`             the scripted peer, nonsense probe
 ``interpreter``     ``INTERPRETER``, an :class:`Interpreter`  packets, flows, a checker's input
 ``report``          ``REPORTER``, a :class:`Reporter`         a ladder's rows, a plot
+``observer``        ``OBSERVER``, an :class:`~.observing.Observer`  foreign captures; may be absent
 ==================  ========================================  =================================
 
 They are imported when first used, so that a worker inside User-Mode Linux loads one protocol
@@ -30,6 +31,7 @@ from bentpipe_spec.registry import Requirement, load_requirements
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.observing import Observer
 from bentpipe_conformance.engine.peer import ScriptedPeer
 from bentpipe_conformance.engine.probe import Interview, Probe, examine
 from bentpipe_conformance.engine.scene import Scene
@@ -75,19 +77,15 @@ class Interpreter:
         dissect: the packet of this protocol in an IPv4 packet; raises :class:`MalformedPacket`.
         trusting: such a packet with its checksums assumed correct.
         read_flows: the connections of a trace.
-        payload: the sender of such a packet and its octets of user data.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
         refused: a finding when the handshake contradicts the conformance statement, else None.
-        observed: the conformance statement that the handshakes of a foreign capture suggest.
     """
 
     dissect: Callable[[bytes], Any]
     trusting: Callable[[Any], Any]
     read_flows: Callable[[Trace[Any]], Sequence[Any]]
-    payload: Callable[[Any], tuple[str, int]]
     prepare: Callable[[Any], Any] = _nothing
     refused: Callable[[Any, Context[Any]], Finding | None] = _nothing
-    observed: Callable[[Sequence[Any]], dict[str, Any]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +160,13 @@ class Suite:
     def reporter(self) -> Reporter:
         """What the report shows of a trace."""
         return self._part("report", Reporter)
+
+    @property
+    def observer(self) -> Observer | None:
+        """What judging foreign captures needs to know, None when nobody has written it."""
+        if importlib.util.find_spec(f"{self.package}.observer") is None:
+            return None
+        return self._part("observer", Observer)
 
     def _part(self, module: str, kind: type[_Part]) -> _Part:
         found = getattr(importlib.import_module(f"{self.package}.{module}"), kind.__name__.upper())

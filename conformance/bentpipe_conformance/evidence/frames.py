@@ -64,6 +64,8 @@ class Source:
         self.offset = 0
         self.frames = 0
         """Frames delivered so far; the parser keeps it up to date."""
+        self.dropped: dict[int, int] = {}
+        """Packets that the capturing host says it lost, by interface, of the formats that say."""
 
     def damaged(self, why: str) -> CaptureError:
         """The error for impossible content."""

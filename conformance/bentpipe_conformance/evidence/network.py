@@ -1,25 +1,50 @@
-"""From captured frames of any usual link type to IPv4 packets."""
+"""From captured frames of any usual link type to IP packets."""
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from ipaddress import IPv4Address
+from bentpipe_conformance.evidence.frames import Frame
 
-from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.evidence.frames import CaptureError, Frame
-from bentpipe_conformance.evidence.pcapng import read_capture
-
-_ETHERTYPE_IPV4 = b"\x08\x00"
+_IPV4, _IPV6, _PPPOE = b"\x08\x00", b"\x86\xdd", b"\x88\x64"
 _VLAN_TAGS = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
 
-LINK_TYPES = (0, 1, 12, 14, 101, 108, 113, 228, 276)
+LINK_TYPES = (0, 1, 9, 12, 14, 50, 51, 101, 108, 113, 228, 229, 276)
 """LINKTYPE numbers whose frames are understood."""
-_NULL, _ETHERNET, _RAW_BSD, _RAW_OPENBSD, _RAW, _LOOP, _SLL, _IPV4, _SLL2 = LINK_TYPES
+(
+    _NULL, _ETHERNET, _PPP, _RAW_BSD, _RAW_OPENBSD, _PPP_HDLC, _PPP_ETHER, _RAW, _LOOP, _SLL,
+    _RAW_IPV4, _RAW_IPV6, _SLL2,
+) = LINK_TYPES  # fmt: skip
+_RAW_TYPES = (_RAW, _RAW_BSD, _RAW_OPENBSD, _RAW_IPV4, _RAW_IPV6)
 _ETHERTYPE_AT = {_ETHERNET: (12, 14), _SLL: (14, 16), _SLL2: (0, 20)}
 """Where a frame's EtherType is, and where its packet begins."""
+_FAMILIES = (2, 24, 28, 30)
+"""Address families of IPv4, and of IPv6 on NetBSD, FreeBSD and macOS (LINKTYPE_NULL)."""
+_PACKET_TYPE_AT = {_SLL: slice(0, 2), _SLL2: slice(10, 11)}
+_OUTGOING = 4
+"""PACKET_OUTGOING of Linux cooked frames."""
+
+
+def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
+    """The IPv4 or IPv6 packet of a frame as captured, and its octets on the wire; None without one.
+
+    Link-layer padding is left out. Where segmentation offload left a length of 0, the frame's own
+    length tells.
+    """
+    data = frame.data
+    start = _network_start(frame.link_type, data)
+    if start is None or len(data) < start + 20:
+        return None
+    version = data[start] >> 4
+    if version == 4:
+        total = int.from_bytes(data[start + 2 : start + 4], "big")
+    elif version == 6 and len(data) >= start + 40:
+        total = int.from_bytes(data[start + 4 : start + 6], "big")
+        total += 40 if total else 0
+    else:
+        return None
+    if not total:
+        total = max(frame.original_length, len(data)) - start
+    captured = data[start : start + total]
+    return captured, total if frame.cut else len(captured)
 
 
 def ipv4_packet(frame: Frame) -> bytes | None:
@@ -28,113 +53,45 @@ def ipv4_packet(frame: Frame) -> bytes | None:
     A packet that the capture cut short is padded with zeros to its total length, so that lengths
     and sequence numbers stay true; its checksum is then wrong (see `Frame.cut`).
     """
-    start = _network_start(frame.link_type, frame.data)
-    if start is None:
+    found = ip_packet(frame)
+    if found is None or found[0][0] >> 4 != 4:
         return None
-    packet = frame.data[start:]
-    if len(packet) < 20 or packet[0] >> 4 != 4:
+    packet, wire = found
+    return packet + b"\0" * (wire - len(packet))
+
+
+def sent_here(frame: Frame) -> bool | None:
+    """Whether the capturing host sent a frame; None when nothing says so."""
+    if frame.outgoing is not None:
+        return frame.outgoing
+    place = _PACKET_TYPE_AT.get(frame.link_type)
+    if place is None or not frame.data:
         return None
-    total = int.from_bytes(packet[2:4], "big")
-    if total < 20:  # segmentation offload leaves 0 in packets that were never on a wire
-        return packet
-    if total > len(packet) and frame.cut:
-        return packet + b"\0" * (total - len(packet))
-    return packet[:total]
+    return int.from_bytes(frame.data[place], "big") == _OUTGOING
 
 
 def _network_start(link_type: int, data: bytes) -> int | None:
-    if link_type in (_RAW, _RAW_BSD, _RAW_OPENBSD, _IPV4):
+    if link_type in _RAW_TYPES:
         return 0
-    if link_type in (_NULL, _LOOP):  # address family 2, in the byte order of the capturing host
-        return 4 if data[:4] in (b"\x02\0\0\0", b"\0\0\0\x02") else None
+    if link_type in (_NULL, _LOOP):  # in the byte order of the capturing host, or the network's
+        family = data[:4] if data[:2] == b"\0\0" else data[3::-1]
+        return 4 if int.from_bytes(family, "big") in _FAMILIES and len(data) > 4 else None
+    if link_type in (_PPP, _PPP_HDLC):
+        return _ppp_start(data, 2 if data[:2] in (b"\xff\x03", b"\x0f\x00", b"\x8f\x00") else 0)
+    if link_type == _PPP_ETHER:
+        return _ppp_start(data, 6)
     if link_type not in _ETHERTYPE_AT:
         return None
     at, start = _ETHERTYPE_AT[link_type]
-    while link_type == _ETHERNET and data[at : at + 2] in _VLAN_TAGS:
-        at, start = at + 4, start + 4
-    return start if data[at : at + 2] == _ETHERTYPE_IPV4 else None
+    while (kind := data[at : at + 2]) in _VLAN_TAGS:
+        at, start = start + 2, start + 4
+    if kind in (_IPV4, _IPV6):
+        return start
+    return _ppp_start(data, start + 6) if kind == _PPPOE else None
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignCapture:
-    """A capture that the suite did not make, taken as one at the implementation's side.
-
-    Attributes:
-        captured: one item per frame, so that positions agree with Wireshark's numbers; frames
-            that carry no IPv4 have empty data. Times are seconds since the first frame.
-        cut: how many packets were cut short; their checksums cannot be judged.
-        notes: sentences that a reader should know about the file.
-    """
-
-    captured: tuple[Captured, ...]
-    cut: int
-    notes: tuple[str, ...]
-
-
-def read_foreign(
-    path: str | os.PathLike[str], iut: str, *, partial: bool = False
-) -> ForeignCapture:
-    """Read any capture file, with the implementation under test at address ``iut``.
-
-    With ``partial``, the packets before a truncation or damage are kept and a note says so.
-
-    Raises:
-        CaptureError: the file is unreadable, or holds no IPv4 packet from or to ``iut``.
-    """
-    name = os.fspath(path)
-    frames, notes = read_usable(path, partial=partial)
-    try:
-        address = IPv4Address(iut).packed
-    except ValueError as error:
-        raise CaptureError(f"{iut!r} is not an IPv4 address such as 192.0.2.1.") from error
-    packets = [ipv4_packet(frame) or b"" for frame in frames]
-    _require_address(name, frames, packets, address)
-    if any(frame.time_ns is None for frame in frames):
-        raise CaptureError(f"{name} has packets without a time stamp, so it cannot be judged.")
-    times = [frame.time_ns or 0 for frame in frames]
-    if any(later < earlier for earlier, later in itertools.pairwise(times)):
-        notes.append(f"{name} has packets whose time runs backwards; file order is kept.")
-    cut = sum(frame.cut and bool(packet) for frame, packet in zip(frames, packets, strict=True))
-    if cut:
-        notes.append(f"{name} cut {cut} packets short; payloads and checksums are not judged.")
-    captured = tuple(
-        Captured((time - times[0]) / 1e9, "iut", packet[12:16] == address, packet)
-        for time, packet in zip(times, packets, strict=True)
-    )
-    return ForeignCapture(captured, cut, tuple(notes))
-
-
-def read_usable(
-    path: str | os.PathLike[str], *, partial: bool
-) -> tuple[Sequence[Frame], list[str]]:
-    """The frames of a capture, with ``partial`` those before damage; notes on what is missing.
-
-    Raises:
-        CaptureError: as `pcapng.read_capture`, but not for damage that ``partial`` permits.
-    """
-    try:
-        return read_capture(path), []
-    except CaptureError as error:
-        if not partial or not error.partial:
-            raise
-        return error.partial, [f"{error} The packets before are judged."]
-
-
-def _require_address(
-    name: str, frames: Sequence[Frame], packets: list[bytes], address: bytes
-) -> None:
-    if any(address in (packet[12:16], packet[16:20]) for packet in packets):
-        return
-    seen = sorted({IPv4Address(p[at : at + 4]) for p in packets if p for at in (12, 16)})
-    if seen:
-        some = ", ".join(map(str, seen[:6])) + (", ..." if len(seen) > 6 else "")
-        raise CaptureError(
-            f"{name} has no packet from or to {IPv4Address(address)}; it has these hosts: {some}."
-        )
-    foreign = sorted({frame.link_type for frame in frames} - set(LINK_TYPES))
-    if foreign:
-        raise CaptureError(
-            f"{name} uses link type {foreign[0]}, which bentpipe does not read; capture Ethernet, "
-            "Linux cooked or raw IP."
-        )
-    raise CaptureError(f"{name} holds no IPv4 packet.")
+def _ppp_start(data: bytes, at: int) -> int | None:
+    """Where the packet begins behind a PPP protocol field, which may be compressed (RFC 1661)."""
+    if data[at : at + 2] in (b"\x00\x21", b"\x00\x57"):
+        return at + 2
+    return at + 1 if data[at : at + 1] in (b"\x21", b"\x57") else None

@@ -13,7 +13,7 @@ import io
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,12 +24,14 @@ from bentpipe_conformance.evidence.pcap import MAGICS, read_pcap
 LINKTYPE_RAW = 101
 
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
+_STATISTICS = 5
 _FIXED_OCTETS = {_PACKET: 20, _OLD_PACKET: 20, _SIMPLE_PACKET: 4}
 """Packet blocks and the octets before their data."""
 _SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 _BYTE_ORDER = 0x1A2B3C4D
 
 _OPT_END, _OPT_USERAPPL, _OPT_FLAGS = 0, 4, 2
+_OPT_IF_DROPPED, _OPT_OS_DROPPED = 5, 7
 _OPT_IF_NAME, _OPT_IF_DESCRIPTION, _OPT_TSRESOL, _OPT_TSOFFSET = 2, 3, 9, 14
 
 
@@ -76,6 +78,37 @@ def read_capture(path: str | os.PathLike[str]) -> tuple[Frame, ...]:
     return tuple(frames)
 
 
+@dataclass(slots=True)
+class Progress:
+    """How far a capture has been read.
+
+    Attributes:
+        octets: octets of the file that have been read.
+        dropped: packets that the capturing host says it lost, by interface.
+    """
+
+    octets: int = 0
+    dropped: dict[int, int] = field(default_factory=dict)
+
+
+def stream_capture(path: str | os.PathLike[str], progress: Progress) -> Iterator[Frame]:
+    """The frames of a pcapng or classic pcap file, one by one; ``progress`` is kept up to date.
+
+    Raises:
+        CaptureError: as `read_capture`, once the frames before the damage have been delivered.
+    """
+    name = os.fspath(path)
+    try:
+        with Path(path).open("rb", buffering=1 << 20) as file:
+            source = Source(file, name)
+            source.dropped = progress.dropped
+            for frame in _frames(source):
+                progress.octets = source.offset
+                yield frame
+    except OSError as error:
+        raise CaptureError(f"{name} cannot be opened: {error.strerror}.") from error
+
+
 def _frames(source: Source) -> Iterator[Frame]:
     magic = source.header(4)
     if not magic:
@@ -104,13 +137,15 @@ def _read_pcapng(source: Source) -> Iterator[Frame]:
         if length < 12 or length % 4:
             raise source.damaged(f"a block length of {length} octets is impossible")
         body = b""
-        if kind == _INTERFACE or kind in _FIXED_OCTETS:
+        if kind in (_INTERFACE, _STATISTICS) or kind in _FIXED_OCTETS:
             body = source.take(length - 12)
         else:
             source.skip(length - 12)
         _read_trailer(source, order, length)
         if kind == _INTERFACE:
             interfaces.append(_parse_interface(source, order, body))
+        elif kind == _STATISTICS:
+            _parse_statistics(source, order, body)
         elif kind in _FIXED_OCTETS:
             frame = _parse_packet(source, order, kind, body, interfaces)
             source.frames += 1
@@ -168,6 +203,18 @@ def _parse_interface(source: Source, order: str, body: bytes) -> _Interface:
         elif code == _OPT_TSOFFSET and len(value) == 8:
             (offset,) = struct.unpack(order + "q", value)
     return _Interface(link_type, snap_length, name, units, offset * NANO)
+
+
+def _parse_statistics(source: Source, order: str, body: bytes) -> None:
+    if len(body) < 12:
+        raise source.damaged("interface statistics are too short")
+    (interface,) = struct.unpack_from(order + "I", body)
+    dropped = [
+        struct.unpack(order + "Q", value)[0]
+        for code, value in _options(source, order, body[12:])
+        if code in (_OPT_IF_DROPPED, _OPT_OS_DROPPED) and len(value) == 8
+    ]
+    source.dropped[interface] = max([source.dropped.get(interface, 0), *dropped])
 
 
 def _parse_packet(

@@ -163,6 +163,36 @@ def load_iut(id_or_path: str) -> IutDescription:
     )
 
 
+def read_statement(id_or_path: str, suite: Suite) -> Mapping[str, Answer]:
+    """The conformance statement of an implementation, or in a file that holds nothing else.
+
+    Such a file has the answers under ``[ics]`` or at its top; an item left out takes the proforma's
+    default.
+
+    Raises:
+        DescriptionError: there is none, it has a mistake, or it belongs to another suite.
+    """
+    path = Path(id_or_path).expanduser()
+    if id_or_path not in _known() and path.is_file():
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DescriptionError(f"{path}: cannot be read as TOML: {error}") from None
+        if "attach" not in document:
+            answers = document.get("ics", document)
+            table = Table(answers if isinstance(answers, dict) else {}, path.name)
+            try:
+                return complete(table.entries, load_proforma(suite))
+            except ValueError as error:
+                raise table.wrong(str(error)) from None
+    description = load_iut(id_or_path)
+    if description.suite.name != suite.name:
+        raise DescriptionError(
+            f"{id_or_path} is judged by suite '{description.suite}', not {suite}"
+        )
+    return description.ics
+
+
 def list_iuts() -> list[IutDescription]:
     """Every description of the distribution, by identifier."""
     return [_read(path) for path in _known().values()]

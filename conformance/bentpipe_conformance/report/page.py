@@ -107,15 +107,23 @@ def render_page(
     result: Mapping[str, Any],
     texts: Mapping[str, RequirementText],
     cases: Iterable[tuple[CaseRecord, Trace[Any]]],
+    *,
+    quality: Sequence[str] = (),
 ) -> str:
     """The page of any records and traces.
+
+    ``quality`` says what is to be known of a capture that the suite did not make; the cases are
+    then its connections.
 
     ``result`` is the content of ``result.json``, ``texts`` say something about each requirement by
     ID; an unknown ID is shown bare. ``cases`` are consumed one at a time, so that a generator
     keeps memory small.
     """
     suite = suite_named(run.suite)
-    views = [_case(index, record, trace, suite) for index, (record, trace) in enumerate(cases, 1)]
+    views = [
+        _case(index, record, trace, suite, bundled=not quality)
+        for index, (record, trace) in enumerate(cases, 1)
+    ]
     anchors = {view.record.id: view.anchor for view in views}
     requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
@@ -128,6 +136,7 @@ def render_page(
     return _template().render(
         run=run,
         suite=suite,
+        quality=quality,
         legend=suite.reporter.legend,
         counting=suite.reporter.counting,
         verdict=verdict,
@@ -192,7 +201,9 @@ def _requirement(
     )
 
 
-def _case(index: int, record: CaseRecord, trace: Trace[Any], suite: Suite) -> CaseView:
+def _case(
+    index: int, record: CaseRecord, trace: Trace[Any], suite: Suite, *, bundled: bool
+) -> CaseView:
     targets = set(record.requirements)
     findings = sorted(
         record.findings,
@@ -208,7 +219,7 @@ def _case(index: int, record: CaseRecord, trace: Trace[Any], suite: Suite) -> Ca
         record=record,
         anchor=f"case-{index}",
         purpose=_purpose(record),
-        directory=f"cases/{case_directory(record.id)}",
+        directory=f"cases/{case_directory(record.id)}" if bundled else "",
         frames=frozenset(row.number for row in rows if row.number),
         open_findings=open_findings,
         met_findings=met,

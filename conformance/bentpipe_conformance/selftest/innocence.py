@@ -52,13 +52,16 @@ class Hearing:
     """The outcome of one transfer.
 
     ``packets`` counts those captured at both sides; ``passed`` are the requirements that a checker
-    found met, ``accusations`` what failed, and checkers that broke.
+    found met, ``accusations`` what failed, and checkers that broke; ``connections`` counts those
+    drawn, and ``known`` the accusations of what is known to deviate.
     """
 
     seed: int
     packets: int
     passed: frozenset[str]
     accusations: tuple[Accusation, ...]
+    connections: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,8 @@ def summary(hearings: Sequence[Hearing], suite: str) -> dict[str, Any]:
     return {
         "suite": suite,
         "transfers": len(hearings),
+        "connections": sum(item.connections for item in hearings),
+        "known": sum(item.known for item in hearings),
         "packets": sum(item.packets for item in hearings),
         "met": sorted(set().union(*(item.passed for item in hearings))),
         "accusations": [

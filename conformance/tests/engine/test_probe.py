@@ -98,7 +98,6 @@ def test_statement_is_compared_with_the_handshake() -> None:
 
 
 def test_protocol_without_negotiation_refuses_and_observes_nothing() -> None:
-    interpreter = Interpreter(dissect=bytes, trusting=bytes, read_flows=list, payload=repr)  # type: ignore[arg-type]
+    interpreter = Interpreter(dissect=bytes, trusting=bytes, read_flows=list)  # type: ignore[arg-type]
     assert interpreter.prepare("flow") is None
     assert interpreter.refused("flow", None) is None  # type: ignore[arg-type]
-    assert interpreter.observed([]) == {}

@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.plan import make_plan
-from bentpipe_conformance.run.rejudge import busiest_sender, verify
+from bentpipe_conformance.run.rejudge import verify
 from bentpipe_conformance.run.seal import result_of
 from bentpipe_conformance.run.worker import Worker
 from bentpipe_spec.registry import load_requirements
@@ -114,7 +114,7 @@ def certified(folder: Path) -> Bundle:
 
 
 def test_stp_case_is_run_stored_and_judged_again_by_the_same_engine(tmp_path: Path) -> None:
-    from bentpipe_conformance.cli.verify import analyze
+    from bentpipe_conformance.cli.analyze import analyze
     from bentpipe_conformance.report.page import render_report
     from bentpipe_conformance.run.seal import seal_bundle
 
@@ -129,7 +129,6 @@ def test_stp_case_is_run_stored_and_judged_again_by_the_same_engine(tmp_path: Pa
     for text in ("SD number", "reported missing by STAT or USTAT", "USTAT · N(R) 2", "number 7"):
         assert text in page
     capture = next((tmp_path / "bundle").glob("cases/*/iut.pcapng"))
-    assert busiest_sender(capture, suite=STP) == "10.78.0.1"
     said = CliRunner().invoke(
         analyze, [str(capture), "--suite", "stp", "--iut", "10.77.0.2", "--json"]
     )

@@ -180,7 +180,7 @@ def test_ladder_tells_oddities_apart() -> None:
     ], suite=SNR)  # fmt: skip
     rows = ladder(trace, match(trace), (1,), SNR)
     assert [(row.what, row.notes) for row in rows] == [
-        ("not TCP over IPv4, 7 octets", ()),
+        ("not TCP over IP, 7 octets", ()),
         ("ack · 10 octets of data", ("wrong checksum",)),
     ]
 

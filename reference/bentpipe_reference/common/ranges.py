@@ -10,10 +10,11 @@ Range = tuple[int, int]
 class RangeSet:
     """A mutable set of integers, held as its maximal ranges."""
 
-    __slots__ = ("_ranges",)
+    __slots__ = ("_ranges", "_shown")
 
     def __init__(self, ranges: tuple[Range, ...] = ()) -> None:
         self._ranges: list[Range] = []
+        self._shown: tuple[Range, ...] | None = None
         for left, right in ranges:
             self.add(left, right)
 
@@ -25,7 +26,10 @@ class RangeSet:
         first = bisect_left(ranges, left, key=lambda item: item[1])
         last = bisect_right(ranges, right, key=lambda item: item[0])
         merged = ranges[first:last]
+        if len(merged) == 1 and merged[0][0] <= left and right <= merged[0][1]:
+            return 0
         held = sum(min(b, right) - max(a, left) for a, b in merged)
+        self._shown = None
         if merged:
             ranges[first:last] = [(min(left, merged[0][0]), max(right, merged[-1][1]))]
         else:
@@ -36,11 +40,15 @@ class RangeSet:
         """Remove every number below ``bound``."""
         if not self._ranges or self._ranges[0][0] >= bound:
             return
-        self._ranges = [(max(a, bound), b) for a, b in self._ranges if b > bound]
+        self._shown = None
+        del self._ranges[: self._behind(bound)]
+        if self._ranges and self._ranges[0][0] < bound:
+            self._ranges[0] = (bound, self._ranges[0][1])
 
     def clear(self) -> None:
         """Remove everything."""
         self._ranges = []
+        self._shown = None
 
     def covers(self, left: int, right: int) -> bool:
         """Whether the whole of [left, right) is in the set."""
@@ -49,20 +57,29 @@ class RangeSet:
 
     def overlap(self, left: int, right: int) -> int:
         """How many numbers of [left, right) are in the set."""
-        return sum(
-            max(0, min(b, right) - max(a, left)) for a, b in self._ranges if b > left and a < right
-        )
+        count = 0
+        if left >= right:
+            return 0
+        for at in range(self._behind(left), len(self._ranges)):
+            a, b = self._ranges[at]
+            if a >= right:
+                break
+            count += min(b, right) - max(a, left)
+        return count
+
+    def _behind(self, bound: int) -> int:
+        """Where the ranges with a number above ``bound`` begin."""
+        return bisect_right(self._ranges, bound, key=lambda item: item[1])
 
     def above(self, bound: int) -> int:
         """How many numbers at or above ``bound`` are in the set."""
-        return sum(b - max(a, bound) for a, b in self._ranges if b > bound)
+        return sum(b - max(a, bound) for a, b in self._ranges[self._behind(bound) :])
 
     def gaps(self, left: int, right: int) -> list[Range]:
         """The ranges of [left, right) that are not in the set, lowest first."""
         missing, at = [], left
-        for a, b in self._ranges:
-            if b <= at:
-                continue
+        for place in range(self._behind(left), len(self._ranges)):
+            a, b = self._ranges[place]
             if a >= right:
                 break
             if a > at:
@@ -87,8 +104,10 @@ class RangeSet:
         return left, min(right, ranges[at][0]) if at < len(ranges) else right
 
     def snapshot(self) -> tuple[Range, ...]:
-        """The ranges, lowest first."""
-        return tuple(self._ranges)
+        """The ranges, lowest first; the same object until the set changes."""
+        if self._shown is None:
+            self._shown = tuple(self._ranges)
+        return self._shown
 
     def __bool__(self) -> bool:
         return bool(self._ranges)

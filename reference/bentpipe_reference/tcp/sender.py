@@ -374,6 +374,7 @@ class Sender(CongestionRules):
         idle = self.last_send is not None and now - self.last_send > self.estimator.rto
         if idle and not self.flight_size:
             self.cwnd = self.restart_window()
+            self.octets_acked = 0
 
     def zero_window_probe_interval(self, probes: int) -> float:
         """Seconds until the next probe after ``probes`` unanswered ones (RFC 9293 3.8.6.1)."""

@@ -43,6 +43,22 @@ def test_congestion_avoidance_adds_one_segment_per_window(script: Any) -> None:
     assert peer.cwnd == 11
 
 
+def test_congestion_avoidance_after_recovery_counts_acknowledged_octets_anew(script: Any) -> None:
+    """RFC 5681 section 3.1: no more than one segment in a round trip."""
+    peer = script("newreno", initial=16)
+    peer.sender.ssthresh = 10_000
+    for number in range(1, 16):
+        peer.ack(number)
+    for _ in range(15):
+        peer.ack(15)
+    peer.ack(31)
+    assert peer.cwnd == peer.ssthresh
+    reduced = round(peer.cwnd)
+    for number in range(32, 32 + reduced):
+        peer.ack(number)
+    assert peer.cwnd == reduced + 1
+
+
 @pytest.mark.parametrize(("variant", "expected"), [("sack-newreno-rfc", 10), ("reno", 1)])
 def test_start_when_initial_window_is_not_set_follows_the_variant(
     script: Any, variant: str, expected: int

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import internet_checksum
 
-from bentpipe_conformance.engine.codec import MalformedPacket, build_ipv4, pseudo_header, read_ipv4
+from bentpipe_conformance.engine.codec import (
+    MalformedPacket,
+    address_text,
+    build_ipv4,
+    locate,
+    pseudo_header,
+)
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32
@@ -26,11 +32,12 @@ _PROTOCOL = 6
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """One TCP segment as dissected from an IPv4 packet.
+    """One TCP segment as dissected from an IP packet.
 
     ``window`` is the raw field, unscaled. ``sack`` holds (left, right) edges as on the wire.
     ``checksum_ok`` covers header, payload and pseudo-header. ``options_ok`` is False when the
-    option list could not be walked to its end.
+    option list could not be walked to its end. ``missing`` counts octets at the end of the payload
+    that the capture did not keep.
     """
 
     src: str
@@ -50,11 +57,18 @@ class Tcp:
     tsecr: int | None = None
     options_ok: bool = True
     checksum_ok: bool = True
+    missing: int = 0
+
+    @property
+    def size(self) -> int:
+        """Octets of data, captured or not."""
+        return len(self.payload) + self.missing
 
     @property
     def length(self) -> int:
         """Sequence space the segment occupies (RFC 9293, SEG.LEN)."""
-        return len(self.payload) + bool(self.flags & SYN) + bool(self.flags & FIN)
+        flags = self.flags
+        return len(self.payload) + self.missing + (flags >> 1 & 1) + (flags & 1)
 
     @property
     def flag_names(self) -> str:
@@ -68,26 +82,56 @@ def nearest(offset: int, expected: int) -> int:
 
 
 def dissect(packet: bytes) -> Tcp:
-    """Dissect one IPv4 packet.
+    """Dissect one IPv4 or IPv6 packet.
 
     Raises:
-        MalformedPacket: too short, not IPv4, a fragment, not TCP, or with impossible lengths.
+        MalformedPacket: too short, not IP, a fragment, not TCP, or with impossible lengths.
     """
-    src, dst, protocol, header, total, _ = read_ipv4(packet)
+    src, dst, start, data, end = _segment(packet, len(packet))
+    segment = packet[start:end]
+    summed = internet_checksum(pseudo_header(src, dst, _PROTOCOL, len(segment)) + segment)
+    return _read(packet, src, dst, start, data, end, summed in (0, 0xFFFF))
+
+
+def skim(packet: bytes, wire: int) -> Tcp:
+    """Dissect a packet that a capture may have cut behind its headers; its checksum is trusted.
+
+    ``wire`` counts its octets on the wire.
+
+    Raises:
+        MalformedPacket: as :func:`dissect`, or the headers are not whole.
+    """
+    src, dst, start, data, end = _segment(packet, wire)
+    if data > len(packet):
+        raise MalformedPacket("the capture cut the TCP header")
+    return _read(packet, src, dst, start, data, end, True)
+
+
+def _segment(packet: bytes, wire: int) -> tuple[bytes, bytes, int, int, int]:
+    """Addresses, and where the TCP header, its data and the packet begin or end."""
+    src, dst, protocol, start, end = locate(packet, wire)
     if protocol != _PROTOCOL:
         raise MalformedPacket(f"IP protocol {protocol} is not TCP")
-    if total < header + 20:
-        raise MalformedPacket(f"{total - header} octets are too few for a TCP header")
-    sport, dport, seq, ack, offset, flags, window, _, _ = _HEADER.unpack_from(packet, header)
-    data = header + (offset >> 4) * 4
-    if data < header + 20 or data > total:
+    if end < start + 20 or len(packet) < start + 20:
+        raise MalformedPacket(f"{end - start} octets are too few for a TCP header")
+    data = start + (packet[start + 12] >> 4) * 4
+    if data < start + 20 or data > end:
         raise MalformedPacket("the TCP data offset points outside the segment")
-    segment = packet[header:total]
-    summed = internet_checksum(pseudo_header(src, dst, _PROTOCOL, len(segment)) + segment)
-    options = _dissect_options(packet[header + 20 : data])
+    return src, dst, start, data, end
+
+
+def _read(
+    packet: bytes, src: bytes, dst: bytes, start: int, data: int, end: int, checksum_ok: bool
+) -> Tcp:
+    sport, dport, seq, ack, _, flags, window, _, _ = _HEADER.unpack_from(packet, start)
+    payload = packet[data:end]
+    if data == start + 20:
+        options: _Options = (None, None, False, (), None, None, True)
+    else:
+        options = _dissect_options(packet[start + 20 : data])
     return Tcp(
-        socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport, seq, ack, flags, window,
-        packet[data:total], *options, summed in (0, 0xFFFF),
+        address_text(src), address_text(dst), sport, dport, seq, ack, flags, window,
+        payload, *options, checksum_ok, end - data - len(payload),
     )  # fmt: skip
 
 

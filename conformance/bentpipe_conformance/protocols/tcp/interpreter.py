@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Interpreter
@@ -36,19 +34,10 @@ def _refused(flow: Flow, context: Context) -> Finding | None:
     )
 
 
-def _observed(flows: Sequence[Flow]) -> dict[str, Any]:
-    ics: dict[str, Any] = {"fast_retransmit": True, "newreno": True}
-    for item, (attribute, _) in HANDSHAKE_ITEMS.items():
-        ics[item] = any(flow.handshake.answered(attribute) for flow in flows)
-    return ics
-
-
 INTERPRETER = Interpreter(
     dissect=dissect,
     trusting=lambda segment: replace(segment, checksum_ok=True),
     read_flows=read_flows,
     prepare=Prepared,
     refused=_refused,
-    observed=_observed,
-    payload=lambda segment: (segment.src, len(segment.payload)),
 )

@@ -25,11 +25,11 @@ LEGEND = (
 def _plain(packet: Packet) -> tuple[str, tuple[str, ...]]:
     """Describe a packet outside any connection, or not seen at the IUT's side."""
     if packet.content is None:
-        return f"not TCP over IPv4, {len(packet.data)} octets", ()
+        return f"not TCP over IP, {len(packet.data)} octets", ()
     tcp = packet.content
     names = {"S": "SYN", "F": "FIN", "R": "RST", "A": "ack"}
     flags = "+".join(names[letter] for letter in tcp.flag_names if letter in names)
-    size = f" · {len(tcp.payload)} octets of data" if tcp.payload else ""
+    size = f" · {tcp.size} octets of data" if tcp.size else ""
     return f"{flags or 'no flags'}{size}", () if tcp.checksum_ok else ("wrong checksum",)
 
 
@@ -91,7 +91,7 @@ def _event(event: Sent | Ack | Arrival | Reply) -> tuple[list[str], list[str]]:
 
 def _data(event: Sent | Arrival) -> list[str]:
     tcp = event.packet.content
-    return [f"data {span(event.start, event.end)}"] if tcp and tcp.payload else []
+    return [f"data {span(event.start, event.end)}"] if tcp and tcp.size else []
 
 
 def _ack(ack: int, window: int, blocks: Sequence[tuple[int, int]]) -> list[str]:

@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bentpipe_conformance.engine import checking
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.models import rejection
 from bentpipe_conformance.models.tcp.foreign import ForeignJudgement, judge_transfers
 from bentpipe_conformance.models.tcp.transfers import read_transfer
 from bentpipe_conformance.protocols.tcp.codec import dissect
+from bentpipe_conformance.protocols.tcp.observer import OBSERVER
 from bentpipe_conformance.protocols.tcp.replay.flow import read_flows
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
-from bentpipe_conformance.run.rejudge import analyze
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.tcp.config import EndpointConfig, Variant
 from bentpipe_reference.tcp.parts import Setup
@@ -98,9 +100,11 @@ def first_violation(frames: list[Frame], requirement: str) -> int:
         for f in frames
     ]
     trace = read_trace(captured, suite=SNR)
-    analyses, _ = analyze(trace, "rfc", SNR.interpreter.observed(read_flows(trace)), SNR)
-    found = next(item for item in analyses if item.requirement == requirement)
-    return min((packet for v in found.violations for packet in v.packets[:1]), default=0)
+    (flow,) = read_flows(trace)
+    claims = OBSERVER.claims(flow, {"fast_retransmit": True, "newreno": True})
+    found = checking.judge(trace, "rfc", claims, [requirement], suite=SNR)
+    failed = (item for item in found if item.verdict is Verdict.FAIL)
+    return min((packet for item in failed for packet in item.packets[:1]), default=0)
 
 
 def test_mutants_are_found_at_the_packet_their_checker_finds(

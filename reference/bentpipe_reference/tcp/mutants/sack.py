@@ -226,3 +226,62 @@ class UsesSackUnasked(SackNewRenoRfcSender):
 
     def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
         super().establish(smss, window, seq, sack_ok=True)
+
+
+@mutant("snr-recovery-regardless-of-pipe", breaks="SNR-SAK-017")
+class RecoversRegardlessOfPipe(SackNewRenoRfcSender):
+    """Retransmissions are not counted as in the network."""
+
+    def pipe(self) -> int:
+        return super().pipe() - max(0, self.high_rxt - self.snd_una)
+
+
+@mutant("snr-recovery-at-the-old-window", breaks="SNR-SAK-017")
+class RecoversAtTheOldWindow(SackNewRenoRfcSender):
+    """The window is reduced only when recovery ends."""
+
+    def cwnd_entering_recovery(self) -> int:
+        return self.cwnd if self.sack_ok else super().cwnd_entering_recovery()
+
+    def exit_window(self) -> int:
+        return self.ssthresh if self.sack_ok else super().exit_window()
+
+
+@mutant("snr-one-segment-per-acknowledgment", breaks="SNR-SAK-018")
+class OneSegmentPerAcknowledgment(SackNewRenoRfcSender):
+    """Each acknowledgment in recovery sends one segment at most, however much room there is."""
+
+    _used = False
+
+    def next_segment(self) -> tuple[int, int] | None:
+        chosen = None if self._used else super().next_segment()
+        self._used = True
+        return chosen
+
+    def output(self, now: float) -> None:
+        self._used = False
+        super().output(now)
+
+
+@mutant("snr-no-rescue", breaks="SNR-SAK-018")
+class NeverRescues(SackNewRenoRfcSender):
+    """The end of the outstanding data waits for the timer."""
+
+    def rescue_segment(self) -> tuple[int, int] | None:
+        return None
+
+
+@mutant("snr-new-data-before-repairs", breaks="SNR-SAK-019")
+class SendsNewDataFirst(SackNewRenoRfcSender):
+    """New data goes before the retransmission of lost segments."""
+
+    def next_segment(self) -> tuple[int, int] | None:
+        return self.new_segment() or super().next_segment()
+
+
+@mutant("snr-doubtful-before-new-data", breaks="SNR-SAK-019")
+class RepeatsTheDoubtfulFirst(SackNewRenoRfcSender):
+    """Missing segments that do not count as lost go before new data."""
+
+    def lost_segment(self) -> tuple[int, int] | None:
+        return super().lost_segment() or self.speculative_segment()

@@ -159,3 +159,35 @@ mutant_setting(
     breaks="SNR-RTO-014",
     max_retransmissions=3,
 )
+
+
+@mutant("snr-variance-ignored", breaks="SNR-RTO-015")
+class IgnoresTheVariance(RttEstimator):
+    """The timeout allows for one variance, not for four."""
+
+    K = 1
+
+
+@mutant("snr-variance-of-half-gain", breaks="SNR-RTO-015")
+class VarianceOfHalfGain(RttEstimator):
+    """A new measurement changes the variance by an eighth."""
+
+    BETA = 1 / 8
+
+
+@mutant("snr-back-off-never-collapses", breaks="SNR-RTO-016", hk99=True)
+class NeverCollapses(RttEstimator):
+    """A measurement does not end back-off."""
+
+    def sample(self, rtt: float) -> None:
+        before = self.rto
+        super().sample(rtt)
+        if before > 2 * self.initial:
+            self.rto = before
+
+
+@mutant("snr-timeout-of-ten-variances", breaks="SNR-RTO-016")
+class AllowsForTenVariances(RttEstimator):
+    """The timeout allows for ten variances."""
+
+    K = 10

@@ -65,6 +65,7 @@ class RenoSender(Sender):
     def leave_recovery(self, now: float) -> None:
         """End the recovery phase."""
         self.cwnd = self.exit_window()
+        self.octets_acked = 0
         self.in_recovery = False
         self.emit("leave_recovery", now)
 

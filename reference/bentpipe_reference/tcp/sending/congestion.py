@@ -37,10 +37,15 @@ class CongestionRules(SenderVariables):
 
     def slow_start_increase(self, acked: int) -> int:
         """min(N, SMSS), equation 2 of RFC 5681, so that ACK division gains nothing."""
+        self.octets_acked = 0
         return min(acked, self.smss)
 
     def congestion_avoidance_increase(self, acked: int) -> int:
-        """One segment per window of acknowledged octets (RFC 5681 section 3.1)."""
+        """One segment per window of acknowledged octets (RFC 5681 section 3.1).
+
+        What was counted towards a larger window, before a reduction, does not count: it could
+        make two increases within one round trip.
+        """
         self.octets_acked += acked
         if self.octets_acked < self.cwnd:
             return 0

@@ -58,6 +58,49 @@ def test_flight_of_segments_runs_lost(connection: Connection) -> None:
     _receive_flight(connection, 50, [1, 2, 3, 6, 7])
 
 
+PIPE = ("SNR-SAK-017", "SNR-SAK-018", "SNR-SAK-019")
+"""The requirements about how much a recovery sends, and what first."""
+
+
+@connected(*PIPE, needs=SACK, profiles=("rfc",))
+def test_flight_of_segments_half_lost(connection: Connection) -> None:
+    """Half a flight is lost in one run: the retransmissions alone have to respect the window."""
+    _receive_flight(connection, 90, range(1, 10), window=16)
+
+
+@connected(*PIPE, needs=SACK, profiles=("rfc",))
+def test_flight_of_segments_late_losses(connection: Connection) -> None:
+    """Losses at both ends of a flight: those near its end are not known at the beginning."""
+    _receive_flight(connection, 90, [0, 2, 13, 27, 33], window=16)
+
+
+@connected(*PIPE, needs=SACK, profiles=("rfc",))
+def test_flight_of_segments_acknowledgments_lost(connection: Connection) -> None:
+    """Most acknowledgments of a recovery are lost; the blocks of the others tell all the same."""
+    connection.grow(16)
+    base = connection.highest // connection.segment
+    losing = Counter(base + index for index in (1, 2, 5, 9))
+    connection.receive(base + 12, losing=losing)
+    for _ in range(4):
+        connection.await_round()
+        for segment in connection.collect(0):
+            connection.hold(segment)
+        connection.ack()
+    connection.receive(base + 60)
+
+
+@connected(*PIPE, needs=SACK, profiles=("rfc",), window=17 * SEGMENT, syn_window=17 * SEGMENT)
+def test_constant_window_tail_lost(connection: Connection) -> None:
+    """No new data may be sent, and the end of the window is lost as well.
+
+    The holes near the end are never reported lost by what is held above them: NextSeg's rule 3
+    repeats them, and its rule 4 the last segment.
+    """
+    connection.grow(16)
+    base = connection.delivered // connection.segment
+    connection.receive(base + 60, losing=[base, base + 12, base + 15])
+
+
 @connected("SNR-SAK-008", needs=SACK, profiles=("hk99",))
 def test_flight_of_segments_late_hole(connection: Connection) -> None:
     """A hole that becomes eligible when the inflated window already lets new data out.

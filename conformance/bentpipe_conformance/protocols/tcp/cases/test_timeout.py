@@ -9,7 +9,7 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     await_retransmissions,
     show_silence,
 )
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 35 << 7
@@ -70,6 +70,57 @@ def test_tail_lost(connection: Connection) -> None:
     if again is None:
         raise show_silence(connection, f"{TIMEOUT_S:.0f} s passed without a retransmission")
     connection.take(again)
+
+
+LATE_RTTS = ((0.0,), (0.0,) * 6, (0.0, 0.65, 1.5, 2.3))
+"""Round trips by which acknowledgments are late before one segment is lost; a connection each.
+
+The first two show RTTVAR's first value and how it falls, the third how both averages rise; none of
+them makes the timer expire.
+"""
+
+
+def _exchange(connection: Connection, late: float) -> Segment:
+    """Have one segment echoed and acknowledge it late; the pause after it stops the timer."""
+    connection.send_data(100)
+    reply = connection.expect(what="the echo")
+    connection.wait(late)
+    connection.take(reply)
+    connection.wait(0.8)
+    return reply
+
+
+def _lose_echo(connection: Connection, timeouts: int) -> None:
+    """Have one segment echoed that is lost until so many timeouts have passed."""
+    connection.send_data(100)
+    reply = connection.expect(what="the echo")
+    connection.take(await_retransmissions(connection, reply.start, timeouts))
+
+
+@case("SNR-RTO-015", "SNR-RTO-016")
+def test_lone_segments_measured_then_lost(peer: Peer) -> None:
+    """One segment at a time is acknowledged after known times, then one is lost.
+
+    On several connections without SACK and timestamps, so that every implementation takes the same
+    measurements and its timeout can be computed.
+    """
+    for samples in LATE_RTTS:
+        connection = peer.connect("echo", sack=False)
+        for late in samples:
+            _exchange(connection, late * peer.rtt)
+        _lose_echo(connection, 1)
+        connection.abort()
+
+
+@connected("SNR-RTO-016", "SNR-RTO-006", to="echo", sack=False, aborted=True)
+def test_lone_segments_back_off_then_measured(connection: Connection) -> None:
+    """Back-off over four timeouts collapses once two segments have been measured again."""
+    _exchange(connection, 0.0)
+    _lose_echo(connection, 4)
+    connection.wait(0.8)
+    for _ in range(2):
+        _exchange(connection, 0.0)
+    _lose_echo(connection, 1)
 
 
 @connected("SNR-RTO-013", sack=False)

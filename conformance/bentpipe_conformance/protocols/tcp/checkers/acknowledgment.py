@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, takewhile
 
@@ -11,9 +11,10 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
-from bentpipe_conformance.protocols.tcp.codec import nearest
+from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
 
@@ -184,16 +185,28 @@ def _runs(acks: Iterable[Ack], member: Callable[[Ack], bool], least: int) -> Ite
 @checker("SNR-ACK-007")
 def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
     """Duplicates that report nothing new cause no flood (RFC 5681 section 3.2, RFC 9937)."""
-    # Exercised by runs of at least six duplicates that report nothing new.
+    # Exercised by runs of at least six duplicates that report nothing new. New data counts only
+    # where no pacing delays it and it certainly waited: what left before was not all (PSH,
+    # RFC 9293 MUST-61), so that nothing the user has just written is taken for it.
     rtt = minimum_rtt(flow)
+    at_once = acts_at_once(context.ics)
     for run in _runs(
         flow.acks, lambda ack: ack.duplicate and not ack.newly_sacked and not ack.blocks, 6
     ):
-        yield _judge_storm(run, rtt, context)
+        yield _judge_storm(run, rtt, context, at_once and _was_waiting(flow, run[0]))
 
 
-def _judge_storm(run: list[Ack], rtt: float, context: Context) -> Finding:
-    sent = [item for ack in run for item in ack.responses]
+def _was_waiting(flow: Flow, ack: Ack) -> bool:
+    """Whether the last data sent before an acknowledgment shows that more waited behind it."""
+    last = bisect_left(flow.sent, ack.packet.number, key=lambda item: item.packet.number)
+    before = (flow.sent[at] for at in range(last - 1, -1, -1))
+    newest = next((sent for sent in before if sent.new), None)
+    return newest is not None and not newest.tcp.flags & PSH
+
+
+def _judge_storm(run: list[Ack], rtt: float, context: Context, counts_new: bool) -> Finding:
+    released = (item for ack in run for item in ack.responses)
+    sent = [item for item in released if counts_new or item.retransmission]
     last: dict[int, Sent] = {}
     for item in sent:
         before = last.get(item.start)

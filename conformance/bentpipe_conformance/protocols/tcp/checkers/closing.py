@@ -200,12 +200,14 @@ def _acknowledged(flow: Flow, context: Context, arrival: Arrival, what: str) -> 
 def fin_is_acknowledged(flow: Flow, context: Context) -> Findings:
     """A FIN in sequence is acknowledged (RFC 9293 section 3.10.7.4)."""
     # Exercised by every FIN that arrives in sequence, or whose gap is filled.
-    for arrival in flow.arrivals:
+    fins = [arrival for arrival in flow.arrivals if arrival.fin]
+    some = any(fin.acceptable for fin in fins)
+    for arrival in flow.arrivals if fins else ():
         if arrival.fin and arrival.in_order and arrival.end <= arrival.window_edge:
             yield from _acknowledged(flow, context, arrival, "the FIN")
             return
-        if arrival.fills_gap and any(a.fin and a.acceptable for a in flow.arrivals):
-            fin = next(a for a in flow.arrivals if a.fin)
+        if some and arrival.fills_gap:
+            fin = fins[0]
             before = fin.packet.number < arrival.packet.number
             gap = any(left <= arrival.end and right == fin.end for left, right in arrival.held)
             if before and gap and fin.end <= fin.window_edge:

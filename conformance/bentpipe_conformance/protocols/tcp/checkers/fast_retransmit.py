@@ -48,6 +48,8 @@ def no_fast_retransmit_before_the_third_duplicate(flow: Flow, context: Context) 
         ack = m.ack
         if m.episode or not ack.duplicate or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
+        if ack.ack < m.shadow:
+            continue
         if _small_flight(m, flow, context):
             continue
         expected = f"no retransmission before duplicate {DUPLICATE_THRESHOLD}"
@@ -209,7 +211,7 @@ def _not_counted(flow: Flow, context: Context, kind: Callable[[Ack], bool], name
         if m.episode or not ack.acceptable or ack.advance or not ack.flight or ack.sacked:
             continue
         seen += kind(ack)
-        if not seen or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if not seen or ack.duplicates >= DUPLICATE_THRESHOLD or ack.ack < m.shadow:
             continue
         if ack.flight < 4 * largest_segment(flow) or seen + ack.duplicates < DUPLICATE_THRESHOLD:
             continue
@@ -275,6 +277,8 @@ def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Findi
         total += 1
         if ack.duplicates >= DUPLICATE_THRESHOLD or total < DUPLICATE_THRESHOLD:
             continue
+        if ack.ack < m.shadow:
+            continue
         if _small_flight(m, flow, context):
             continue
         when = f"on duplicate {ack.duplicates} in a row, {total} in all"
@@ -293,6 +297,8 @@ def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> F
         if m.episode or not ack.duplicate or ack.sacked:
             continue
         if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * largest_segment(flow):
+            continue
+        if ack.ack < m.shadow:
             continue
         when = f"on repetition {ack.duplicates} of an acknowledgment that reports nothing held"
         expected = "no recovery without new SACK information"

@@ -82,7 +82,9 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     third = next(decided, None)
     if third is not None and third.advance:
         third = None
-    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    # Behind a long queue the duplicates, and with them the budget, come long after.
+    until = max(ack.time + answer_window(m.rtt), third.time if third is not None else 0.0)
+    answer = _repetition(flow, ack, until)
     if answer is not None and (third is None or answer.packet.number < third.packet.number):
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
     elif third is not None and acts_at_once(context.ics):

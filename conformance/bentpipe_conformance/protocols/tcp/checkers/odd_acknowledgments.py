@@ -199,6 +199,9 @@ def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:
 
 def _same_octets(context: Context, sent: Sent, original: dict[int, bytes], sign: Ack) -> Finding:
     payload, before = sent.tcp.payload, original.get(sent.start, b"")
+    if sent.tcp.missing:
+        # What the capture did not keep cannot be compared.
+        return context.holds(f"{sent.span}, once reported held, was retransmitted", sent, sign)
     same = payload[: len(before)] == before[: len(payload)]
     how = "the same" if same else "other"
     sentence = f"{sent.span}, once reported held, was retransmitted with {how} octets"

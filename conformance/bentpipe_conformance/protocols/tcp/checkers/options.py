@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.claims import carries
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
@@ -14,12 +15,20 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Segment, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MAX_WINDOW_SHIFT, Flow
-from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS, carries
+from bentpipe_conformance.protocols.tcp.replay.flow import (
+    DEFAULT_MSS,
+    DEFAULT_MSS_IPV6,
+    MAX_WINDOW_SHIFT,
+    Flow,
+)
+from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets, walk_options
 
 ETHERNET_MTU = 1500
 """A longer packet on a link of this size shows the sender's segmentation offload."""
+
+HEADERS = 40
+"""Octets of IPv4 and TCP headers without options."""
 
 UNASSIGNED_KINDS = frozenset({*range(35, 69), *range(80, 172), *range(175, 253)})
 """Option kinds the IANA has not assigned, so that no implementation knows them."""
@@ -192,7 +201,7 @@ def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Findi
     data = [sent for sent in flow.sent if sent.payload]
     # A capture of the sender's own may show segments before its network card cuts them.
     offloaded = any(
-        len(sent.packet.data) > ETHERNET_MTU
+        sent.payload + _options(sent) + HEADERS > ETHERNET_MTU
         or (sent.payload > limit and sent.payload % (limit - _options(sent) or 1) == 0)
         for sent in data
     )
@@ -236,7 +245,8 @@ def default_mss(flow: Flow, context: Context) -> Findings:
     # Exercised by every data segment to a peer that named no MSS.
     offer = flow.handshake.offer
     if offer is not None and offer.mss is None:
-        yield from _segment_sizes(flow, context, DEFAULT_MSS, "the peer having named no MSS")
+        limit = DEFAULT_MSS_IPV6 if ":" in offer.src else DEFAULT_MSS
+        yield from _segment_sizes(flow, context, limit, "the peer having named no MSS")
 
 
 @checker("SNR-OPT-011")

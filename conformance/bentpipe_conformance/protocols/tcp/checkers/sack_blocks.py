@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,13 +46,14 @@ class _Moment:
     Attributes:
         reply: the reply.
         unanswered: segments with data that arrived since the reply before it.
-        recent: segments with data that the IUT may not have processed yet.
+        recent: segments with data that the IUT may not have processed yet; changes with the next
+            moment.
         crowded: more blocks than fit were held, now or since nothing was held.
     """
 
     reply: Reply
     unanswered: list[Arrival]
-    recent: list[Arrival]
+    recent: deque[Arrival]
     crowded: bool
 
 
@@ -59,8 +61,9 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
     """Every reply of a connection that negotiated SACK."""
     if not flow.handshake.sack:
         return
-    recent: list[Arrival] = []
+    recent: deque[Arrival] = deque()
     unanswered: list[Arrival] = []
+    reaction = flow.reaction
     crowded = False
     for event in flow.events:
         if isinstance(event, Arrival):
@@ -68,9 +71,10 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
             unanswered.append(event)
             crowded = crowded or len(event.held) > _MOST
         elif isinstance(event, Reply):
-            recent = [a for a in recent if event.time - a.time <= flow.reaction]
+            while recent and event.time - recent[0].time > reaction:
+                recent.popleft()
             crowded = bool(event.held) and (crowded or len(event.held) > _MOST)
-            yield _Moment(event, unanswered, list(recent), crowded)
+            yield _Moment(event, unanswered, recent, crowded)
             unanswered = []
 
 
@@ -143,14 +147,17 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
                 return
         if reply.payload or moment.crowded:
             continue
+        if not reply.held:
+            continue
+        if reply.blocks:
+            yield context.holds("an acknowledgment below held data has SACK blocks", reply)
+            continue
         older = RangeSet(reply.held)
         for arrival in moment.recent:
             older = _without(older, arrival)
         # One octet may be a FIN; whether blocks count that is left to the implementation.
         held = [(left, right) for left, right in older.snapshot() if right - left > 1]
-        if reply.blocks and reply.held:
-            yield context.holds("an acknowledgment below held data has SACK blocks", reply)
-        elif held and reply.ack < held[-1][0]:
+        if held and reply.ack < held[-1][0]:
             silent[reply] = held[-1]
 
 
@@ -215,6 +222,8 @@ def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
             return f"two blocks meet at {left}"
     if moment is None:
         return ""
+    if all(block in reply.held or not _inside(block, reply.held) for block in ordered):
+        return ""
     # The IUT may not have processed the latest arrivals yet, or be in the middle of it.
     possible = set(reply.held)
     held = RangeSet(reply.held)
@@ -269,7 +278,7 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
     for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         # Blocks changed by several segments before one reply have no order on the wire.
-        merged = bool(reply.held) and (merged or len(unanswered) > 1)
+        merged = bool(reply.held) and (merged or len(unanswered) > 1 or _ambiguous(reply))
         firsts = [known for known in firsts if known[1] > reply.ack]
         if not reply.sack:
             merged = merged or bool(unanswered and reply.held)
@@ -278,6 +287,13 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
             yield from _in_order_of_recency(reply, firsts, context)
         first = reply.sack[0]
         firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
+
+
+def _ambiguous(reply: Reply) -> bool:
+    """Whether the first block may be a D-SACK, or that of the duplicate it would report."""
+    return reply.dsack in reply.held and not any(
+        _inside(reply.dsack, (block,)) for block in reply.sack if reply.dsack is not None
+    )
 
 
 def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Findings:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
-from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
+
+
+def _arrived(report: Report) -> float:
+    return report.ack.time
 
 
 def _certain(board: Scoreboard, context: Context) -> set[Episode]:
@@ -55,7 +61,8 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
             continue
         if episode not in certain:
             continue
-        before = [r for r in board.reports if first.time <= r.ack.time < repaired.time]
+        since = bisect_left(board.reports, first.time, key=_arrived)
+        before = board.reports[since : bisect_left(board.reports, repaired.time, key=_arrived)]
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
             continue
         lasting = set(before[-3].eligible).intersection(before[-1].eligible)

@@ -20,11 +20,12 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     timer_within,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
     more_waited,
+    short_of_data,
 )
 
 
@@ -33,6 +34,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
     segments, octets = context.permitted("segments", 10), context.permitted("octets", 14600)
     return int(min(segments * flow.mss, max(2 * flow.mss, octets)))
 
+
+MOST_ROUNDS = 100
+"""Round trips that are counted; half as much again in each is beyond any window long before."""
 
 CLEAR_TARGET_SEGMENTS = 6
 """Below this the windows of the right and the wrong sender differ by less than two segments."""
@@ -242,6 +246,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
             # After a timeout slow start grows to half of what was outstanding at the timeout.
             continue
+        if short_of_data(flow, episode.first):
+            continue
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))
         base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
@@ -266,8 +272,11 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     # Exercised by two round trips after slow start should have ended.
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
+    # Round trips may be shorter after the timeout than all before it: the queue has drained.
+    rtt = minimum_rtt(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
-        rtt = aftermath.expiry.rtt
+        if short_of_data(flow, aftermath.expiry.sent):
+            continue
         threshold = max(share * aftermath.expiry.flight, 2 * segment)
         crossed: float | None = None
         exercised = False
@@ -278,7 +287,7 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
                 continue
             if not rtt:
                 break
-            rounds = int((step.sent.time - crossed) / rtt) + 1
+            rounds = min(int((step.sent.time - crossed) / rtt) + 1, MOST_ROUNDS)
             limit = threshold * factor**rounds + (rounds + 2) * segment
             if step.pipe > limit:
                 sentence = f"slow start went on above {threshold:.0f} octets after a timeout"

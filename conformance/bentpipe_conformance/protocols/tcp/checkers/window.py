@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset, more_waited
 
 CROSSING_S = 0.002
@@ -305,7 +306,9 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
-                if silly and silly[0].payload < least and not whole:
+                # Its own options make room for less (RFC 9293 section 3.7.1).
+                full = flow.mss - len(option_octets(silly[0].packet)) if silly else least
+                if silly and silly[0].payload < min(least, full) and not whole:
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",
                         silly[0],

@@ -6,7 +6,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
@@ -35,7 +34,9 @@ def first_reply(
 ) -> Reply | None:
     """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
     first = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
-    for reply in islice(flow.replies, first, None):
+    replies = flow.replies
+    for at in range(first, len(replies)):
+        reply = replies[at]
         if reply.time - arrival.time > within:
             return None
         if match(reply):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
@@ -33,6 +32,15 @@ of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error i
 
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
+
+DEFAULT_MSS_IPV6 = 1220
+"""The same over IPv6."""
+
+UNCUT = 1460
+"""No segment longer than this and the peer's MSS was on a wire."""
+
+MOST_OPTIONS = 40
+"""Octets of TCP options at most (RFC 9293 section 3.1)."""
 
 SMALLEST_MSS = 48
 """Stacks refuse to send less, even if the peer's MSS option is smaller (SNR-OPT-009)."""
@@ -101,7 +109,7 @@ class Flow:
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
-        return list(takewhile(lambda item: item.time < end, islice(self.sent, first, None)))
+        return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
 
 
 class _Replay:
@@ -138,7 +146,8 @@ class _Replay:
             handshake.tester = packet
             self.receiver.opened(tcp)
             # An MSS of zero cannot be intended; Linux treats it as absent.
-            self.flow.mss = max(SMALLEST_MSS, tcp.mss or DEFAULT_MSS)
+            default = DEFAULT_MSS_IPV6 if ":" in tcp.src else DEFAULT_MSS
+            self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window
         if self._completes(packet, tcp):
@@ -209,6 +218,17 @@ def read_flows(trace: Trace) -> list[Flow]:
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
-        # A flow that sent nothing but FIN has no segment of its own either.
-        flow.segment = max((item.payload for item in flow.sent), default=0) or flow.mss
+        flow.segment = _largest(flow)
     return flows
+
+
+def _largest(flow: Flow) -> int:
+    """The largest segment a flow sent; the peer's MSS where it sent none.
+
+    One beyond both is not a segment yet: segmentation offload cuts it after the capture.
+    """
+    limit = max(flow.mss, UNCUT)
+    whole = (item.payload for item in flow.sent if item.payload <= limit)
+    cut = any(item.payload > limit for item in flow.sent)
+    largest = max(whole, default=0)
+    return max(largest, flow.mss - MOST_OPTIONS) if cut else largest or flow.mss

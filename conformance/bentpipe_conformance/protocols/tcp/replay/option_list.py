@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.codec import locate
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
 NO_OPERATION = 1
 SACK = 5
+_ANY_LENGTH = 1 << 32
 
 
 def option_octets(packet: Packet) -> bytes:
     """The octets of a segment's option list, padding included."""
-    header = (packet.data[0] & 0xF) * 4
+    # A capture may have cut the packet behind its headers.
+    header = locate(packet.data, _ANY_LENGTH)[3]
     return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
 
 

@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import Lifetime, read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
+from bentpipe_conformance.protocols.tcp.replay.pipe import Recovery, read_recoveries
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard, read_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.timeouts import read_expiries
@@ -41,6 +42,11 @@ class Prepared:
     def recovery_ends(self) -> frozenset[Ack]:
         """The acknowledgments that ended its episodes."""
         return frozenset(episode.end for episode in self.episodes if episode.end is not None)
+
+    @cached_property
+    def recoveries(self) -> tuple[Recovery, ...]:
+        """Its recoveries with SACK beside RFC 6675."""
+        return read_recoveries(self._flow, self.episodes)
 
     @cached_property
     def moments(self) -> tuple[Moment, ...]:

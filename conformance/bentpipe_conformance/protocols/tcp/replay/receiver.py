@@ -69,6 +69,7 @@ class Receiver:
         self._last_by_text = 0
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
+        self._offered = 0
 
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
@@ -76,12 +77,13 @@ class Receiver:
         if tcp.tsval is not None:
             self._recent = self._recent_by_text = frozenset({tcp.tsval})
             self._last_by_text = tcp.tsval
-        if tcp.payload:
-            self._arrive(0, len(tcp.payload))
+        if tcp.size:
+            self._arrive(0, tcp.size)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
         self.edge = max(self.edge, window)
+        self._offered = window
         self._widest = max(self._widest, window)
 
     def offset(self, sequence: int) -> int:
@@ -95,12 +97,15 @@ class Receiver:
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
     def may_heed(self, tcp: Tcp) -> bool:
-        """Whether the acknowledgment of a segment that a closed window keeps out may count.
+        """Whether the acknowledgment of a segment that has to be dropped may count.
 
-        RFC 9293 section 3.10.7.4 has a special allowance for it.
+        RFC 9293 section 3.10.7.4 has a special allowance for one that a closed window keeps out.
+        A duplicate of what has just been received has been offered its window all the same.
         """
-        closed = self.edge <= self.expected == self.offset(tcp.seq)
-        return closed and not self._paws_rejects(tcp)
+        start = self.offset(tcp.seq)
+        closed = self.edge <= self.expected == start
+        duplicate = start + tcp.length == self.expected
+        return (closed or duplicate) and not self._paws_rejects(tcp)
 
     def _paws_rejects(self, tcp: Tcp) -> bool:
         return bool(self._recent) and all(self._stale(tcp))
@@ -126,7 +131,9 @@ class Receiver:
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
         inside = self._in_window(start, tcp.length)
         bare = self.timestamps and tcp.tsval is None
-        sure = inside and not stale and not self._doubt
+        # What lies beyond an edge that has moved back may be refused, or not.
+        shrunk = inside and self._offered < min(end, self.edge)
+        sure = inside and not stale and not shrunk and not self._doubt
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
@@ -135,10 +142,10 @@ class Receiver:
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
         acceptable = acceptable and bool(tcp.flags & ACK) and not dropped
         # What follows one that may have been dropped can be in sequence or not.
-        self._doubt = self._doubt or (stale and not paws and inside)
+        self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
-            packet, start, end, len(tcp.payload), self.expected,
+            packet, start, end, tcp.size, self.expected,
             self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
             self._last_ack,
         )  # fmt: skip
@@ -150,7 +157,9 @@ class Receiver:
             self._stamped[-1].reach = self._limit
         if acceptable:
             self._into.saw(min(end, self.edge))
-            self._held.add(max(start, self.expected), end)
+            # What lies beyond the edge need not be kept (RFC 9293 section 3.10.7.4).
+            if max(start, self.expected) < min(end, self.edge):
+                self._held.add(max(start, self.expected), min(end, self.edge))
             self.expected = _drop_reached(self._held, self.expected)
         return arrival
 
@@ -172,11 +181,13 @@ class Receiver:
             self._last_by_text = value
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
+        updated = self._recent != before
+        if not updated and value in before and self._stamped:
+            # It makes no difference when the IUT processed it.
+            return
         self._stamped.append(
-            _Stamped(
-                time, start, end, value, before, self._recent != before, self._limit, self._limit
-            )
-        )  # fmt: skip
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit)
+        )
 
     # -- leaving
 
@@ -192,7 +203,7 @@ class Receiver:
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(ack, blocks)
         reply = Reply(
-            packet, ack, window, ack + window, blocks, len(tcp.payload),
+            packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
@@ -201,6 +212,7 @@ class Receiver:
         if self.last_arrival is not None:
             self.last_arrival.replies.append(reply)
         self.edge = max(self.edge, reply.window_edge)
+        self._offered = reply.window_edge
         self._widest = max(self._widest, window)
         if ack <= self._limit:
             self._last_ack = max(self._last_ack, ack)

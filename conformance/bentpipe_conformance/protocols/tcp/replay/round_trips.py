@@ -30,16 +30,9 @@ class RoundTrips:
         self.samples = 0
         self.smallest = self.largest = self.echoed = 0.0
         self.minimum = float("inf")
-        self._stamped: dict[int, float] = {}
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
-        opened = []
-        for segment in flow.leaving:
-            tcp = segment.tcp
-            if tcp.flags & SYN:
-                opened.append(segment.time)
-            if tcp.tsval is not None and flow.handshake.timestamps:
-                self._stamped.setdefault(tcp.tsval, segment.time)
+        opened, self._stamped = _departures(flow)
         established = flow.handshake.established
         # A repeated SYN or SYN-ACK does not tell which copy was answered.
         if len(opened) == 1 and established is not None:
@@ -76,6 +69,20 @@ class RoundTrips:
     def longest_timeout(self) -> float:
         """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
         return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
+
+
+@lru_cache(maxsize=2)
+def _departures(flow: Flow) -> tuple[list[float], dict[int, float]]:
+    """When the IUT sent its SYNs, and when it first sent each timestamp value."""
+    opened: list[float] = []
+    stamped: dict[int, float] = {}
+    for segment in flow.leaving:
+        tcp = segment.tcp
+        if tcp.flags & SYN:
+            opened.append(segment.time)
+        if tcp.tsval is not None and flow.handshake.timestamps:
+            stamped.setdefault(tcp.tsval, segment.time)
+    return opened, stamped
 
 
 @lru_cache(maxsize=2)

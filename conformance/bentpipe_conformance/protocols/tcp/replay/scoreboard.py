@@ -17,6 +17,7 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -51,7 +52,7 @@ class Repeat:
         highest: highest offset reported held, exclusive; 0 when there is none.
         delivered_later: data sent after its last transmission is known to have arrived.
         duplicates: duplicate acknowledgments in a row, by RFC 5681 or by RFC 6675.
-        tail: it ends where the highest outstanding hole ends.
+        tail: it ends where the highest outstanding hole ends, its options not counted.
         lower: start of a lower segment that is neither held nor retransmitted, None without one.
         reordered: reordering or an unnecessary retransmission has been seen on this path.
     """
@@ -195,7 +196,9 @@ class _Replay:
         absent = bool(self.evidence) and not self.evidence.covers(sent.start, sent.end)
         runs = sum(left >= sent.end for left, _ in snapshot)
         duplicates = max(sent.duplicates, self.sack_duplicates)
-        tail = not missing or sent.end >= missing[-1][1]
+        # Options that the first transmission did not carry take room from the last segment.
+        shortened = sent.end + len(option_octets(sent.packet))
+        tail = not missing or shortened >= missing[-1][1]
         repeat = Repeat(
             sent, age, repeats, timer, forgiven, self.una < self.back_until, bool(self.certain),
             held, absent, self.evidence.above(sent.end), runs, snapshot[-1][1] if snapshot else 0,

@@ -90,7 +90,7 @@ class Sender:
         quiet = packet.time - self.last_in if self.last_in is not None else float("inf")
         cause = self._last_ack if quiet <= self._reaction else None
         sent = Sent(
-            packet, start, end, len(tcp.payload), transmission, self._una, self._max, self.edge,
+            packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
         )  # fmt: skip
         if cause is not None:

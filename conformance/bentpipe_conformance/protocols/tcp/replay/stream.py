@@ -49,6 +49,11 @@ class Stream:
             self._starts.insert(at, start)
             self._chunks.insert(at, octets)
 
+    def dispute(self, start: int, end: int) -> None:
+        """Nothing is known of [start, end): the capture did not keep it."""
+        if start < end:
+            self._disputed.add(start, end)
+
     def disputed(self, start: int, end: int) -> bool:
         """Whether two segments disagree about any octet of [start, end)."""
         return bool(self._disputed.overlap(start, end))
@@ -70,4 +75,5 @@ def read_stream(flow: Flow) -> Stream:
     for arrival in flow.arrivals:
         if 0 <= arrival.start <= arrival.window_edge:
             stream.add(arrival.start, arrival.tcp.payload)
+            stream.dispute(arrival.end - arrival.tcp.missing, arrival.end)
     return stream

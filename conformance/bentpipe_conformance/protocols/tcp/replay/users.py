@@ -6,6 +6,7 @@ other user sends and aborts when it likes, and every implementation that calls h
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
@@ -39,15 +40,25 @@ def is_own_reset(flow: Flow, reset: Packet) -> bool:
 
 
 def always_sends(flow: Flow) -> bool:
-    """Whether the IUT's user certainly has data to send at any time."""
+    """Whether the IUT's user certainly has data to send at any time before its peer's FIN."""
     return not flow.handshake.iut_opens and flow.iut[1] == STANDARD_SERVICES["chargen"]
+
+
+def stopped_at(flow: Flow) -> float:
+    """Number of the packet at which a user that always sends stops: the peer's FIN, or infinity."""
+    if not always_sends(flow):
+        return math.inf
+    return next((item.packet.number for item in flow.arrivals if item.fin), math.inf)
 
 
 def more_waited(flow: Flow, sent: Sent) -> bool:
     """Whether the user certainly had more to send when a segment left.
 
-    The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it.
+    The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it, unless
+    the user makes up what it sends and has stopped.
     """
+    if sent.packet.number >= stopped_at(flow):
+        return False
     return always_sends(flow) or not sent.tcp.flags & PSH
 
 
@@ -66,9 +77,21 @@ def largest_segment(flow: Flow) -> int:
 def data_waited(flow: Flow, ack: Ack) -> bool:
     """Whether the user certainly had more to send than had left when an acknowledgment arrived."""
     number = ack.packet.number
+    if number >= stopped_at(flow):
+        return False
     before = flow.sent[: bisect_left(flow.sent, number, key=lambda item: item.packet.number)]
     last = next((item for item in reversed(before) if item.new), None)
     return always_sends(flow) or (last is not None and more_waited(flow, last))
+
+
+def short_of_data(flow: Flow, sent: Sent) -> bool:
+    """Whether the user, not a window, may have ended the flight that a segment leaves behind.
+
+    What is outstanding then does not show the congestion window.
+    """
+    at = bisect_left(flow.sent, sent.packet.number, key=lambda item: item.packet.number)
+    last = next((item for item in reversed(flow.sent[:at]) if item.new), None)
+    return last is None or not more_waited(flow, last)
 
 
 def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:

@@ -13,10 +13,4 @@ def _trusting(packet: Toy) -> Toy:
     return replace(packet, checksum_ok=True)
 
 
-def _payload(packet: Toy) -> tuple[str, int]:
-    return packet.src, len(packet.data)
-
-
-INTERPRETER = Interpreter(
-    dissect=dissect, trusting=_trusting, read_flows=read_flows, payload=_payload
-)
+INTERPRETER = Interpreter(dissect=dissect, trusting=_trusting, read_flows=read_flows)

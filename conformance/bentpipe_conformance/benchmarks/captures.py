@@ -1,0 +1,183 @@
+"""The cost of judging a capture: packets each second, growth and memory.
+
+The captures are made here, of transfers of the reference over a satellite link with losses, in
+virtual time. One recorded transfer makes many connections: their ports and times differ.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bentpipe_reference.common.link.profile import load_profiles
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.path import Delivery
+from bentpipe_reference.tcp.path import Path as Link
+from bentpipe_reference.tcp.wire.codec import emit_packet
+
+from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, below, cpu_seconds
+from bentpipe_conformance.evidence.frames import Frame
+from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
+
+SIZES = (10_000, 100_000, 1_000_000)
+CONNECTION = 10_000
+"""Packets of a connection."""
+
+LOSS = 0.002
+RATE = 10_000
+GROWTH = 1.1
+"""Largest exponent of packets that still passes for linear."""
+
+OCTETS = 1000
+"""Of memory for each packet."""
+
+SNAP = 96
+_STARTED_NS = 1_700_000_000 * 10**9
+_PORTS = struct.Struct("!HH")
+
+
+def record(
+    packets: int, seed: int = 1, loss: float = LOSS, link: str = "geo", *, receiver: bool = False
+) -> list[Frame]:
+    """A transfer of the reference, captured at the sender's or the receiver's side of the link.
+
+    Args:
+        packets: about how many packets to record.
+        link: the link's profile.
+        receiver: whether to capture at the receiver's side.
+        seed: what decides which packets are lost.
+        loss: share of the packets that are lost, in either direction.
+    """
+    path = Link(load_profiles()[link], seed)
+    chosen = random.Random(seed)
+    for way in (path.forward, path.return_):
+        way.drops.update(n for n in range(6, packets) if chosen.random() < loss)
+    frames: list[Frame] = []
+
+    def watched(
+        send: Callable[[Delivery, int], None], outgoing: bool
+    ) -> Callable[[Delivery, int], None]:
+        def note(delivery: Delivery) -> None:
+            octets = emit_packet(delivery.args[0])  # type: ignore[attr-defined]
+            time = _STARTED_NS + round(path.simulation.now * 1e9)
+            frames.append(
+                Frame(len(frames) + 1, time, octets, LINKTYPE_RAW, outgoing=outgoing != receiver)
+            )
+
+        def sending(delivery: Delivery, size: int) -> None:
+            if outgoing != receiver:
+                note(delivery)
+                send(delivery, size)
+                return
+
+            def arriving() -> None:
+                note(delivery)
+                delivery()
+
+            send(arriving, size)
+
+        return sending
+
+    path.forward.send = watched(path.forward.send, True)  # type: ignore[method-assign, assignment]
+    path.return_.send = watched(path.return_.send, False)  # type: ignore[method-assign, assignment]
+    config = EndpointConfig()
+    flow = path.flow(packets * 6 // 10 * config.mss, config)
+    flow.start()
+    path.simulation.run_while(lambda: flow.is_pending() and len(frames) < packets, 1e6)
+    return frames
+
+
+def write_capture(
+    path: Path, packets: int, each: int = CONNECTION, snap: int | None = SNAP,
+    link: str = "geo", *, receiver: bool = False,
+) -> None:  # fmt: skip
+    """Write a capture of about so many packets.
+
+    Args:
+        path: the file.
+        packets: packets in all.
+        each: packets of a connection.
+        snap: octets of a packet that are kept; None for all.
+        link: profile of the link.
+        receiver: whether to capture at the receiver's side.
+    """
+    recorded = record(min(each, packets), link=link, receiver=receiver)
+    with path.open("wb") as file:
+        write_pcapng(file, _copies(recorded, packets, snap), name="bench", base_ns=_STARTED_NS)
+
+
+def _copies(recorded: list[Frame], packets: int, snap: int | None) -> Iterator[Frame]:
+    shift = 0
+    for nth in range(max(1, packets // len(recorded))):
+        for frame in recorded:
+            data = bytearray(frame.data)
+            ports = list(_PORTS.unpack_from(data, 20))
+            # The sender called: its port is the higher one.
+            ports[ports.index(max(ports))] = 10_000 + nth % 50_000
+            _PORTS.pack_into(data, 20, *ports)
+            kept = bytes(data[:snap])
+            time = (frame.time_ns or 0) + shift
+            yield replace(frame, data=kept, time_ns=time, original_length=len(data))
+        shift += (recorded[-1].time_ns or 0) - _STARTED_NS + 10**9
+
+
+def analyze(repeat: int) -> Report:
+    """Analyze captures of 10^4, 10^5 and 10^6 packets."""
+    del repeat
+    figures: list[Figure] = []
+    seconds: dict[int, float] = {}
+    with tempfile.TemporaryDirectory(prefix="bentpipe-bench-") as folder:
+        path = Path(folder) / "capture.pcapng"
+        for size in SIZES:
+            write_capture(path, size)
+            seconds[size], memory = _judged(path)
+            figures.append(at_least(f"packets/s per core, {size}", size / seconds[size], RATE))
+        write_capture(path, CONNECTION * 10, CONNECTION * 10)
+        _, memory = _judged(path)
+    base = _judged_nothing()
+    exponent = math.log(seconds[SIZES[-1]] / seconds[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
+    return Report(
+        f"bentpipe analyze of captures of transfers of the reference over geo, {CONNECTION} "
+        "packets a connection, in one process; CPU time with start-up, and the most memory of one "
+        f"connection of {CONNECTION * 10} packets",
+        (
+            *figures,
+            below("exponent (1 is linear)", exponent, GROWTH),
+            below("octets of memory per packet", (memory - base) / (CONNECTION * 10), OCTETS),
+        ),
+    )
+
+
+def _judged(path: Path) -> tuple[float, int]:
+    """CPU seconds and the most octets of memory that judging a capture takes in a process."""
+    return _measured("analyze", str(path), "--jobs", "1", "--json")
+
+
+def _judged_nothing() -> int:
+    return _measured("show", "SNR-REC-001")[1]
+
+
+def _measured(*command: str) -> tuple[float, int]:
+    script = (
+        "import resource, sys; from bentpipe_conformance.cli.main import main; "
+        f"sys.argv = ['bentpipe', *{list(command)!r}]\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "use = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(use.ru_utime + use.ru_stime, use.ru_maxrss * 1024, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    seconds, octets = done.stderr.split()[-2:]
+    return float(seconds), int(octets)
+
+
+__all__ = ["analyze", "cpu_seconds", "record", "resource", "write_capture"]

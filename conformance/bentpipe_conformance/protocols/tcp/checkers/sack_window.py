@@ -1,0 +1,155 @@
+"""Checkers for how much a recovery with SACK sends, and what first (SNR-SAK-017 to -019).
+
+RFC 6675 section 5 leaves nothing but cwnd hidden: it is ssthresh during a recovery, which the data
+outstanding at the beginning bounds.
+"""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    largest_segment,
+    stopped_at,
+)
+
+BY_TIME_SEGMENTS = 1
+"""Segments that rounding may add where the window is counted in segments (RFC 9937, RFC 9438)."""
+
+
+def _share(context: Context) -> float | None:
+    """Share of the flight that remains as ssthresh, None when it is not known."""
+    share: float | None = context.permitted("share", {}).get(context.ics.get("congestion_control"))
+    return share
+
+
+def _threshold(recovery: Recovery, share: float, smss: int) -> float:
+    return max(share * recovery.flight, 2 * smss)
+
+
+@checker("SNR-SAK-017")
+def recovery_keeps_to_the_reduced_window(flow: Flow, context: Context) -> Findings:
+    """A recovery with SACK keeps pipe within ssthresh (RFC 6675 section 5 step C, RFC 9937)."""
+    # Exercised by everything a recovery sends after its first retransmission.
+    share = _share(context)
+    if share is None:
+        return
+    for recovery in context.prepared.recoveries:
+        yield from until_violated(_within(flow, context, recovery, share))
+
+
+def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> Findings:
+    smss = largest_segment(flow)
+    rack, prr = (context.ics.get(item, True) for item in ("rack", "prr"))
+    slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
+    limit = _threshold(recovery, share, smss) + slack
+    first = recovery.episode.first
+    if (rack or prr) and first.window_edge - first.max < 2 * smss:
+        return
+    for step in recovery.steps:
+        before, sent = step.before, step.sent
+        if sent.timed:
+            return
+        pipe = (before.least if rack else before.pipe) + sent.length
+        reduced = share * step.delivered + 2 * smss
+        if prr and step.out + sent.length <= reduced:
+            # Proportional rate reduction spreads the reduction over the recovery.
+            continue
+        sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.flight}"
+        yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
+
+
+def _busy(flow: Flow, at: Ack | Sent) -> bool:
+    """Whether full segments of data certainly waited."""
+    return always_sends(flow) and at.packet.number < stopped_at(flow)
+
+
+def _free(rest: Rest, flow: Flow, smss: int) -> bool:
+    """Whether new data waits and the receiver's window has room for a segment of it."""
+    return rest.window_edge - rest.top >= smss and _busy(flow, rest.ack)
+
+
+@checker("SNR-SAK-018")
+def recovery_uses_the_reduced_window(flow: Flow, context: Context) -> Findings:
+    """A recovery sends while pipe leaves room in cwnd (RFC 6675 section 5 step C)."""
+    # Exercised by acknowledgments of a recovery that leave something to send.
+    share = _share(context)
+    if share is None or not acts_at_once(context.ics) or not always_sends(flow):
+        return
+    smss = largest_segment(flow)
+    for recovery in context.prepared.recoveries:
+        window = max(2, int(_threshold(recovery, share, smss) / smss)) * smss
+        for rest in recovery.rests:
+            if context.timing_error > EXACT_S and rest.until - rest.ack.time < flow.reaction:
+                continue
+            offer = _offer(rest.after, _free(rest, flow, smss))
+            if offer is None:
+                continue
+            if window - rest.after.pipe >= smss:
+                sentence = f"{rest.after.pipe} octets in the network, and {offer} was not sent"
+                expected = f"{offer}, as {window} octets may be in the network"
+                actual = "nothing more"
+                where = rest.ack, *rest.ack.responses, recovery.episode.first
+                yield context.violated(sentence, *where, expected=expected, actual=actual)
+                break
+            yield context.holds(f"{rest.after.pipe} octets filled the window", rest.ack)
+
+
+def _offer(choice: Choice, fresh: bool) -> str | None:
+    """What NextSeg() of RFC 6675 section 4 returns, in words."""
+    for rule, found in enumerate((choice.lost, None, choice.doubtful, choice.tail), 1):
+        if found is not None:
+            return f"{('the lost', '', 'the missing', 'the last')[rule - 1]} offset {found[0]}"
+        if rule == 2 and fresh:
+            return "new data"
+    return None
+
+
+@checker("SNR-SAK-019")
+def next_segment_in_order(flow: Flow, context: Context) -> Findings:
+    """A recovery sends what NextSeg() returns (RFC 6675 section 4)."""
+    # Exercised by everything a recovery sends after its first retransmission.
+    smss = largest_segment(flow)
+    for recovery in context.prepared.recoveries:
+        for step in recovery.steps:
+            if step.sent.timed or step.sent.cause is None:
+                break
+            wanted = _wanted(step, flow, smss)
+            if wanted is None:
+                yield context.holds(f"{step.sent.span} was due", step.sent)
+                continue
+            yield context.violated(
+                f"{_named(step.sent)} was sent before {wanted}",
+                step.sent,
+                recovery.episode.first,
+                expected=wanted,
+                actual=_named(step.sent),
+            )
+            break
+
+
+def _named(sent: Sent) -> str:
+    return f"{'the retransmission of' if sent.retransmission else 'new data'} {sent.span}"
+
+
+def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
+    """What should have been sent instead of a segment, None when it was right."""
+    sent, before = step.sent, step.before
+    if before.lost is not None:
+        return None if sent.start == before.lost[0] else f"the lost offset {before.lost[0]}"
+    if not sent.retransmission or sent.start < before.high_rxt:
+        # That a segment is retransmitted twice is another requirement's business.
+        return None
+    if sent.window_edge - sent.max >= smss and _busy(flow, sent):
+        return "new data"
+    if before.doubtful is not None:
+        right = sent.start == before.doubtful[0]
+        return None if right else f"the missing offset {before.doubtful[0]}"
+    if before.tail is not None and sent.end != before.tail[1]:
+        return f"the end of the outstanding data, offset {before.tail[1] - 1}"
+    return None

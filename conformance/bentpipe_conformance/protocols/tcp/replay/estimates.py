@@ -1,0 +1,105 @@
+"""The retransmission timeout that RFC 6298 computes, where every implementation measures the same.
+
+Which acknowledgments are measured is up to the implementation (one in a round trip, or each with
+timestamps), so that SRTT and RTTVAR are hidden. They are not while it never has more than one
+segment outstanding: then each acknowledgment is a measurement of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bentpipe_reference.common.rtt import RttEstimator
+
+from bentpipe_conformance.protocols.tcp.codec import SYN
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+
+STEADY = 0.9
+"""A sample is no shorter than this share of the smoothed round trip while the path does not speed
+up; how a sender weighs a shorter one is not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the timeout of a segment should be, in seconds, its lower bound of a second left out.
+
+    Attributes:
+        least: the smallest value that the rules can give; 0.0 when there may be no sample.
+        most: the largest, for a clock of half-second ticks at the coarsest.
+        samples: samples since the last timeout.
+    """
+
+    least: float
+    most: float
+    samples: int
+
+
+class _Variant:
+    """One way to take samples: with the handshake's or not, with repeated segments' or not."""
+
+    def __init__(self, coarse: float) -> None:
+        self._estimator = RttEstimator(minimum=0.0, maximum=float("inf"), granularity=coarse)
+        self.steady = True
+
+    def sample(self, seconds: float) -> None:
+        smoothed = self._estimator.srtt
+        self.steady = self.steady and (smoothed is None or seconds >= STEADY * smoothed)
+        self._estimator.sample(seconds)
+
+    @property
+    def value(self) -> float:
+        return 0.0 if self._estimator.srtt is None else self._estimator.rto
+
+
+class _Variants:
+    def __init__(self) -> None:
+        self._kinds = [
+            (_Variant(coarse), handshake, again)
+            for coarse in (0.0, 0.5)
+            for handshake in (False, True)
+            for again in (False, True)
+        ]
+
+    def sample(self, seconds: float, *, handshake: bool = False, again: bool = False) -> None:
+        for variant, takes_handshake, takes_again in self._kinds:
+            if (takes_handshake or not handshake) and (takes_again or not again):
+                variant.sample(seconds)
+
+    def estimate(self, samples: int) -> Estimate:
+        values = [variant.value for variant, _, _ in self._kinds]
+        steady = all(variant.steady for variant, _, _ in self._kinds)
+        return Estimate(min(values) if steady else 0.0, max(values), samples)
+
+
+def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
+    """The timeout for each segment, as long as one at most is outstanding.
+
+    Segments sent later than the first that joins another one are left out.
+    """
+    variants = _Variants()
+    opened = [item for item in flow.leaving if item.tcp.flags & SYN]
+    if len(opened) == 1 and flow.handshake.established is not None:
+        variants.sample(flow.handshake.established - opened[0].time, handshake=True)
+    found: dict[Sent, Estimate] = {}
+    sent_at: dict[int, float] = {}
+    stamped: dict[int, float] = {}
+    samples = 0
+    for event in flow.events:
+        if isinstance(event, Sent):
+            again = event.retransmission
+            if not again and event.flight:
+                break
+            samples = 0 if again else samples
+            found[event] = variants.estimate(samples)
+            if event.tcp.tsval is not None:
+                stamped[event.tcp.tsval] = event.time
+            sent_at = {} if again else {event.end: event.time}
+        elif isinstance(event, Ack) and event.acceptable and event.advance:
+            started = sent_at.get(event.ack)
+            if started is not None:
+                variants.sample(event.time - started)
+                samples += 1
+            elif event.tcp.tsecr in stamped and flow.handshake.timestamps:
+                variants.sample(event.time - stamped[event.tcp.tsecr], again=True)
+    return found

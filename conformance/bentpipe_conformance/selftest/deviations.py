@@ -1,0 +1,45 @@
+"""Deviations of implementations that are known and reviewed: ``deviations.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """What an implementation really does against a requirement.
+
+    Attributes:
+        stack: the implementation.
+        requirement: the requirement.
+        clause: what its source says.
+        reason: why the implementation does otherwise.
+        seen: the packets in which it was seen.
+        settings: under which it shows; empty for all.
+    """
+
+    stack: str
+    requirement: str
+    clause: str
+    reason: str
+    seen: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def explains(self, requirement: str, settings: Mapping[str, Any]) -> bool:
+        """Whether an accusation under these settings is this deviation."""
+        return requirement == self.requirement and all(
+            settings.get(name) == value for name, value in self.settings.items()
+        )
+
+
+@cache
+def known_deviations(stack: str) -> tuple[Deviation, ...]:
+    """Those of one implementation."""
+    text = resources.files(__package__).joinpath("deviations.toml").read_text(encoding="utf-8")
+    found = [Deviation(**table) for table in tomllib.loads(text)["deviation"]]
+    return tuple(item for item in found if item.stack == stack)

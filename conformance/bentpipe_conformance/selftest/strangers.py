@@ -1,0 +1,157 @@
+"""Whether real Linux is ever accused: encounters in the bed, judged connection by connection.
+
+Each host of each connection is judged with the conformance statement that its settings imply.
+What Linux really does against a requirement is in ``deviations.toml``, reviewed, and subtracted.
+"""
+
+from __future__ import annotations
+
+import marshal
+import math
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bentpipe_conformance.bed.encounter import Encounter, Evidence, Meeting, order
+from bentpipe_conformance.bed.errors import BedError, last_line
+from bentpipe_conformance.bed.kernel import find_virtual
+from bentpipe_conformance.bed.place import NO_VIRTUAL_KERNEL
+from bentpipe_conformance.bed.uml import run
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.selftest.deviations import known_deviations
+from bentpipe_conformance.selftest.innocence import Accusation, Hearing
+from bentpipe_conformance.selftest.linux import draw_encounter, settings, statement
+from bentpipe_conformance.selftest.pool import work_through
+
+SUITE, PROFILE = "snr", "rfc"
+BATCH = 10
+"""Encounters in one guest."""
+MEMORY_MIB = 512
+GUEST_SECONDS = 900.0
+FIN = 1
+EXACT_S = 1e-5
+"""Timing error of a capture on a virtual clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One host of one connection, and the packets at its side of the link."""
+
+    host: int
+    meeting: Meeting
+    captured: list[Captured]
+
+
+def play(encounters: Sequence[Encounter]) -> list[Evidence]:
+    """Let encounters take place in a guest.
+
+    Raises:
+        BedError: there is no kernel with a virtual clock, or the guest failed.
+    """
+    kernel = find_virtual()
+    if kernel is None:
+        raise BedError(NO_VIRTUAL_KERNEL)
+    with tempfile.TemporaryDirectory(prefix="bentpipe-encounters-") as folder:
+        Path(folder, "order").write_text(order(encounters), encoding="utf-8")
+        command = [sys.executable, "-m", "bentpipe_conformance.bed.encounter", folder]
+        result = run(kernel, command, memory_mib=MEMORY_MIB, timeout=GUEST_SECONDS)
+        if result.status:
+            raise BedError(f"The guest of the encounters failed: {last_line(result.stderr)}.")
+        return [
+            marshal.loads(Path(folder, str(number)).read_bytes())
+            for number in range(len(encounters))
+        ]
+
+
+def _port(packet: bytes, own: bool) -> int:
+    """The source port of a packet, or its destination port."""
+    at = (packet[0] & 15) * 4
+    return int(struct.unpack_from("!HH", packet, at)[0 if own else 1])
+
+
+def connections(encounter: Encounter, evidence: Evidence) -> Iterable[Heard]:
+    """Each connection of an encounter, once for each of its hosts."""
+    for host, records in enumerate(evidence):
+        begin = records[0][0] if records else 0
+        for meeting in encounter.meetings:
+            calls = meeting.caller == host
+            captured = [
+                Captured((time - begin) / 1e9, "iut", not sent, data)
+                for time, sent, data in records
+                if _concerns(data, meeting, sent == calls)
+            ]
+            yield Heard(host, meeting, captured)
+
+
+def _concerns(packet: bytes, meeting: Meeting, source: bool) -> bool:
+    """Whether a packet is of a meeting whose port is its source port, or else its destination."""
+    return packet[9] == 6 and _port(packet, source) == meeting.port
+
+
+def _own_fin(captured: Sequence[Captured]) -> float:
+    """Number of the packet by which a host ends its stream, infinity when it does not."""
+    ends = (
+        number for number, item in enumerate(captured, start=1)
+        if item.outgoing and item.data[(item.data[0] & 15) * 4 + 13] & FIN
+    )  # fmt: skip
+    return next(ends, math.inf)
+
+
+def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
+    """Judge one encounter."""
+    suite = suite_named(SUITE)
+    passed: set[str] = set()
+    accusations = []
+    packets = subtracted = 0
+    deviations = known_deviations("linux")
+    for heard in connections(encounter, evidence):
+        own = heard.meeting.options[heard.host != heard.meeting.caller]
+        ics = statement(encounter.sysctls[heard.host], own)
+        facts = settings(encounter, heard.meeting, heard.host)
+        own_fin = _own_fin(heard.captured)
+        trace = read_trace(heard.captured, EXACT_S, suite=suite)
+        packets += len(trace.packets)
+        for found in judge(trace, PROFILE, ics, suite=suite):
+            if found.verdict is Verdict.PASS:
+                passed.add(found.requirement)
+            elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
+                facts["closing"] = bool(found.packets) and max(found.packets) >= own_fin
+                known = any(item.explains(found.requirement, facts) for item in deviations)
+                what = found.requirement, found.sentence, found.packets
+                subtracted += known
+                if not known:
+                    accusations.append(Accusation(encounter.seed, heard.host + 1, *what))
+    return Hearing(
+        encounter.seed, packets, frozenset(passed), tuple(accusations),
+        len(encounter.meetings), subtracted,
+    )  # fmt: skip
+
+
+def _hear_some(seeds: Sequence[int]) -> list[Hearing]:
+    encounters = [draw_encounter(seed) for seed in seeds]
+    return [hear(*item) for item in zip(encounters, play(encounters), strict=True)]
+
+
+def hear_all(seeds: Sequence[int], jobs: int, report: Callable[[Hearing], None]) -> list[Hearing]:
+    """Judge the encounters of many seeds in ``jobs`` guests at a time, reporting each in turn.
+
+    Raises:
+        BedError: see :func:`play`.
+    """
+    batches = [seeds[start : start + BATCH] for start in range(0, len(seeds), BATCH)]
+    heard: list[Hearing] = []
+
+    def pass_on(hearings: list[Hearing]) -> None:
+        for hearing in hearings:
+            report(hearing)
+        heard.extend(hearings)
+
+    work_through(batches, _hear_some, jobs, pass_on)
+    return heard

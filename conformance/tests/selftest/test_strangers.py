@@ -1,0 +1,67 @@
+"""Encounters of real Linux hosts: drawn, judged, and what is subtracted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from bentpipe_conformance.bed.kernel import find_virtual
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.selftest import strangers
+from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
+from bentpipe_conformance.selftest.linux import draw_encounter, settings, statement
+
+
+def test_encounter_of_one_seed_is_the_same_again_and_another_differs() -> None:
+    assert draw_encounter(3) == draw_encounter(3)
+    assert draw_encounter(3) != draw_encounter(4)
+
+
+def test_ports_of_an_encounter_belong_to_one_connection_each() -> None:
+    for seed in range(200):
+        ports = [(item.caller, item.port) for item in draw_encounter(seed).meetings]
+        assert max(Counter(ports).values()) == 1
+
+
+def test_statement_of_a_host_without_sack_claims_no_d_sack() -> None:
+    sysctls = {**draw_encounter(1).sysctls[0], "net.ipv4.tcp_sack": "0", "net.ipv4.tcp_dsack": "1"}
+    claimed = statement(sysctls, {"congestion": "bbr"})
+    assert not claimed["sack"]
+    assert not claimed["dsack"]
+    assert claimed["pacing"]
+
+
+def test_settings_name_what_the_peer_has_set_too() -> None:
+    encounter = draw_encounter(1)
+    meeting = encounter.meetings[0]
+    own = settings(encounter, meeting, meeting.caller)
+    assert own["congestion"] == meeting.options[0]["congestion"]
+    assert own["peer.congestion"] == meeting.options[1]["congestion"]
+
+
+def test_known_deviations_name_requirements_of_the_suite() -> None:
+    requirements = suite_named("snr").requirements()
+    found = known_deviations("linux")
+    assert found
+    assert all(item.requirement in requirements for item in found)
+    assert all(item.clause and item.reason and item.seen for item in found)
+
+
+def test_deviation_under_other_settings_explains_nothing() -> None:
+    item = Deviation(
+        stack="linux", requirement="SNR-FR-002", clause="c", reason="r", seen="s",
+        settings={"tcp_reordering": "10"},
+    )  # fmt: skip
+    assert item.explains("SNR-FR-002", {"tcp_reordering": "10", "mss": 256})
+    assert not item.explains("SNR-FR-002", {"tcp_reordering": "3"})
+    assert not item.explains("SNR-FR-001", {"tcp_reordering": "10"})
+
+
+@pytest.mark.bed
+def test_linux_hosts_that_meet_are_not_accused() -> None:
+    if find_virtual() is None:
+        pytest.skip("no kernel with a virtual clock is built; run `bentpipe bed build`")
+    hearings = strangers.hear_all(range(1, 7), 1, lambda _: None)
+    passed = set[str]().union(*(item.passed for item in hearings))
+    assert not [item for hearing in hearings for item in hearing.accusations]
+    assert {"SNR-RCV-006", "SNR-WIN-001"} <= passed
