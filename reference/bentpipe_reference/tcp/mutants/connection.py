@@ -506,3 +506,13 @@ class PushesNothing(Altering):
 
     def alter(self, segment: Segment, now: float) -> None:
         segment.flags &= ~Flags.PSH
+
+
+@mutant("snr-data-without-ack", breaks="SNR-CON-039")
+class SendsDataWithoutAck(Altering):
+    """Data is sent without ACK until something has arrived."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        receiver = self.receiver
+        if segment.payload and receiver is not None and receiver.rcv_nxt == receiver.irs + 1:
+            segment.flags &= ~Flags.ACK

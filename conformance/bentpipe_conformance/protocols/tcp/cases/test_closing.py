@@ -203,20 +203,22 @@ def test_iut_closes_first(connection: Connection) -> None:
     connection.wait(PAUSE_S)
 
 
-@connected(
-    "SNR-CON-015", "SNR-CON-016", "SNR-CON-019", "SNR-CON-021",
-    needs=("daytime",), to=DAYTIME,
-)  # fmt: skip
-def test_both_close_at_once(connection: Connection) -> None:
-    """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN."""
-    fin = _await_fin(connection, "a FIN")
-    connection.send(flags=ACK | FIN, ack=fin.end - 1)
-    connection.wait(connection.rtt + PAUSE_S)
-    connection.reception.renege(fin.end)
-    connection.ack()
-    _again(connection, after=2 * PAUSE_S)
-    _again(connection, after=20.0)
-    connection.wait(PAUSE_S)
+@case("SNR-CON-015", "SNR-CON-016", "SNR-CON-019", "SNR-CON-021", "SNR-CON-032", needs=("daytime",))
+def test_both_close_at_once(peer: Peer) -> None:
+    """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN or not.
+
+    It sends once more when TIME-WAIT must be over.
+    """
+    for repeats in ((2 * PAUSE_S, 20.0), ()):
+        connection = peer.connect(DAYTIME)
+        fin = _await_fin(connection, "a FIN")
+        connection.send(flags=ACK | FIN, ack=fin.end - 1)
+        peer.wait(peer.rtt + PAUSE_S)
+        connection.reception.renege(fin.end)
+        connection.ack()
+        for seconds in (*repeats, 250.0):
+            _again(connection, after=seconds)
+        peer.wait(PAUSE_S)
 
 
 @case("SNR-CON-036")
