@@ -182,9 +182,11 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
         wanted = (tcp.seq + 1) % MODULUS
         answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
         expected = f"an acknowledgment of {wanted}"
+        if answer is not None and is_reset(answer):
+            return  # its user may have given the connection up
         if answer is not None:
             behind = (answer.tcp.ack - wanted) % MODULUS
-            met = bool(answer.tcp.flags & ACK) and behind < MODULUS // 2 and not is_reset(answer)
+            met = bool(answer.tcp.flags & ACK) and behind < MODULUS // 2
             said = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
             sentence = f"a SYN-ACK was answered by {said}"
             yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
