@@ -31,6 +31,9 @@ MARKS = {
 }
 """The verdicts in the order of a reader's interest."""
 
+DISSECTED = 12
+"""Packets of a case that are shown layer by layer."""
+
 ORDER = tuple(MARKS)
 ATTENTION = ORDER[:3]
 
@@ -78,6 +81,7 @@ class CaseView:
     plots: Sequence[tuple[str, Markup]]
     rows: Sequence[Row]
     transit_known: bool
+    layers: Sequence[tuple[int, str]]
 
 
 def render_report(
@@ -226,7 +230,15 @@ def _case(
         plots=_plots(suite, record, trace, transit, numbers, bool(open_findings)),
         rows=rows,
         transit_known=transit.known,
+        layers=_layers(suite, trace, [n for item in open_findings for n in item.packets]),
     )
+
+
+def _layers(suite: Suite, trace: Trace[Any], numbers: Sequence[int]) -> Sequence[tuple[int, str]]:
+    """The first packets that prove what is wrong, layer by layer."""
+    shown = list(dict.fromkeys(numbers))[:DISSECTED]
+    octets = {packet.number: packet.data for packet in trace.at("iut")} if shown else {}
+    return [(number, suite.reporter.layers(octets[number])) for number in shown if number in octets]
 
 
 def _purpose(record: CaseRecord) -> str:

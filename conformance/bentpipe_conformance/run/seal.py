@@ -57,7 +57,8 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
         "requirements": entries,
         "cases": [
             {"id": record.id, "verdict": record.verdict.value, "reason": record.reason,
-             "requirements": list(record.requirements), "findings": encode(record.findings)}
+             "requirements": list(record.requirements), "findings": encode(record.findings),
+             "crafted": encode(record.crafted)}
             for record in records
         ],
     }  # fmt: skip

@@ -84,18 +84,18 @@ def transfer(suite: Suite, seed: int) -> list[Side]:
         subject.make(address, item.setup, numbers.getrandbits(32))
         for address, item in zip(ADDRESSES, drawn, strict=True)
     ]
-    stations = _connected(simulation, hosts, link, numbers.getrandbits(32))
+    stations = connected(simulation, hosts, link, numbers.getrandbits(32))
     for number, station in enumerate(stations):
         for call in draw_calls(numbers, LENGTH_S):
             subject.call(simulation, station, hosts[number], ADDRESSES[1 - number], call)
-    _run(simulation, stations)
+    run_transfer(simulation, stations)
     return [
         Side(read_trace(station.captured, suite=suite), item.ics, item.profile)
         for station, item in zip(stations, drawn, strict=True)
     ]
 
 
-def _connected(
+def connected(
     simulation: Simulation, hosts: Sequence[Host], link: LinkProfile, seed: int
 ) -> tuple[Station, Station]:
     """Stations for two hosts; the first sends in the link's forward direction."""
@@ -105,7 +105,8 @@ def _connected(
     return first, second
 
 
-def _run(simulation: Simulation, stations: Iterable[Station]) -> None:
+def run_transfer(simulation: Simulation, stations: Iterable[Station]) -> None:
+    """Let them communicate for :data:`LENGTH_S` seconds, or :data:`MOST_PACKETS`."""
     while (following := simulation.next_time()) is not None and following <= LENGTH_S:
         simulation.step()
         if sum(len(station.captured) for station in stations) > MOST_PACKETS:

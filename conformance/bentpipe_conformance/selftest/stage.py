@@ -8,6 +8,7 @@ from typing import Any
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.subject import Subject
 
+from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.iut.inprocess import SimulatedLane
 
@@ -29,9 +30,13 @@ def stage(
     """
     link = load_profiles()[LINK]
     setup, ics = reference.setups[profile], {**reference.ics}
+    carried = IN_UDP
     if setting:
         chosen = reference.settings[setting]
         setup = chosen.configure(setup)
         ics |= chosen.ics
+        if chosen.ip_protocol:
+            carried = Encapsulation("ip", chosen.ip_protocol)
     lane = SimulatedLane(reference.make, configure(setup), link, seed)
-    return lane, RunSettings(profile, ics, link.round_trip_s, seed)
+    settings = RunSettings(profile, ics, link.round_trip_s, seed, encapsulation=carried)
+    return lane, settings

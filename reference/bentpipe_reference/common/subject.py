@@ -91,10 +91,12 @@ class Setting:
     Attributes:
         configure: turns its usual setup into this one.
         ics: answers of its conformance statement that then differ.
+        ip_protocol: what carries its packets in IP directly, 0 for the usual carriage.
     """
 
     configure: Configure
     ics: Mapping[str, Any]
+    ip_protocol: int = 0
 
 
 @dataclass(frozen=True, slots=True)

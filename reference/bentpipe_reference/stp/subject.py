@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Subject
@@ -97,6 +98,9 @@ SUBJECT = Subject(
         ),
         "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
         "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
+        "over-ip": Setting(
+            lambda setup: setup.configured(protocol=PROTOCOL), {}, ip_protocol=PROTOCOL
+        ),
         "initial-window-10": Setting(
             lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}
         ),

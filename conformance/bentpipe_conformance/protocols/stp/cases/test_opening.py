@@ -59,7 +59,10 @@ def test_ready_reports_with_a_wrong_tag(connection: Connection) -> None:
     """STATs and USTATs with another tag give no credit, and have nothing sent again."""
     connection.receive(4, credit=None)
     connection.wait(PAUSE_S)
-    more = {"n_mr": connection.theirs(64), "tag": tag_of(connection.csn ^ 1)}
+    more: dict[str, Any] = {
+        "n_mr": connection.theirs(64),
+        "tag": tag_of(connection.csn ^ 1),
+    }
     connection.send(codec.STAT, n_ps=0, timestamp=0, **more)
     connection.wait(PAUSE_S)
     connection.send(codec.USTAT, elements=connection.their_list((3, 4)), **more)
@@ -388,9 +391,8 @@ def test_idle_begins_of_other_versions(peer: Peer) -> None:
     peer.connect("discard", cookie=cookie).abort()
     for service in ("discard", UNUSED_PORT):
         connection = peer.prepare(service)
-        begin = connection.compose(codec.BEGIN, version=1, options=bytes((9, 0, 0, 0)))
-        octets = bytearray(codec.octets_of(begin))
-        octets[12] |= 0x0F
-        peer.send(codec.build_datagram(begin, bytes(octets), rechecked=True))
+        begin = connection.craft(codec.BEGIN, version=1, options=bytes((9, 0, 0, 0)))
+        begin["STP BEGIN"].optlen = 15
+        peer.send(begin)
         peer.wait(PAUSE_S)
     peer.wait(2 * peer.rtt)

@@ -263,6 +263,8 @@ def syn_is_answered(flow: Flow, context: Context) -> Findings:
     for item in syns:
         if item.packet.number > until:
             return
+        if item.tcp.seq != syns[0].tcp.seq:
+            continue  # another attempt
         answer = leaving_after(flow, item, longest, lambda s: bool(s.tcp.flags & (SYN | RST | ACK)))
         if answer is not None and not is_reset(answer):
             yield context.holds("the SYN was answered", answer, item)

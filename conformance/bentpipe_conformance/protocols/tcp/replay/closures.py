@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
@@ -56,6 +57,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     found: list[Closure] = []
     current: Closure | None = None
     opened: Closure | None = None
+    # A RST or SYN is no event, and may be answered by an acknowledgment (RFC 5961).
+    challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
     told = 0
     following: int | None = None
@@ -85,6 +88,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             if news:
                 continue
             # An acknowledgment carries SND.NXT, a probe without data the number before it.
+            latest = bisect_right(challenges, event.time)
+            arrived = max(arrived, challenges[latest - 1]) if latest else arrived
             probing = (event.tcp.seq + 1) % MODULUS == following
             if current is not None and (probing or event.time - arrived > flow.reaction):
                 current.probes.append(event)

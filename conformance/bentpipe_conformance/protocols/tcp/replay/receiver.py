@@ -121,10 +121,10 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp, *, dropped: bool = False) -> Arrival | None:
+    def arriving(self, packet: Packet, tcp: Tcp, *, unsent: bool = False) -> Arrival | None:
         """A segment reached the IUT; what it is when it carries data or FIN.
 
-        ``dropped`` says that its acknowledgment keeps it from being processed.
+        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped.
         """
         start = self.offset(tcp.seq)
         end = start + tcp.length
@@ -140,7 +140,7 @@ class Receiver:
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
-        acceptable = acceptable and bool(tcp.flags & ACK) and not dropped
+        acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
