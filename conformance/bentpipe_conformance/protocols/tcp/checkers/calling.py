@@ -39,7 +39,8 @@ def _in_syn_sent(flow: Flow) -> Iterator[tuple[Segment, bool]]:
         good = bool(tcp.flags & ACK) and tcp.ack == (syns[0].tcp.seq + 1) % MODULUS
         yield item, good
         wrong = tcp.flags & ACK and not good
-        if not wrong and (tcp.flags & SYN or (tcp.flags & RST and good)):
+        opens = tcp.flags & (SYN | RST) == SYN
+        if not wrong and (opens or (tcp.flags & RST and good)):
             return
 
 
@@ -146,9 +147,12 @@ def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
     # Exercised by such a RST, by what follows it.
     for item, good in _in_syn_sent(flow):
         wrong = item.tcp.flags & ACK and not good
-        if item.tcp.flags & SYN or (is_reset(item) and good) or (wrong and not is_reset(item)):
+        opens = item.tcp.flags & (SYN | RST) == SYN
+        if opens or (is_reset(item) and good) or (wrong and not is_reset(item)):
             continue
-        answer = leaving_after(flow, item, flow.reaction, lambda s: not s.tcp.flags & SYN)
+        answer = leaving_after(
+            flow, item, flow.reaction, lambda s: s.tcp.flags & (SYN | ACK) != SYN
+        )
         if answer is not None:
             sentence = "a segment to be dropped in SYN-SENT was answered"
             actual = f"a segment with flags {answer.tcp.flag_names}"
