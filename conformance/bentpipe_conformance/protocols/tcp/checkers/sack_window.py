@@ -167,7 +167,8 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
             continue
         again = {timeout.first.start}
         reports = 0
-        for event in sorted((*timeout.sent[1:], *timeout.acks), key=lambda e: e.packet.number):
+        events: list[Sent | Ack] = [*timeout.sent[1:], *timeout.acks]
+        for event in sorted(events, key=lambda item: item.packet.number):
             if isinstance(event, Ack):
                 reports = 0 if event.advance else reports + (event.newly_sacked > 0)
                 if event is timeout.end or not event.acceptable:
