@@ -150,6 +150,8 @@ def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
     if before.doubtful is not None:
         right = sent.start == before.doubtful[0]
         return None if right else f"the missing offset {before.doubtful[0]}"
+    if before.rescued and sent.start >= before.highest:
+        return "nothing more, as the end of the outstanding data was repeated before"
     if before.tail is not None and sent.end != before.tail[1]:
         return f"the end of the outstanding data, offset {before.tail[1] - 1}"
     return None
