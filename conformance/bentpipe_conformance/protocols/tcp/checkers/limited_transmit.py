@@ -60,7 +60,9 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         if ack.duplicates == 1:
             new = []
         new += [sent for sent in ack.responses if sent.new]
-        informed = not flow.handshake.sack or m.informative >= 2
+        # What governs is cwnd less pipe, and small reports make little room (RFC 6675 section 5).
+        reported = sum(right - left for left, right in ack.sacked)
+        informed = not flow.handshake.sack or reported >= 2 * largest_segment(flow)
         room = m.window_edge - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
