@@ -101,12 +101,14 @@ class Setting:
         ics: answers of its conformance statement that then differ.
         latency_s: see :class:`Drawn`.
         profiles: of the suite, in which it is permitted; empty for all.
+        undecided: requirements whose situation cannot be brought about in it.
     """
 
     configure: Configure
     ics: Mapping[str, Any]
     latency_s: float = 0.0
     profiles: tuple[str, ...] = ()
+    undecided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
