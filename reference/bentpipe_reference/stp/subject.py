@@ -109,6 +109,15 @@ SUBJECT = Subject(
             {},
             ip_protocol=PROTOCOL,
         ),
+        # Too little to show a window, or to rise to.
+        "credit-8": Setting(
+            lambda setup: setup.configured(credit=8),
+            {},
+            undecided=frozenset(("STP-CG-010", "STP-PF-012")),
+        ),
+        "max-sd-512": Setting(lambda setup: setup.configured(max_sd=LEAST_MAX_SD), {}),
+        "mtu-576": Setting(lambda setup: setup.configured(mtu=576), {}),
+        "latency": Setting(lambda setup: setup, {}, latency_s=0.005),
         "initial-window-10": Setting(
             lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}
         ),
