@@ -88,8 +88,8 @@ def _separate(sightings: Sequence[Sighting]) -> list[list[Sighting]]:
     return found
 
 
-def _behind(number: int, other: int) -> bool:
-    """Whether a sequence number lies behind another one."""
+def _beyond(number: int, other: int) -> bool:
+    """Whether a sequence number lies beyond another one."""
     return 0 < (number - other) % MODULUS < _HALF
 
 
@@ -107,13 +107,14 @@ class _Side:
 
     def sent(self, item: Sighting, tcp: Tcp) -> None:
         end = (tcp.seq + tcp.length) % MODULUS
-        if self.top is None:
+        if self.top is None or (tcp.flags & SYN and self.opened == 1):
+            self.holes.clear()
             self.top = end
-        elif _behind(tcp.seq, self.top):
+        elif _beyond(tcp.seq, self.top):
             self.holes.append((self.top, tcp.seq))
         elif self.holes:
             self._fill(tcp.seq, end)
-        if end == self.top or _behind(end, self.top):
+        if end == self.top or _beyond(end, self.top):
             self.top = end
         if not tcp.length:
             return
@@ -140,10 +141,10 @@ class _Side:
     def _fill(self, start: int, end: int) -> None:
         kept: list[tuple[int, int]] = []
         for left, right in self.holes:
-            if _behind(end, left) and _behind(right, start):
-                if _behind(start, left):
+            if _beyond(end, left) and _beyond(right, start):
+                if _beyond(start, left):
                     kept.append((left, start))
-                if _behind(right, end):
+                if _beyond(right, end):
                     kept.append((end, right))
             else:
                 kept.append((left, right))
@@ -151,10 +152,10 @@ class _Side:
 
     def acknowledged(self, number: int, blocks: Iterable[tuple[int, int]]) -> bool:
         """Whether an acknowledgment covers octets that were never seen although others followed."""
-        covered = [hole for hole in self.holes if _behind(number, hole[0])]
+        covered = [hole for hole in self.holes if _beyond(number, hole[0])]
         held = [
             hole for hole in self.holes for a, b in blocks
-            if _behind(b, hole[0]) and _behind(hole[1], a)
+            if _beyond(b, hole[0]) and _beyond(hole[1], a)
         ]  # fmt: skip
         if covered or held:
             gone = {*covered, *held}

@@ -77,8 +77,8 @@ class Receiver:
         if tcp.tsval is not None:
             self._recent = self._recent_by_text = frozenset({tcp.tsval})
             self._last_by_text = tcp.tsval
-        if tcp.size:
-            self._arrive(0, tcp.size)
+        if tcp.length > 1:
+            self._arrive(0, tcp.length - 1)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
@@ -121,8 +121,11 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp) -> Arrival | None:
-        """A segment reached the IUT; what it is when it carries data or FIN."""
+    def arriving(self, packet: Packet, tcp: Tcp, *, sure: bool = True) -> Arrival | None:
+        """A segment reached the IUT; what it is when it carries data or FIN.
+
+        ``sure`` says that nothing about its acknowledgment number lets the IUT drop it.
+        """
         start = self.offset(tcp.seq)
         end = start + tcp.length
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
@@ -130,7 +133,7 @@ class Receiver:
         bare = self.timestamps and tcp.tsval is None
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
-        sure = inside and not stale and not shrunk and not self._doubt
+        sure = sure and inside and not stale and not shrunk and not self._doubt
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
