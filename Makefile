@@ -27,12 +27,15 @@ SECONDS ?= 600
 BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
+# Of the machine-made mutants: processes, and where results are kept, so that a rerun goes on.
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+MUTATION ?= bentpipe-runs/mutation
 # Of two Linux hosts, with two to three connections on average.
 ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
 	package bed clean
 
 help:
@@ -51,6 +54,7 @@ help:
 	@echo "Measure it"
 	@echo "  make bench           print the benchmark ratios"
 	@echo "  make transfers       $(TRANSFERS) random transfers of each suite: no checker may accuse (minutes)"
+	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
 	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
 	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
@@ -139,6 +143,13 @@ transfers: setup
 	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
 	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)
 
+# Fails below the score of reference/bentpipe_reference/*/mutants/modules.toml. Writes what
+# docs/reference/mutation.rst shows.
+mutation: setup
+	@failed=0; for suite in snr stp; do \
+		nice -n 10 $(BIN)/bentpipe selftest $$suite --mutate --jobs $(JOBS) \
+			--out $(MUTATION)/$$suite.json --publish docs/reference/mutation-$$suite.json || failed=1; \
+	done; exit $$failed
 # Nor real Linux, whatever its sysctls say; what it is known to do otherwise is subtracted.
 innocents: bed
 	$(BIN)/bentpipe selftest snr --linux $(ENCOUNTERS)

@@ -80,6 +80,30 @@ def test_references_of_the_toy_are_not_accused(house: Path) -> None:
     assert "0 accusations" in bentpipe(house, "selftest", "toy", "--transfers", "3")
 
 
+def test_mutants_of_the_toy_are_killed_or_survive_for_a_reason(house: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cosmic_ray")
+    words = ("selftest", "toy", "--mutate", "--json", "--out", str(tmp_path / "toy.json"))
+    only = (
+        "toy.receiver:Receiver.take:*",
+        "toy.codec:encode:add-to-sub:*",
+        "toy.sender:Sender._next:drop-not:*",
+        "toy.sender:Sender._next:drop-statement:*",
+        "toy.sender:Sender.message:lt-to-le:*",
+    )
+    chosen = [word for name in only for word in ("--only", name)]
+    outcome = json.loads(bentpipe(house, *words, *chosen))
+    assert {row["how"] for row in outcome["kills"]} == {"failed", "crashed", "hung"}
+    assert {row["kind"] for row in outcome["survivors"]} == {
+        "inconclusive",
+        "it never makes a difference",
+        "no case reaches the line",
+        "no packet changes",
+        "packets change",
+    }
+    assert outcome["killed"] + outcome["survived"] == outcome["mutants"]
+    assert json.loads(bentpipe(house, *words, *chosen)) == outcome  # from the file
+
+
 def test_toy_is_certified_and_verified(house: Path, tmp_path: Path) -> None:
     words = ("--bed", "simulation", "--link", "geo", "--out", str(tmp_path / "run"))
     bentpipe(house, "certify", str(DESCRIPTION), *words)

@@ -14,6 +14,8 @@
     the help text of a command;
 ``model-bounds NAME CONSTANT...``
     the runs of a model that must hold, with these constants and their recorded figures;
+``mutation-results FILE``
+    what a run of ``bentpipe selftest SUITE --mutate --publish FILE`` has found;
 ``experiment-results FILE``
     the table and the judgments of an experiment's ``results.json``.
 """
@@ -333,6 +335,57 @@ class CommandHelp(Directive):
         return [nodes.literal_block(text, text, language="text")]
 
 
+class MutationResults(Printed):
+    """The sums, survivors and explanations of a stored run over machine-made mutants."""
+
+    required_arguments = 1
+
+    def lines(self) -> Iterable[str]:
+        """A sentence, a table by module, then a table for each class of survivors."""
+        relative, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(relative)
+        with open(path, encoding="utf-8") as stream:
+            result: dict[str, Any] = json.load(stream)
+        unfinished = "" if result["complete"] else " The run is not complete."
+        yield (
+            f"{result['mutants']} mutants: {result['killed']} killed, {result['explained']} "
+            f"explained, {result['survived']} survived. Killed of what is not explained: "
+            f"**{result['score']:.1%}**.{unfinished}"
+        )
+        yield ""
+        counts = ("mutants", "killed", "explained")
+        yield from _table(
+            ("module", *counts, "survived"),
+            [
+                (f"``{row['module']}``", *(str(row[name]) for name in counts),
+                 str(row["mutants"] - row["killed"] - row["explained"]))
+                for row in result["modules"]
+            ],
+        )  # fmt: skip
+        rows: dict[str, list[tuple[str, ...]]] = {}
+        for row in result["survivors"]:
+            kind = f"Survived: {row['kind']}"
+            rows.setdefault(kind, []).append((_mutant(row), _change(row)))
+        for row in result["explanations"]:
+            why = _escaped(" ".join(filter(None, (row["reason"], row.get("clause", "")))))
+            rows.setdefault(f"Explained: {row['class']}", []).append(
+                (_mutant(row), f"{_change(row)}\n\n{why}")
+            )
+        for kind, cells in sorted(rows.items()):
+            yield f".. rubric:: {kind}"
+            yield ""
+            yield from _table(("mutant", "change"), cells, "matrix", "40 60")
+
+
+def _mutant(row: dict[str, Any]) -> str:
+    module, function, operator, _ = row["id"].split(":")
+    return f"``{module}``\n``{function}``, {operator}"
+
+
+def _change(row: dict[str, Any]) -> str:
+    return f"``{row['before']}``\n\n``{row['after']}``"
+
+
 class ExperimentResults(Printed):
     """The table and judgments of a results.json beside the page."""
 
@@ -459,6 +512,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("model-bounds", ModelBounds)
     app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
+    app.add_directive("mutation-results", MutationResults)
     app.add_directive("experiment-results", ExperimentResults)
     app.add_directive("experiment-settings", ExperimentSettings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

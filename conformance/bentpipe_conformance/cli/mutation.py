@@ -31,6 +31,7 @@ class Asked:
     whole: bool
     survivors_of: Path | None
     out: Path | None
+    publish: Path | None
     as_json: bool
 
 
@@ -41,7 +42,7 @@ def mutate(asked: Asked) -> int:
     from bentpipe_conformance.selftest.mutation.explaining import load_explanations
     from bentpipe_conformance.selftest.mutation.loading import load_subject
     from bentpipe_conformance.selftest.mutation.operators import MutationUnavailable
-    from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of
+    from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of, published
     from bentpipe_conformance.selftest.mutation.scope import load_scope
     from bentpipe_conformance.selftest.mutation.trial import Trial
 
@@ -76,20 +77,21 @@ def mutate(asked: Asked) -> int:
             store.save(told())
             saved = time.monotonic()
 
+    done = sum(item.id in store.trials for item in chosen)
     try:
-        runs = runs_of(asked.suite, load_subject(scope.protocol, {}, scope.root))
-        with (
-            counting("cases of the true reference", len(runs)) as tick,
-            explained(ReferenceAccused),
-        ):
-            baseline = campaign.baseline(chosen, tick)
-        done = sum(item.id in store.trials for item in chosen)
-        with counting("mutants", len(chosen), done) as tick:
-            campaign.run(chosen, baseline, store, advance)
+        if done < len(chosen):
+            runs = runs_of(asked.suite, load_subject(scope.protocol, {}, scope.root))
+            with counting("cases", len(runs)) as tick, explained(ReferenceAccused):
+                baseline = campaign.baseline(chosen, tick)
+            with counting("mutants", len(chosen), done) as tick:
+                campaign.run(chosen, baseline, store, advance)
     except KeyboardInterrupt:
         interrupted = True
     outcome = told()
     store.save(outcome)
+    if asked.publish is not None:
+        asked.publish.parent.mkdir(parents=True, exist_ok=True)
+        asked.publish.write_text(json.dumps(published(outcome), indent=1) + "\n", encoding="utf-8")
     if asked.as_json:
         print_json(outcome)
     else:

@@ -53,6 +53,12 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
 )
 @click.option(
+    "--publish",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --mutate: store what the documentation shows of the result.",
+)
+@click.option(
     "--linux", type=click.IntRange(1), metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
 )  # fmt: skip
@@ -62,8 +68,8 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @json_option("Print the result as JSON.")
 def selftest(
     suite: str, only: tuple[str, ...], transfers: int | None, mutate: bool, sample: int | None,
-    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, linux: int | None, seed: int,
-    jobs: int, out: Path | None, as_json: bool,
+    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
+    linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -86,11 +92,12 @@ def selftest(
         if transfers is not None:
             raise Failure("--mutate and --transfers are different runs; leave one out", USAGE)
         asked = mutation.Asked(
-            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, as_json
+            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
         )
         raise click.exceptions.Exit(mutation.mutate(asked))
-    if sample or modules or survivors_of or whole:
-        raise Failure("--sample, --module, --survivors-of and --whole go with --mutate", USAGE)
+    if sample or modules or survivors_of or whole or publish:
+        names = "--sample, --module, --survivors-of, --whole and --publish"
+        raise Failure(f"{names} go with --mutate", USAGE)
     from bentpipe_conformance.selftest import subjects as running
 
     if transfers is not None or linux is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_conformance.engine.case import Case
@@ -146,6 +146,7 @@ def judge_case(recording: Recording) -> Judgment:
     """
     item, profile, ics = recording.case, recording.profile, recording.ics
     trace = read_trace(recording.captured, recording.timing_error, suite=item.suite)
+    trace = replace(trace, whole=True)
     findings = judge(trace, profile, ics, suite=item.suite)
     registry = item.suite.requirements()
     targets = [

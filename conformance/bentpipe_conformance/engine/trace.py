@@ -45,10 +45,13 @@ class Trace(Generic[Content]):
     Attributes:
         packets: packets of both capture points.
         timing_error: seconds by which ``time`` may be wrong.
+        whole: whether it is known to hold everything that has passed between the implementation and
+            the tester's addresses that the case made up.
     """
 
     packets: tuple[Packet[Content], ...]
     timing_error: float = 0.0
+    whole: bool = False
 
     def at(self, point: Point) -> Sequence[Packet[Content]]:
         """The packets of one capture point."""

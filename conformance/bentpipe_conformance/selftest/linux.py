@@ -196,7 +196,10 @@ def settings(encounter: Encounter, meeting: Meeting, host: int) -> dict[str, Any
     """What was set at one end of a connection, ``peer.`` before what was set at the other."""
     ways = encounter.link.forward, encounter.link.return_
     reorders = any(way.reorder_probability > 0 for way in ways)
-    found: dict[str, Any] = {"link": "reorders" if reorders else "in order"}
+    both = all(each["net.ipv4.tcp_sack"] == "1" for each in encounter.sysctls)
+    found: dict[str, Any] = {
+        "link": "reorders" if reorders else "in order", "sack": "on" if both else "off",
+    }  # fmt: skip
     for end, prefix in ((host, ""), (1 - host, "peer.")):
         place = int(meeting.caller != end)
         script = meeting.scripts[place]

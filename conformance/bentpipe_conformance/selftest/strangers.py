@@ -122,7 +122,7 @@ def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
             if found.verdict is Verdict.PASS:
                 passed.add(found.requirement)
             elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
-                facts["closing"] = bool(found.packets) and max(found.packets) > own_fin
+                facts["closing"] = bool(found.packets) and max(found.packets) >= own_fin
                 known = any(item.explains(found.requirement, facts) for item in deviations)
                 what = found.requirement, found.sentence, found.packets
                 subtracted += known

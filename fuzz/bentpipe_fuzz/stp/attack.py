@@ -299,7 +299,7 @@ class OffPath(Attacker):
             return cookies.make(address_of("elsewhere"), now)
         number = int((now - COOKIE_LIFE_S - 1) * 1e6)
         if way == 4:
-            used = [number for number, whose in cookies._used if whose == peer]
+            used = [number for number, whose in cookies._used.items() if whose == peer]
             void = cookies._void.get(peer, 0)
             number = numbers.choice([*sorted(used), void - 1, void - 1000])
         if number <= 0:

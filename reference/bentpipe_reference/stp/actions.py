@@ -342,17 +342,15 @@ class Actions:
         """Section 6.4."""
         v.outgoing.on_stat(stat, now)
 
-    def discard_stat(self, v: Variables, stat: packets.Stat, now: float) -> None:
-        """STP-DT-007, STP-DT-023: the trace tells of it, and nothing else happens."""
-        v.outgoing.on_stat(stat, now)
-
     def take_ustat(self, v: Variables, ustat: packets.Ustat, now: float) -> None:
         """Section 6.4."""
         v.outgoing.on_ustat(ustat, now)
 
-    def discard_ustat(self, v: Variables, ustat: packets.Ustat, now: float) -> None:
-        """STP-DT-023: as for a STAT."""
-        v.outgoing.on_ustat(ustat, now)
+    def discard_report(
+        self, v: Variables, report: packets.Stat | packets.Ustat, now: float
+    ) -> None:
+        """STP-DT-007, STP-DT-023."""
+        v.outgoing.discard(report, now)
 
     def receive_sd(self, v: Variables, field: int, data: bytes, fin: int, now: float) -> None:
         """Section 6.2: take the SD numbered ``field``, and report a gap before it."""

@@ -39,9 +39,8 @@ class Cookies:
         self._secret = secret
         self._capacity = capacity
         self._last = -1
-        self._used: set[tuple[int, Hashable]] = set()
-        self._oldest: list[tuple[int, int, Hashable]] = []  # a heap: number, count, peer
-        self._count = 0
+        self._used: dict[int, Hashable] = {}  # the address, by number
+        self._oldest: list[int] = []  # a heap of them
         self._void: dict[Hashable, int] = {}  # cookies below are void, by address
 
     def __len__(self) -> int:
@@ -61,7 +60,7 @@ class Cookies:
 
     def number(self, peer: Hashable, cookie: bytes | None) -> int | None:
         """The number of a cookie made for ``peer``, None if it was not."""
-        if cookie is None or len(cookie) != _NUMBER_OCTETS + _CODE_OCTETS:
+        if cookie is None:
             return None
         number = cookie[:_NUMBER_OCTETS]
         if not hmac.compare_digest(self.code(number, peer), cookie[_NUMBER_OCTETS:]):
@@ -73,12 +72,12 @@ class Cookies:
         number = self.number(peer, cookie)
         if number is None or now * _PER_SECOND - number > self.life_s * _PER_SECOND:
             return False
-        return number > self._void.get(peer, -1) and (number, peer) not in self._used
+        return number > self._void.get(peer, -1) and number not in self._used
 
     def is_used(self, peer: Hashable, cookie: bytes | None, now: float) -> bool:
         """STP-CC-038: whether it is remembered as one of this address."""
         self._forget_old(now)
-        return (self.number(peer, cookie), peer) in self._used
+        return self.number(peer, cookie) in self._used
 
     def has_room(self, now: float) -> bool:
         """STP-CC-038: whether one more can be remembered."""
@@ -95,17 +94,16 @@ class Cookies:
         """
         number = self.number(peer, cookie)
         assert number is not None
-        self._used.add((number, peer))
+        self._used[number] = peer
+        heappush(self._oldest, number)
         if voids:
             self._void[peer] = number
-        self._count += 1
-        heappush(self._oldest, (number, self._count, peer))
 
     def _forget_old(self, now: float) -> None:
         oldest, before = self._oldest, (now - self.memory_s) * _PER_SECOND
-        while oldest and oldest[0][0] < before:
-            number, _, peer = heappop(oldest)
-            self._used.discard((number, peer))
+        while oldest and oldest[0] < before:
+            number = heappop(oldest)
+            peer = self._used.pop(number)
             if self._void.get(peer) == number:
                 del self._void[peer]
 

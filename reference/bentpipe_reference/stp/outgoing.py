@@ -200,29 +200,32 @@ class Outgoing:
     # Reports
 
     def on_stat(self, stat: Stat, now: float) -> None:
-        """Process a STAT."""
+        """Process a valid STAT."""
         closed = self.is_closed()
         report = self.sender.on_stat(stat)
-        if report is not None:
-            if report.n_ps is not None:
-                self.rtt.answered(report.n_ps, now)
-            self._react(report, now, closed=closed)
-        self._note_report("stat", now, stat, report, n_ps=stat.n_ps)
+        assert report is not None
+        if report.n_ps is not None:
+            self.rtt.answered(report.n_ps, now)
+        self._react(report, now, closed=closed)
+        self._note_report(stat, now)
 
     def on_ustat(self, ustat: Ustat, now: float) -> None:
-        """Process a USTAT."""
+        """Process a valid USTAT."""
         closed = self.is_closed()
         report = self.sender.on_ustat(ustat)
-        if report is not None:
-            self._react(report, now, closed=closed)
-        self._note_report("ustat", now, ustat, report)
+        assert report is not None
+        self._react(report, now, closed=closed)
+        self._note_report(ustat, now)
 
-    def _note_report(
-        self, name: str, now: float, packet: Stat | Ustat, report: Report | None, **values: int
-    ) -> None:
-        valid, elements = report is not None, list(packet.elements)
+    def discard(self, packet: Stat | Ustat, now: float) -> None:
+        """STP-DT-007, STP-DT-023: the trace tells of the report, and nothing else happens."""
+        self._note_report(packet, now, valid=False)
+
+    def _note_report(self, packet: Stat | Ustat, now: float, *, valid: bool = True) -> None:
+        asked = {"n_ps": packet.n_ps} if isinstance(packet, Stat) else {}
+        name, elements = "stat" if asked else "ustat", list(packet.elements)
         self._note(
-            name, now, n_r=packet.n_r, n_mr=packet.n_mr, **values, elements=elements, valid=valid
+            name, now, n_r=packet.n_r, n_mr=packet.n_mr, **asked, elements=elements, valid=valid
         )
 
     def _react(self, report: Report, now: float, *, closed: bool) -> None:

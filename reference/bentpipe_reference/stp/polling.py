@@ -63,9 +63,11 @@ class Polling:
     def reported(self, now: float, *, opens: bool) -> None:
         """A valid STAT or USTAT arrives; ``opens`` unless the window is closed and stays so."""
         self._unanswered_since = math.inf
-        if opens:  # STP-DT-025
+        if opens:
             self.stop_silence()
             self.start_silence(now)
+        else:  # STP-DT-025: with the time it had
+            self._silent_at = now + self._silence
 
     def start_silence(self, now: float) -> None:
         """Start Timer_SILENCE if it does not run."""
@@ -128,7 +130,8 @@ class Polling:
         """Whether Timer_SILENCE or Timer_KEEP-ALIVE asks for a POLL now."""
         if now >= self._silent_at:
             self.silences += 1
-            self._silence = min(self.back_off * self._silence, self.most_silence_s)
+            longest = max(self.most_silence_s, self.silence_time())
+            self._silence = min(self.back_off * self._silence, longest)
             self._silent_at = now + self._silence
             return True
         if now >= self.keep_alive_at:

@@ -154,7 +154,7 @@ class Receiver:
 
     def _deliver_run(self) -> None:
         held = self._held
-        while self.vr_r in held and not self.finished:
+        while self.vr_r in held:
             self.deliver(*held.pop(self.vr_r))
 
     def _miss(self, start: int, end: int) -> None:
@@ -184,8 +184,7 @@ class Receiver:
 
     def raise_highest(self, number: int) -> None:
         """STP-DT-002, but only within the credit, and not beyond the FIN (STP-DT-008)."""
-        end = self.vr_mr if self.fin_number is None else self.fin_number + 1
-        if self.vr_h < number <= end:
+        if self.fin_number is None and self.vr_h < number <= self.vr_mr:
             self._miss(self.vr_h, number)
             self.vr_h = number
 

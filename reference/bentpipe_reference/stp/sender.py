@@ -229,21 +229,15 @@ class Sender:
     # Reports
 
     def on_stat(self, stat: Stat) -> Report | None:
-        """Section 6.4. None when the STAT is discarded (STP-DT-007, STP-DT-023).
+        """Section 6.4. None when the STAT is discarded.
 
         The work is bounded by the lengths of the list and of the SDs kept (STP-SEC-004).
         """
-        n_ps = None
-        if stat.n_ps:
-            n_ps = unwrap_poll(stat.n_ps, self.vt_ps)
-            if not 0 < n_ps <= self.vt_ps or not self.fresh(n_ps):
-                return None
-        elif stat.elements:  # an announcement speaks of no SD (STP-DT-024)
-            return None
-        read = self._read_report(stat, n_ps)
+        read = self.read_report(stat)
         if read is None:
             return None
-        report, elements = read
+        n_ps, n_r, elements = read
+        report = self._take(stat, n_ps, n_r)
         if n_ps is not None:
             self.vt_pa = n_ps
             if elements:
@@ -251,11 +245,12 @@ class Sender:
         return report
 
     def on_ustat(self, ustat: Ustat) -> Report | None:
-        """Section 6.4. None when the USTAT is discarded (STP-DT-023)."""
-        read = self._read_report(ustat, None)
+        """Section 6.4. None when the USTAT is discarded."""
+        read = self.read_report(ustat)
         if read is None:
             return None
-        report, elements = read
+        _, n_r, elements = read
+        report = self._take(ustat, None, n_r)
         numbers = self._numbers
         first = bisect_left(numbers, elements[0])
         for number in numbers[first : bisect_left(numbers, elements[1], first)]:
@@ -264,20 +259,28 @@ class Sender:
                 self.queue(entry, report)
         return report
 
-    def _read_report(
-        self, packet: Stat | Ustat, n_ps: int | None
-    ) -> tuple[Report, list[int]] | None:
-        """Take credit and N(R); the list, unwrapped. None when a check fails."""
+    def read_report(self, packet: Stat | Ustat) -> tuple[int | None, int, list[int]] | None:
+        """N(PS), N(R) and the list, unwrapped; None if it is discarded (STP-DT-007, STP-DT-023)."""
+        n_ps = None
+        if isinstance(packet, Stat):
+            if packet.n_ps:
+                n_ps = unwrap_poll(packet.n_ps, self.vt_ps)
+                if not 0 < n_ps <= self.vt_ps or not self.fresh(n_ps):
+                    return None
+            elif packet.elements:  # an announcement speaks of no SD (STP-DT-024)
+                return None
         n_r = self.vt_a + (packet.n_r - self.vt_a & PACKET_MASK)
         if n_r > self.vt_s:  # or below VT(A) (STP-DT-023)
             return None
         elements = self.read_list(packet, n_r)
-        if elements is None:
-            return None
+        return None if elements is None else (n_ps, n_r, elements)
+
+    def _take(self, packet: Stat | Ustat, n_ps: int | None, n_r: int) -> Report:
+        """Take credit and N(R) of a valid report."""
         report = Report(n_ps, self.flight)
         self.grant(packet.n_mr, n_r)
         self.acknowledge(n_r, report)
-        return report, elements
+        return report
 
     def fresh(self, n_ps: int) -> bool:
         """STP-DT-007: a STAT older than the newest one is discarded."""
@@ -322,22 +325,19 @@ class Sender:
     def _process_list(self, elements: list[int], n_ps: int, report: Report) -> None:
         numbers = self._numbers
         at = bisect_left(numbers, elements[0])
-        released = False
         for index, edge in enumerate(elements[1:]):
             end = bisect_left(numbers, edge, at)
             if index & 1:
                 for number in numbers[at:end]:
                     self.release(number, report)
-                released = released or at < end
             else:
                 for number in numbers[at:end]:
                     entry = self._kept[number]
                     if not entry.queued and self.predates(entry, n_ps):
                         self.queue(entry, report)
             at = end
-        if released:
-            kept = self._kept
-            self._numbers = [number for number in numbers if number in kept]
+        kept = self._kept
+        self._numbers = [number for number in numbers if number in kept]
 
     def predates(self, entry: SentSd, n_ps: int) -> bool:
         """STP-DT-003: the last transmission is strictly older than the POLL."""

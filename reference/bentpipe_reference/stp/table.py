@@ -107,9 +107,9 @@ def _ready(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
             g.is_bad_poll),
         row(packets.Poll, "", "section 6.3", _READY, a.answer_poll),
         row(packets.Stat, "invalid (STP-DT-023) or old (STP-DT-007)", "discard", _READY,
-            a.discard_stat, g.is_bad_stat),
+            a.discard_report, g.is_bad_report),
         row(packets.Stat, "", "section 6.4", _READY, a.take_stat),
-        row(packets.Ustat, "invalid (STP-DT-023)", "discard", _READY, a.discard_ustat,
+        row(packets.Ustat, "invalid (STP-DT-023)", "discard", _READY, a.discard_report,
             g.is_bad_report),
         row(packets.Ustat, "", "section 6.4", _READY, a.take_ustat),
     )  # fmt: skip

@@ -8,10 +8,9 @@ from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.probe import ECHO_TEXT
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
-from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
+from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS, carries
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
-from bentpipe_conformance.protocols.tcp.replay.handshake import carries
 
 ROLES = ("sack_sender", "sack_receiver")
 """Items that say how a negotiated option is used."""

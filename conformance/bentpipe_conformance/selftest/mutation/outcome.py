@@ -97,6 +97,22 @@ def _row(item: Mutant, trial: Trial, scope: Scope) -> dict[str, Any]:
     return row
 
 
+_PUBLISHED = (
+    "suite", "complete", "mutants", "killed", "survived", "explained", "stillborn", "score",
+    "modules",
+)  # fmt: skip
+_ROW = ("id", "before", "after", "kind", "class", "reason", "clause")
+
+
+def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """What the documentation shows: the sums, survivors and explanations, without the runs."""
+    rows = {
+        name: [{key: row[key] for key in _ROW if row.get(key)} for row in outcome[name]]
+        for name in ("survivors", "explanations")
+    }
+    return {name: outcome[name] for name in _PUBLISHED} | rows
+
+
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:
     """The outcome as lines to read: survivors by module, then the sums."""
     lines: list[str] = []

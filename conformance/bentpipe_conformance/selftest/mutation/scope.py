@@ -2,7 +2,8 @@
 
 ``mutants/modules.toml`` of a protocol names every module of the protocol and of ``common``: those
 whose mutants count under ``[counted]`` with what they do, the others under ``[left_out]`` with the
-reason. A name with a colon (``tcp.config:EndpointConfig``) leaves out a class or function.
+reason. A name with a colon leaves out a function or a pattern of functions, such as
+``tcp.config:EndpointConfig.*``; with that of a class what is written in the class directly.
 """
 
 from __future__ import annotations
@@ -86,9 +87,11 @@ def load_scope(protocol: str, root: str = ROOT) -> Scope:
     """What a protocol's data says.
 
     Raises:
-        ValueError: the file lacks something.
+        ValueError: there is no such file, or it lacks something.
     """
     path = data_file(protocol, "modules.toml", root)
+    if not path.exists():
+        raise ValueError(f"which modules count is not said; write {path}")
     data: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     try:
         return Scope(

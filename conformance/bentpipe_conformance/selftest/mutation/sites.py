@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fnmatch
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -20,7 +21,10 @@ from bentpipe_conformance.selftest.mutation.probing import (
 UNSEEN = frozenset({"__repr__", "__str__", "__all__"})
 """Functions and names that only show something to a reader."""
 
-_LINES = frozenset({"simple_stmt", "expr_stmt", "return_stmt"})
+_LEFT_ALONE = frozenset({
+    "import_name", "import_from", "assert_stmt", "fstring", "decorator",
+    "error_node", "error_leaf",  # the patterns of match statements, which parso does not know
+})  # fmt: skip
 _HEADED = frozenset({"if_stmt", "while_stmt", "for_stmt", "with_stmt", "try_stmt"})
 
 
@@ -89,7 +93,8 @@ def mutants_of_source(
         module: see :class:`Mutant`.
         source: of the module.
         silent: names of functions that only trace, whose calls are not mutated.
-        left_out: qualified names of functions and classes that do not count.
+        left_out: qualified names, or patterns of them, of functions that do not count; that of a
+            class stands for what is written in it directly, such as defaults.
     """
     import parso
 
@@ -116,7 +121,7 @@ class _Walk:
     def visit(self, node: Any, place: _Place) -> None:
         """Note the mutants of a node and of those inside it."""
         kind = node.type
-        if kind in {"import_name", "import_from", "assert_stmt", "fstring", "decorator"}:
+        if kind in _LEFT_ALONE:
             return
         if kind in {"funcdef", "classdef"}:
             self._define(node, place)
@@ -147,7 +152,7 @@ class _Walk:
 
     def _define(self, node: Any, place: _Place) -> None:
         name = f"{place.function}.{node.name.value}".lstrip(".")
-        if node.name.value in UNSEEN or name in self._left_out:
+        if node.name.value in UNSEEN:
             return
         here = _Place(name, (node.start_pos[0], node.start_pos[0]), place.at_import)
         if node.type == "classdef":
@@ -188,13 +193,15 @@ class _Walk:
             code = code if code.endswith("\n") else f"{code}\n"
         if place.statement == (1, 1) and node.start_pos[0] != 1:
             place = _at(place, node.start_pos[0], node.end_pos[0])
+        function = place.function or "module"
+        if any(fnmatch.fnmatchcase(function, pattern) for pattern in self._left_out):
+            return
         key = _fingerprint(self._source[:start] + code + self._source[end:])
         if key in self._known:
             return
         self._known.add(key)
         line = node.start_pos[0]
         text = self._rows[line - 1].strip()
-        function = place.function or "module"
         self._counts[function, named.name, text] += 1
         number = self._counts[function, named.name, text]
         digest = hashlib.blake2b(text.encode(), digest_size=3).hexdigest()

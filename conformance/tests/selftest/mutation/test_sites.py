@@ -110,9 +110,13 @@ def test_function_returns_early_with_every_answer_it_may_give() -> None:
     }
 
 
-def test_class_left_out_has_no_mutants() -> None:
-    source = "class A:\n    x = 1\nclass B:\n    y = 1\n"
-    assert {item.function for item in found(source, left_out={"A"})} == {"B"}
+def test_class_or_function_left_out_has_no_mutants() -> None:
+    source = "class A:\n    x = 1\n    def f(self):\n        return self.x + 1\n"
+    functions = {
+        left_out: {item.function for item in found(source, left_out={left_out})}
+        for left_out in ("A", "A.f", "A*")
+    }
+    assert functions == {"A": {"A.f"}, "A.f": {"A"}, "A*": set()}
 
 
 def test_identifiers_survive_edits_elsewhere() -> None:

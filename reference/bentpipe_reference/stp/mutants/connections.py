@@ -41,6 +41,9 @@ mutant("stp-counts-down", "STP-CC-010", "chooses an older CSN for each connectio
 )
 
 
+mutant("stp-begins-below-the-half", "STP-CC-011", "draws ISSs of 23 bits")(
+    overriding(CsnGenerator, CsnGenerator.iss, lambda self: self._random.getrandbits(23))
+)
 add("stp-begins-at-a-thousand", "STP-CC-011", "begins every stream with the same number", iss=1000)
 
 
@@ -50,6 +53,15 @@ class AcknowledgesNoBegin(Actions):
 
     def bgak(self, v: Variables, now: float) -> Bgak:
         return replace(super().bgak(v, now), n_r=v.incoming.iss & PACKET_MASK)
+
+
+@mutant("stp-acknowledges-too-much", breaks="STP-CC-012")
+class AcknowledgesTooMuch(Actions):
+    """Sends its BGAK as if one more SD had arrived."""
+
+    def bgak(self, v: Variables, now: float) -> Bgak:
+        bgak = super().bgak(v, now)
+        return replace(bgak, n_r=bgak.n_r + 1 & PACKET_MASK)
 
 
 @mutant("stp-opens-late", breaks="STP-CC-012")

@@ -124,3 +124,26 @@ class CutsWithoutOverlap(MeddlingHost):
 mutant("stp-reports-an-empty-run", "STP-PF-013", "sends USTATs whose run is empty")(
     altering(Type.USTAT, lambda octets: octets[:20] + octets[16:20])
 )
+
+
+@mutant("stp-minds-odd-options", breaks="STP-PF-018")
+class MindsOddOptions(MeddlingHost):
+    """Discards a BEGIN whose MaxSD option has a wrong length."""
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        odd = type_of(octets) == Type.BEGIN and octets[20:21] == b"\x01" and octets[21] != 4
+        return None if odd else octets
+
+
+@mutant("stp-takes-the-last-max-sd", breaks="STP-PF-018")
+class TakesTheLastMaxSd(MeddlingHost):
+    """Takes the second of two MaxSD options."""
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        twice = type_of(octets) == Type.BEGIN and octets[20:22] == octets[24:26] == b"\x01\x04"
+        return rechecked(octets[:20] + octets[24:28] + octets[24:]) if twice else octets
+
+
+mutant("stp-numbers-its-endaks", "STP-PF-001", "sends ENDAKs with a sequence number")(
+    altering(Type.ENDAK, lambda octets: octets[:7] + b"\x07" + octets[8:])
+)

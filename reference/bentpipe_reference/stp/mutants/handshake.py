@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.stp.actions import Actions
+from bentpipe_reference.stp.config import MOST_CALLS_ANEW
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.cookies import CookieJar, Cookies, Ticket
 from bentpipe_reference.stp.guards import Guards
@@ -31,6 +32,12 @@ class CallsWithData(Actions):
         super().repeat_begin(v, now)
 
 
+mutant("stp-calls-anew-for-any-reason", "STP-CC-037", "calls anew for any BGREJ with a cookie")(
+    overriding(
+        Guards, Guards.gives_cookie,
+        lambda self, v, bgrej: bgrej.cookie is not None and v.calls_anew < MOST_CALLS_ANEW,  # noqa: ARG005
+    )
+)  # fmt: skip
 mutant("stp-does-not-call-anew", "STP-CC-037", "gives up when it is given a cookie")(
     returning(Guards, Guards.gives_cookie, False)
 )
@@ -102,6 +109,24 @@ mutant("stp-trusts-early-cookies", "STP-CC-039", "keeps its cookies when a call 
 mutant("stp-never-sets-v", "STP-CC-039", "sends no BEGIN with V flag")(
     returning(CookieJar, CookieJar.voids, False)
 )
+
+
+@mutant("stp-starts-without-v", breaks="STP-CC-039")
+class StartsWithoutV(CookieJar):
+    """Sets the V flag after a call that has failed, and not after its start."""
+
+    def voids(self, peer: Hashable, made: int) -> bool:
+        return peer in self._marks and super().voids(peer, made)
+
+
+@mutant("stp-forgets-cookies-early", breaks="STP-CC-040")
+class ForgetsCookiesEarly(CookieJar):
+    """Keeps a cookie for five minutes only."""
+
+    def take(self, peer: Hashable, now: float) -> Ticket | None:
+        return super().take(peer, now + 300.0)
+
+
 mutant("stp-keeps-no-cookies", "STP-CC-040", "asks for a cookie with every call")(
     returning(CookieJar, CookieJar.put, None)
 )
@@ -168,9 +193,9 @@ mutant("stp-voids-at-every-call", "STP-CC-012", "takes no cookie made before one
 
 @mutant("stp-takes-old-cookies", breaks="STP-CC-035")
 class TakesOldCookies(Cookies):
-    """Takes cookies for 850 seconds."""
+    """Takes cookies for one second too long."""
 
-    life_s = 850.0
+    life_s = 601.0
 
 
 @mutant("stp-delivers-without-a-cookie", breaks="STP-CC-035")
@@ -209,9 +234,9 @@ mutant("stp-exchanges-used-cookies", "STP-CC-038", "answers a used cookie with a
 
 @mutant("stp-forgets-used-cookies", breaks="STP-CC-038")
 class ForgetsUsedCookies(Cookies):
-    """Remembers a used cookie for 30 seconds."""
+    """Remembers a used cookie for 899 seconds."""
 
-    memory_s = 30.0
+    memory_s = 899.0
 
 
 @mutant("stp-keeps-the-older-connection", breaks="STP-CC-041")

@@ -159,3 +159,67 @@ mutant("stp-never-releases", "STP-CC-031", "waits for the caller's END for ever"
 mutant("stp-releases-as-well", "STP-CC-031", "releases at once, though it was called")(
     returning(Guards, Guards.awaits_release, False)
 )
+
+
+@mutant("stp-gives-calls-up-silently", breaks="STP-CC-044")
+class GivesCallsUpSilently(Actions):
+    """Forgets a call that nobody answers without an END."""
+
+    def abort(self, v: Variables, text: str, reason: Reason, now: float) -> None:
+        if v.state is State.OUTGOING:
+            self.fail(v, text, reason, now)
+            v.state = State.IDLE
+        else:
+            super().abort(v, text, reason, now)
+
+
+@mutant("stp-aborts-with-its-iss", breaks="STP-CC-045")
+class AbortsWithItsIss(Actions):
+    """Sends its own ISS as N(R) while it knows no other number."""
+
+    def end(self, v: Variables, flags: int, reason: Reason) -> End:
+        end = super().end(v, flags, reason)
+        return end if v.receiver is not None else replace(end, n_r=v.iss & PACKET_MASK)
+
+
+@mutant("stp-aborts-no-csn", breaks="STP-CC-045")
+class AbortsNoCsn(Actions):
+    """Names no recipient in an END with A flag."""
+
+    def end(self, v: Variables, flags: int, reason: Reason) -> End:
+        end = super().end(v, flags, reason)
+        return replace(end, peer_csn=0) if flags else end
+
+
+mutant("stp-acknowledges-reflections", "STP-CC-046", "acknowledges an END with R flag")(
+    returning(Guards, Guards.is_reflected, False)
+)
+
+
+@mutant("stp-repeats-another-end", breaks="STP-CC-026")
+class RepeatsAnotherEnd(Actions):
+    """Repeats its END with another reason."""
+
+    def repeat_end(self, v: Variables, now: float) -> None:
+        if v.release is not None and v.transmissions:
+            v.release = replace(v.release, reason=Reason.ABORTED)
+        super().repeat_end(v, now)
+
+
+@mutant("stp-stays-after-its-ends", breaks="STP-CC-026")
+class StaysAfterItsEnds(Actions):
+    """Waits for an ENDAK for ever."""
+
+    def repeat_end(self, v: Variables, now: float) -> None:
+        if v.transmissions >= self.max_cc(v):
+            v.timer_cc = math.inf
+        else:
+            super().repeat_end(v, now)
+
+
+@mutant("stp-releases-by-an-abort", breaks="STP-CC-025")
+class ReleasesByAnAbort(Actions):
+    """Ends a complete connection by an END with A flag."""
+
+    def release(self, v: Variables, now: float) -> None:
+        self.send_end(v, self.end(v, Flags.A, Reason.NONE), now)

@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_reference.stp.actions import Actions
+from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle
-from bentpipe_reference.stp.mutants import mutant
+from bentpipe_reference.stp.mutants import mutant, returning
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost
-from bentpipe_reference.stp.packets import Begin, Bgrej, End, Flags, Reason, Stat
+from bentpipe_reference.stp.packets import (
+    Begin,
+    Bgak,
+    Bgrej,
+    End,
+    Flags,
+    Packet,
+    Reason,
+    Stat,
+    Ustat,
+)
+from bentpipe_reference.stp.states import State
 from bentpipe_reference.stp.variables import Variables
 
 _HEADER_OCTETS = 12
@@ -53,11 +65,27 @@ class BelievesEnds(Guards):
         return end.csn == v.peer_csn
 
 
+mutant("stp-opens-for-any-bgak", "STP-SEC-005", "takes a BGAK that acknowledges nothing sent")(
+    returning(Guards, Guards.is_impossible, False)
+)
+
+
+@mutant("stp-follows-a-second-bgak", breaks="STP-SEC-005")
+class FollowsASecondBgak(Connection):
+    """Takes the CSN of a BGAK in data transfer for its peer's."""
+
+    def receive(self, packet: Packet, now: float) -> bool:
+        if isinstance(packet, Bgak) and self.state is State.READY and packet.peer_csn == self.csn:
+            self.peer_csn = packet.csn
+            return False
+        return super().receive(packet, now)
+
+
 @mutant("stp-aborts-on-invalid-stat", breaks="STP-SEC-005")
 class AbortsOnInvalidStat(Actions):
     """Aborts when a STAT acknowledges what was not sent."""
 
-    def discard_stat(self, v: Variables, stat: Stat, now: float) -> None:
+    def discard_report(self, v: Variables, report: Stat | Ustat, now: float) -> None:
         sender = v.outgoing.sender
-        if (stat.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
+        if (report.n_r - sender.vt_s) & 0xFFFFFF in range(1, 1 << 23):
             self.send_end(v, self.end(v, Flags.A, Reason.ABORTED), now)

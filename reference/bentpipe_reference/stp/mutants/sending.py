@@ -144,29 +144,32 @@ class TakesTooHighBounds(Sender):
 class TakesStatsOfNoPoll(Sender):
     """Works off STATs for POLLs that were never sent."""
 
-    def on_stat(self, stat: Stat) -> Report | None:
-        if stat.n_ps and self.vt_ps and unwrap_poll(stat.n_ps, self.vt_ps) > self.vt_ps:
-            stat = replace(stat, n_ps=wrap_poll(self.vt_ps))
-        return super().on_stat(stat)
+    def read_report(self, packet: Stat | Ustat) -> tuple[int | None, int, list[int]] | None:
+        if isinstance(packet, Stat) and packet.n_ps and self.vt_ps:
+            n_ps = min(unwrap_poll(packet.n_ps, self.vt_ps), self.vt_ps)
+            packet = replace(packet, n_ps=wrap_poll(n_ps))
+        return super().read_report(packet)
 
 
 @mutant("stp-works-off-lists-of-announcements", breaks="STP-DT-023")
 class WorksOffListsOfAnnouncements(Sender):
     """Works off the list of a STAT that answers no POLL."""
 
-    def on_stat(self, stat: Stat) -> Report | None:
-        if not stat.n_ps and stat.elements and self.vt_ps:
-            stat = replace(stat, n_ps=wrap_poll(self.vt_ps))
-        return super().on_stat(stat)
+    def read_report(self, packet: Stat | Ustat) -> tuple[int | None, int, list[int]] | None:
+        announces = isinstance(packet, Stat) and not packet.n_ps and packet.elements
+        if isinstance(packet, Stat) and announces and self.vt_ps:
+            packet = replace(packet, n_ps=wrap_poll(self.vt_ps))
+        return super().read_report(packet)
 
 
 @mutant("stp-grants-before-it-checks", breaks="STP-DT-023")
 class GrantsBeforeItChecks(Sender):
     """Takes the credit of invalid USTATs."""
 
-    def on_ustat(self, ustat: Ustat) -> Report | None:
-        self.grant(ustat.n_mr, self.vt_a + (ustat.n_r - self.vt_a & PACKET_MASK))
-        return super().on_ustat(ustat)
+    def read_report(self, packet: Stat | Ustat) -> tuple[int | None, int, list[int]] | None:
+        if isinstance(packet, Ustat):
+            self.grant(packet.n_mr, self.vt_a + (packet.n_r - self.vt_a & PACKET_MASK))
+        return super().read_report(packet)
 
 
 @mutant("stp-repeats-at-silence", breaks="STP-DT-027")

@@ -150,3 +150,19 @@ class TimerRunsOnThroughPartialAcks(SackNewRenoRfcSender):
 
     def restarts_timer(self, ack: Ack) -> bool:
         return not self.in_recovery
+
+
+@mutant("snr-no-deflation", breaks="SNR-REC-011", hk99=True)
+class NeverDeflates(NewRenoSender):
+    """A partial acknowledgment leaves the inflated window as it is."""
+
+    def cwnd_after_partial_ack(self, acked: int) -> int:
+        return self.cwnd
+
+
+@mutant("snr-partial-ack-adds-two-back", breaks="SNR-REC-011", hk99=True)
+class AddsTwoBack(NewRenoSender):
+    """Deflation adds back two segments for a partial acknowledgment."""
+
+    def cwnd_after_partial_ack(self, acked: int) -> int:
+        return super().cwnd_after_partial_ack(acked) + self.smss

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp.cases.steps import (
     PAUSE_S,
     go_on,
+    send_each,
     send_foreign_begin,
     summoned,
 )
-from bentpipe_conformance.protocols.stp.codec import A, R, option_field
+from bentpipe_conformance.protocols.stp.codec import ENDAK, A, R, option_field
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
+
+NEVER_S = 210.0
+"""Seconds after which a call that nobody answers, and its END, are over on every path: twice the
+five waits of the path class vbdc, and a tenth."""
 
 MOST_ANEW = 5
 """How often a caller calls anew (STP-CC-037)."""
@@ -20,12 +27,14 @@ MOST_ANEW = 5
 
 @summoned(
     "STP-CC-002", "STP-CC-014", "STP-CC-016", "STP-CC-026", "STP-CC-029", "STP-CC-034",
-    "STP-CC-042", role="send", anew=False, aborted=False,
+    "STP-CC-042", "STP-CC-044", "STP-CC-045", role="send", anew=False, aborted=False,
 )  # fmt: skip
 def test_calling_without_a_cookie_nobody_answers(connection: Connection) -> None:
-    """The BEGIN is repeated four times as it was; then the caller aborts."""
+    """The BEGIN is repeated four times as it was; then the caller aborts, and is gone at last."""
     connection.polite = False
-    connection.wait(66.0)
+    connection.wait(NEVER_S)
+    connection.poll()
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 @case(
@@ -33,20 +42,25 @@ def test_calling_without_a_cookie_nobody_answers(connection: Connection) -> None
     needs=("active_open",),
 )  # fmt: skip
 def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
-    """No more than four SDs leave, however small, none of them twice but the BEGIN, and no POLL."""
+    """No more than four SDs leave, however small, none of them twice but the BEGIN, and no POLL.
+
+    The BEGIN without a cookie has been repeated; for the one anew all begins again.
+    """
     connection = peer.summon("send", anew=False)
+    peer.wait(1.5)
+    connection.inbox.clear()
     connection.reject(CALL_ANEW, max_sd=512)
     peer.await_anew(connection)
     peer.wait(35.0)
 
 
-@case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", needs=("active_open",))
+@case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", "STP-PF-017", needs=("active_open",))
 def test_calling_several_times(peer: Peer) -> None:
     """Later calls have newer CSNs, and begin with the cookie of the BGAK before and with data."""
-    for max_sd in (800, 1200, 400, 1400):
+    for max_sd, octets in ((800, 8), (1200, 32), (400, 31), (1400, 9), (1400, 16)):
         connection = peer.summon("send")
         connection.max_sd = max_sd
-        connection.bgak()
+        connection.bgak(cookie=peer.jar.make(octets))
         connection.receive(6)
         connection.abort()
         peer.wait(PAUSE_S)
@@ -72,6 +86,37 @@ def test_calling_after_a_call_that_failed(peer: Peer) -> None:
         peer.wait(peer.rtt + PAUSE_S)
         peer.summon("send", anew=False).bgak()
         peer.wait(PAUSE_S)
+
+
+@case("STP-CC-039", needs=("active_open",))
+def test_calling_an_address_for_the_first_time(peer: Peer) -> None:
+    """To an address that it does not know the IUT sets the V flag until a call has opened.
+
+    Over UDP the port is part of the address, and none of these was used before.
+    """
+    for _ in range(3):
+        peer.udp_port = peer.random.randrange(49152, 1 << 16)
+        for _ in range(2):
+            connection = peer.summon("send")
+            connection.bgak()
+            connection.receive(2)
+            connection.abort()
+            peer.wait(PAUSE_S)
+
+
+@case("STP-CC-040", "STP-CC-039", needs=("active_open",))
+def test_calling_after_nearly_ten_minutes(peer: Peer) -> None:
+    """A cookie that came 600 s before, less a little, is still put into the BEGIN."""
+    connection = peer.summon("send")
+    connection.bgak()
+    brought = peer.now()
+    connection.receive(2)
+    connection.abort()
+    peer.wait(brought + 599.7 - peer.now())
+    again = peer.summon("send", anew=False)
+    again.bgak()
+    again.receive(2)
+    again.abort()
 
 
 @case("STP-CC-039", "STP-CC-040", needs=("active_open",))
@@ -132,7 +177,7 @@ def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
     """A BGREJ with another CSN is discarded, and the BEGIN repeated."""
     connection = peer.summon("send", anew=False)
     own = connection.peer_csn or 0
-    for by in (1, 1 << 16, 1 << 31):
+    for by in (1, 1 << 16, 1 << 31, -own):
         for reason in (CALL_ANEW, 3):
             connection.reject(reason, peer_csn=(own + by) % CSN_MODULUS)
             peer.wait(PAUSE_S / 2)
@@ -144,11 +189,15 @@ def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
     anew.abort()
 
 
-@case("STP-CC-016", needs=("active_open",))
-def test_calling_refused_without_a_cookie(peer: Peer) -> None:
-    """Reasons of every kind, and reason 6 without a cookie, or with a short one, end the call."""
-    short = bytes((2, 9, *range(7), 0, 0, 0))
-    for reason, raw in ((3, {}), (5, {}), (99, {}), (6, {"cookie": None}), (6, {"options": short})):
+@case("STP-CC-016", "STP-CC-037", needs=("active_open",))
+def test_calling_refused(peer: Peer) -> None:
+    """Reasons of every kind end the call, even beside a cookie; so does reason 6 without one."""
+    short, long = bytes((2, 9, *range(7), 0, 0, 0)), bytes((2, 35, *range(33), 0))
+    refusals: list[tuple[int, dict[str, Any]]] = [
+        (reason, {"cookie": cookie}) for reason in (3, 5, 0, 99) for cookie in (None, bytes(16))
+    ]
+    refusals += [(6, {"cookie": None}), (6, {"options": short}), (6, {"options": long})]
+    for reason, raw in refusals:
         connection = peer.summon("send", anew=False)
         connection.reject(reason, **raw)
         peer.wait(2 * peer.rtt + 4.0)
@@ -158,11 +207,15 @@ def test_calling_refused_without_a_cookie(peer: Peer) -> None:
 def test_ready_cookie_after_the_bgak(connection: Connection) -> None:
     """A BGREJ that comes after the BGAK is discarded, with a cookie and without."""
     connection.polite = True
-    connection.wait(PAUSE_S)
+    connection.ask()
     for reason in (CALL_ANEW, 3):
         connection.reject(reason)
         connection.wait(PAUSE_S)
     connection.bgak(csn=(connection.csn + 7) % CSN_MODULUS)
+    connection.wait(PAUSE_S)
+    for _ in range(2):
+        connection.poll()
+        connection.wait(PAUSE_S)
     connection.receive(10)
     go_on(connection, 4.0)
 
@@ -181,15 +234,20 @@ def test_calling_begins_arrive(peer: Peer) -> None:
     connection.abort()
 
 
-@case("STP-CC-041", "STP-SEC-005", needs=("active_open",))
-def test_ready_begin_to_the_port_of_a_caller(peer: Peer) -> None:
-    """A good cookie opens nothing where nobody listens, and the caller's connection goes on."""
+@case("STP-CC-041", "STP-CC-019", "STP-SEC-005", needs=("active_open",))
+def test_ready_begins_to_the_port_of_a_caller(peer: Peer) -> None:
+    """A good cookie opens nothing where nobody listens, and the caller's connection goes on.
+
+    Nor does a BEGIN with the CSN by which the tester has answered the call.
+    """
     cookie = peer.fresh_cookie()
     connection = peer.summon("send")
     connection.bgak()
     connection.receive(6)
     peer.wait(PAUSE_S)
     send_foreign_begin(peer, connection, cookie, data=b"nobody listens")
+    peer.wait(PAUSE_S)
+    send_foreign_begin(peer, connection, peer.jar.made[-1], csn=connection.csn)
     peer.wait(PAUSE_S)
     connection.ask()
     connection.receive(12)
@@ -213,7 +271,7 @@ def test_calling_bgaks_that_do_not_fit(connection: Connection) -> None:
     for by in (1, 1 << 16, 1 << 31):
         connection.bgak(peer_csn=(own + by) % CSN_MODULUS)
         connection.wait(PAUSE_S)
-    for n_r in (iss - 1, iss + 9, iss + MODULUS // 2):
+    for n_r in (iss - 1, iss + connection.highest + 1, iss + MODULUS // 2):
         connection.bgak(n_r=n_r % MODULUS)
         connection.wait(PAUSE_S)
     connection.bgak()
@@ -242,6 +300,51 @@ def test_calling_peer_aborts(connection: Connection) -> None:
     """An END with the caller's CSN, whatever the sender's, is acknowledged and ends the call."""
     connection.end(flags=A, reason=1, csn=connection.peer.random.getrandbits(32), seq=0)
     connection.wait(2 * connection.rtt + 4.0)
+
+
+@summoned("STP-CC-028", "STP-CC-026", "STP-CC-022", "STP-CC-044", aborted=False)
+def test_releasing_after_a_call_that_nobody_answered(connection: Connection) -> None:
+    """Answers that come too late are discarded; an END that names the caller is acknowledged."""
+    connection.polite = False
+    connection.peer.pump_until(lambda: bool(connection.closed), NEVER_S / 2)
+    connection.wait(PAUSE_S)
+    connection.bgak()
+    connection.wait(PAUSE_S)
+    connection.reject(CALL_ANEW)
+    connection.wait(PAUSE_S)
+    send_each(connection, "SD SDP POLL STAT USTAT", 0.37)
+    connection.send(ENDAK, peer_csn=((connection.peer_csn or 0) + 1) % CSN_MODULUS)
+    connection.wait(6.0)
+    connection.end(flags=A, reason=1, csn=connection.peer.random.getrandbits(32), seq=0)
+    connection.wait(2 * connection.rtt + 4.0)
+
+
+@summoned("STP-SEC-005", "STP-DT-011", role="send")
+def test_ready_bgak_with_more_credit(connection: Connection) -> None:
+    """A second BGAK gives no credit and acknowledges nothing."""
+    connection.bgak(n_mr=connection.theirs(6))
+    connection.serve(lambda: connection.reception.vr_r >= 6, credit=None)
+    connection.ask()
+    connection.wait(PAUSE_S)
+    connection.bgak(n_mr=connection.theirs(64))
+    connection.wait(2 * connection.rtt + 1.0)
+    connection.ask()
+    connection.stat(n_mr=16, n_ps=0, timestamp=0)
+    connection.receive(12)
+
+
+@summoned("STP-CC-001", "STP-DT-017")
+def test_calling_sds_before_the_bgak(connection: Connection) -> None:
+    """What overtakes the BGAK is discarded, and taken when it is sent again."""
+    connection.sd(b"first")
+    connection.wait(PAUSE_S)
+    connection.sd(b"third", number=2, poll=True)
+    connection.wait(PAUSE_S)
+    connection.bgak()
+    connection.wait(PAUSE_S)
+    connection.ask()
+    connection.sent[1] = b"second", False
+    connection.deliver()
 
 
 @summoned("STP-CC-016")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import FAR_S, connected, go_on
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 AMPLE = 2048
@@ -14,8 +18,14 @@ AMPLE = 2048
 SILENT_S = 14.0
 """Seconds in which two silences pass on any path of these tests."""
 
-DIALOGUE, TURN_OCTETS = 30, 1000
-"""Turns in which one SD goes each way, and its octets."""
+TURN_OCTETS = 1000
+"""Octets of each SD of a dialogue."""
+
+ONE_BY_ONE = (1,) * 30
+"""SDs that go each way in each turn: a quarter of the initial window."""
+
+LESS_THAN_HALF = (2, 2, 3, 3, 4, 4, 4, 4, 4, 4)
+"""The same so that the window grows from four SMSS to nine, of which four are less than half."""
 
 THIN_S = 20.0
 """Seconds in which the link takes a few SDs to the implementation, however thin it is."""
@@ -71,17 +81,30 @@ def test_ready_stream_at_a_maximum_rate(connection: Connection) -> None:
 @connected("STP-CG-010", to="echo", credit=2, rtt=FAR_S)
 def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> None:
     """What went one SD at a time has not widened the window when there is much to send."""
+    _have_much_echoed_after(connection, ONE_BY_ONE, TURN_OCTETS)
+
+
+@connected("STP-CG-010", to="echo", credit=4, rtt=FAR_S)
+def test_ready_much_to_send_after_turns_of_less_than_half(connection: Connection) -> None:
+    """What went a few SDs at a time has not widened the window beyond twice as many."""
+    _have_much_echoed_after(connection, LESS_THAN_HALF, connection.max_sd or LEAST_MAX_SD)
+
+
+def _have_much_echoed_after(connection: Connection, turns: Sequence[int], size: int) -> None:
     reception = connection.reception
     octets = 0
-    for _ in range(DIALOGUE):
-        octets += len(connection.sd(TURN_OCTETS, poll=True).data)
-        _take_in(connection, octets)
+    for count in turns:
+        for _ in range(count):
+            octets += len(connection.sd(size).data)
+        connection.poll()
+        _take_in(connection, octets, credit=max(turns[0], count))
+        go_on(connection, connection.rtt / 2)  # the POLL behind it as well
     connection.deliver()
     last = min(connection.vt_ms, connection.vt_s + MUCH)
     if last < connection.vt_s + LITTLE:
         raise NotReached(f"a credit of {last - connection.vt_s} SDs is too little to show a window")
     while connection.vt_s < last:
-        connection.sds(min(4, last - connection.vt_s), octets=TURN_OCTETS)
+        connection.sds(min(4, last - connection.vt_s), octets=size)
         connection.poll()
         connection.serve(
             lambda: connection.vt_a >= connection.vt_s, credit=None, within=THIN_S
@@ -92,8 +115,8 @@ def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> Non
     connection.discard(2 * connection.rtt + 1.0)
 
 
-def _take_in(connection: Connection, octets: int) -> None:
-    connection.serve(lambda: len(connection.reception.stream) >= octets, credit=2)
+def _take_in(connection: Connection, octets: int, credit: int) -> None:
+    connection.serve(lambda: len(connection.reception.stream) >= octets, credit=credit)
 
 
 @case("STP-CG-007")
@@ -125,3 +148,41 @@ def test_ready_stats_return_after_two_silences(peer: Peer) -> None:
     connection.stat(n_r=first, elements=(), n_mr=first + AMPLE)
     connection.discard(peer.rtt + 0.5)
     connection.abort()
+
+
+@connected("STP-CG-007", "STP-CG-004", to="chargen", credit=AMPLE)
+def test_ready_long_after_two_silences(connection: Connection) -> None:
+    """After two silences slow start ends at half of the window before."""
+    connection.receive(36, credit=AMPLE)
+    go_on(connection, SILENT_S, answering=False)
+    connection.stat()
+    connection.receive(150, credit=AMPLE)
+
+
+@connected("STP-DT-009", to="chargen", credit=AMPLE)
+def test_ready_losses_are_reported_after_one_silence(connection: Connection) -> None:
+    """One silence leaves the window as it was: what is then reported missing goes at once."""
+    connection.receive(36, credit=AMPLE)
+    asked = -1
+    for arrival in connection.arrivals(SILENT_S):
+        if arrival.polls:
+            connection.remember(arrival)
+            if arrival.number_polled == asked:
+                break
+            asked = arrival.number_polled
+    vr_r = connection.reception.vr_r
+    connection.stat(elements=(vr_r, vr_r + 4, connection.highest))
+    connection.reception.vr_h = connection.highest
+    connection.discard(2 * connection.rtt)
+
+
+@connected("STP-DT-009", "STP-CG-005", to="chargen", credit=4)
+def test_ready_small_window_is_lost(connection: Connection) -> None:
+    """A loss leaves a window of two SMSS at least, so that two SDs go again at once."""
+    for _ in range(3):
+        connection.receive(connection.reception.vr_r + 8, losing=range(0, 400, 5), credit=4)
+    connection.receive(connection.reception.vr_r + 4, losing=_whole_window, credit=4)
+
+
+def _whole_window(sd: Arrival, before: int) -> bool:
+    return sd.number % 4 < 3 and not before

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.stp.cases.steps import BATCH, PAUSE_S, connected, go_on
-from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    BATCH,
+    PAUSE_S,
+    connected,
+    go_on,
+    holding,
+)
+from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 
 MOST_SDS = 6000
 """Credit that a script is ready to use up."""
+
+BIT_BY_BIT = (8, 120, 40)
+"""SDs by which a window opens."""
+
+FEW, PART = 5, 20
+"""SDs that are delivered at once without opening a window by 16, and more (STP-DT-024)."""
+
+QUIET_S = 1.5
+"""Seconds without a packet after which a window has opened as far as it can."""
+
+GIVEN_S = 2.5
+"""Seconds in which a sender with data and room has surely used new credit."""
 
 PROBED_S = 8.0
 """Seconds in which a closed window is probed four times over a geostationary link."""
@@ -51,7 +70,38 @@ def test_ready_window_stays_closed_for_long(connection: Connection) -> None:
     connection.receive(8, credit=4)
 
 
-@connected("STP-DT-007", "STP-DT-011", to="chargen", credit=4)
+@connected("STP-DT-025", "STP-PL-007", to="chargen", credit=4)
+def test_ready_window_closes_after_silences(connection: Connection) -> None:
+    """The report that closes the window ends a doubling, as any other does."""
+    connection.receive(4, credit=4)
+    for arrival in connection.arrivals(PROBED_S):
+        if arrival.has_data:
+            connection.hold(arrival)
+        if arrival.polls:
+            connection.remember(arrival)
+    connection.stat(elements=(), n_ps=0, timestamp=0)
+    go_on(connection, PROBED_S)
+    connection.receive(12, credit=4)
+
+
+@connected("STP-DT-025", to="echo", credit=4)
+def test_ready_data_comes_without_credit(connection: Connection) -> None:
+    """Without data the lack of credit is no reason to ask; once there is some, it is."""
+    reception = connection.reception
+    for _ in range(4):
+        connection.sd(50, poll=True)
+    connection.serve(lambda: len(reception.stream) >= 200, credit=None)
+    connection.stat(elements=())
+    go_on(connection, PROBED_S)
+    connection.sds(2)
+    go_on(connection, 2 * PROBED_S)
+    reception.vr_mr += 8
+    connection.stat(elements=())
+    connection.serve(lambda: len(reception.stream) >= 400, credit=8)
+    connection.deliver()
+
+
+@connected("STP-DT-029", "STP-DT-011", to="chargen", credit=4)
 def test_ready_window_reopens_by_announcements(connection: Connection) -> None:
     """Credit comes in STATs that answer no POLL; the first one is lost, and a POLL finds it."""
     connection.receive(4, credit=None)
@@ -62,6 +112,42 @@ def test_ready_window_reopens_by_announcements(connection: Connection) -> None:
         connection.receive(edge, credit=None)
     connection.reception.vr_mr += 4
     connection.receive(connection.reception.vr_mr, credit=None)
+
+
+@holding("STP-DT-029", losing=[7])
+def test_ready_ustat_gives_credit(connection: Connection, base: int) -> None:
+    """A USTAT reports the only SD in flight missing, and permits more."""
+    connection.stat(n_r=base + 7, elements=())
+    connection.wait(PAUSE_S)
+    connection.reception.vr_mr += 4
+    connection.ustat(base + 7, base + 8)
+    go_on(connection, connection.rtt + GIVEN_S, answering=False)
+    connection.receive(base + 16, credit=8)
+
+
+@connected("STP-DT-007", to="chargen", credit=256)
+def test_ready_stat_repeats_less_credit(connection: Connection) -> None:
+    """N(MR) falls from one STAT to the next: what was permitted stays permitted."""
+    connection.receive(12, credit=256)
+    go_on(connection, 2 * connection.rtt, answering=False)
+    least = connection.highest
+    for _ in range(3):
+        connection.send(
+            STAT, seq=connection.theirs(connection.highest), n_mr=connection.theirs(least),
+            elements=(),
+        )  # fmt: skip
+        go_on(connection, connection.rtt + GIVEN_S, answering=False)
+        least = connection.highest
+
+
+@connected("STP-DT-002", "STP-DT-008")
+def test_ready_poll_exactly_at_the_credit(connection: Connection) -> None:
+    """A POLL may raise VR(H) up to VR(MR), and no further."""
+    connection.sds(2, octets=8)
+    connection.ask()
+    edge = connection.vt_ms
+    for n_s in (edge + 1, edge - 1, edge, edge + 1):
+        connection.ask(seq=connection.ours(n_s))
 
 
 @connected("STP-DT-020")
@@ -158,6 +244,46 @@ def test_ready_held_sds_take_room(connection: Connection) -> None:
     connection.deliver()
 
 
+@connected("STP-DT-024", "STP-DT-020", to="echo", credit=4)
+def test_ready_echo_is_held_up(connection: Connection) -> None:
+    """An echo that may not send does not read: it closes its window, and opens it bit by bit."""
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    _use_up(connection, size)
+    connection.send(SD, seq=connection.ours(connection.vt_ms), data=b"one too many")
+    connection.wait(PAUSE_S)
+    connection.ask()
+    for more in BIT_BY_BIT:
+        _take_back(connection, more)
+        connection.discard(QUIET_S)
+        connection.ask()
+        _use_up(connection, size)
+    octets = sum(len(data) for data, _ in connection.sent.values())
+    connection.reception.vr_mr += BATCH
+    connection.stat(elements=())
+    connection.serve(lambda: len(connection.reception.stream) >= octets, credit=BATCH)
+    connection.release()
+
+
+def _use_up(connection: Connection, size: int) -> None:
+    """Send what the credit permits until it rises no more."""
+    while connection.vt_s < connection.vt_ms:
+        if connection.vt_s > MOST_SDS:
+            raise NotReached(f"the credit still rises after {connection.vt_s} SDs")
+        connection.sds(min(BATCH, connection.vt_ms - connection.vt_s), octets=size)
+        connection.ask()
+
+
+def _take_back(connection: Connection, sds: int) -> None:
+    """Permit, and receive, a few SDs of the echo."""
+    reception = connection.reception
+    last = reception.vr_mr + sds
+    while reception.vr_r < last:
+        reception.vr_mr = min(last, reception.vr_r + BATCH)
+        connection.stat(n_mr=reception.vr_mr)
+        edge = reception.vr_mr
+        connection.serve(lambda edge=edge: reception.vr_r >= edge, credit=None)  # type: ignore[misc]
+
+
 @connected("STP-DT-024")
 def test_ready_window_filled_above_a_gap(connection: Connection) -> None:
     """The missing SD of a full window arrives: the receiver says at once that it is open again."""
@@ -165,15 +291,37 @@ def test_ready_window_filled_above_a_gap(connection: Connection) -> None:
     _fill_the_gap(connection)
 
 
-def _fill_above_a_gap(connection: Connection) -> None:
-    """Lose SD 2 and send everything that the credit permits above it."""
+@connected("STP-DT-024")
+def test_ready_window_opens_by_a_few(connection: Connection) -> None:
+    """A full window with two gaps: only when both are filled there is much to announce."""
+    _fill_above_a_gap(connection, 2 + FEW)
+    connection.sd(number=2)
+    connection.discard(QUIET_S)
+    connection.sd(number=2 + FEW)
+    connection.discard(QUIET_S)
+    connection.ask()
+    connection.deliver()
+
+
+@connected("STP-DT-024")
+def test_ready_window_opens_by_a_part(connection: Connection) -> None:
+    """The first of two gaps in a full window is filled, and a good part of it opens."""
+    _fill_above_a_gap(connection, 2 + PART)
+    connection.sd(number=2)
+    connection.discard(QUIET_S)
+    connection.ask()
+    connection.deliver()
+
+
+def _fill_above_a_gap(connection: Connection, *others: int) -> None:
+    """Lose SD 2, and others, and send everything that the credit permits above it."""
     connection.sds(2, octets=8)
     stat = connection.ask()
     if connection.vt_ms > MOST_SDS:
         raise NotReached(f"a credit of {connection.vt_ms} SDs is more than a script can use up")
     while connection.vt_s < connection.vt_ms:
         count = min(BATCH, connection.vt_ms - connection.vt_s)
-        connection.sds(count, octets=8, skip=[2])
+        connection.sds(count, octets=8, skip=[2, *others])
         stat = connection.ask()
     if connection.vt_s < connection.vt_ms or stat.elements[-1:] != (connection.vt_s,):
         raise NotReached("the window is not full")

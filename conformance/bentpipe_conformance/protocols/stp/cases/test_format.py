@@ -14,8 +14,15 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     summoned,
     widen,
 )
-from bentpipe_conformance.protocols.stp.codec import LEAST, Stp, build_datagram, octets_of
+from bentpipe_conformance.protocols.stp.codec import (
+    LEAST,
+    Stp,
+    build_datagram,
+    octets_of,
+    option_field,
+)
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.cookies import altered
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
 
 UNKNOWN = bytes((0xAA, 4, 1, 2, 0xAB, 2, 0, 0))
@@ -132,6 +139,27 @@ def test_calling_broken_packets_arrive(connection: Connection) -> None:
     _send_broken(connection)
     connection.bgak()
     connection.receive(8)
+
+
+@case("STP-PF-018", "STP-PF-009", "STP-CC-036", "STP-CC-012")
+def test_idle_begins_with_odd_options(peer: Peer) -> None:
+    """Of several options of a kind the first counts, and none of a length that it cannot have."""
+    small, long = option_field(600), bytes((1, 6, 5, 120, 5, 120, 0, 0))
+    short_cookie, long_cookie = bytes((2, 9, *range(7), 0, 0, 0)), bytes((2, 35, *range(33), 0))
+    for odd in (small, long, short_cookie, long_cookie + small, bytes((1, 2)) + bytes(2)):
+        max_sd = None if odd == long_cookie + small else 1000
+        connection = peer.connect("chargen", options=odd, max_sd=max_sd)
+        connection.receive(12)
+        connection.abort()
+    good = peer.fresh_cookie()
+    peer.begin("discard", options=option_field(None, altered(good, 0)), cookie=good)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    # The cookie that counts is the first one, though another follows it.
+    options = option_field(None, good) + option_field(None, bytes(16))
+    last = peer.prepare("discard", options=options, max_sd=None)
+    last.begin()
+    last.await_answer("BGAK")
+    last.abort()
 
 
 @case("STP-PF-003", "STP-PF-008")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
@@ -13,13 +15,21 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     over,
     send_foreign_begin,
 )
+from bentpipe_conformance.protocols.stp.codec import FIN, A
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.cookies import altered
-from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, tag_of
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 APART_S = 0.2
 """Seconds between two BEGINs where there are many, so that each answer has one cause."""
+
+
+MTU = 1500
+"""Of the suite's links, octets."""
+
+EDGE_S = 0.3
+"""Seconds before and after the end of a cookie's life."""
 
 
 def _send_with_tag(connection: Connection, tag: int, data: bytes) -> None:
@@ -106,13 +116,23 @@ def test_idle_begin_that_ends_the_stream(peer: Peer) -> None:
         peer.wait(PAUSE_S)
 
 
-@case("STP-CC-036")
-def test_idle_begin_with_more_data_than_max_sd(peer: Peer) -> None:
-    """Without a cookie it draws one like any other. Options would exceed the MTU."""
+@case("STP-CC-036", "STP-CC-012")
+def test_idle_begins_with_as_much_as_max_sd(peer: Peer) -> None:
+    """Exactly MaxSD opens a connection and one octet more does not, if a packet can carry it.
+
+    Without a cookie both draw one like any other.
+    """
     known = peer.connect("discard")
+    most = known.peer_max_sd or LEAST_MAX_SD
     for octets in (1, 0):
-        peer.begin("discard", data=bytes((known.peer_max_sd or 512) + octets), max_sd=None)
+        peer.begin("discard", data=bytes(most + octets), max_sd=None)
         peer.wait(2 * peer.rtt + PAUSE_S)
+    cookie = peer.fresh_cookie()
+    begin = peer.prepare("discard", max_sd=None, cookie=cookie).compose(codec.BEGIN)
+    if len(codec.build(begin)) + most + 1 <= MTU:
+        peer.begin("discard", data=bytes(most + 1), max_sd=None, cookie=cookie)
+        peer.wait(2 * peer.rtt + PAUSE_S)
+        peer.connect("discard", data=bytes(most), max_sd=None, cookie=cookie).abort()
     known.abort()
 
 
@@ -190,17 +210,31 @@ def test_idle_cookies_out_of_order(peer: Peer) -> None:
 @case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012")
 def test_idle_cookies_grow_old(peer: Peer) -> None:
     """A cookie opens a connection for 600 s, and is remembered for 900 s once it has."""
-    used = peer.connect("discard")
+
+    def fresh() -> tuple[bytes, float]:
+        cookie = peer.fresh_cookie()
+        return cookie, peer.now() - peer.rtt
+
+    def wait_until(time: float) -> None:
+        """Wait so that what is sent next arrives ``time`` seconds after the case began.
+
+        The time at which a cookie was made is given as if there were no way back from the IUT.
+        """
+        peer.wait(time - peer.now())
+
+    first, made = fresh()
+    used = peer.connect("discard", cookie=first)
     used.release()
-    unused = peer.fresh_cookie()
-    young = peer.fresh_cookie()
-    peer.wait(590.0)
-    peer.connect("discard", cookie=young).abort()
-    peer.wait(20.0)
+    (young, born), (unused, given) = fresh(), fresh()
+    wait_until(born + 600.0 - EDGE_S)
+    aging = peer.connect("discard", cookie=young)
+    wait_until(given + 600.0 + EDGE_S)
     peer.begin("discard", data=b"too old", cookie=unused)
-    peer.wait(200.0)
+    peer.wait(peer.rtt + PAUSE_S)
+    aging.abort()
+    wait_until(made + 900.0 - EDGE_S)
     used.begin(b"")
-    peer.wait(110.0)
+    wait_until(made + 905.0)
     used.begin(b"")
     peer.wait(2 * peer.rtt + PAUSE_S)
 
@@ -252,28 +286,45 @@ def test_ready_begins_that_open_nothing(peer: Peer) -> None:
 
 @connected("STP-CC-015", "STP-CC-029", "STP-PF-010", "STP-PF-017", data=b"only once")
 def test_ready_begin_repeated(connection: Connection) -> None:
-    """A late repetition of the BEGIN is answered, and changes nothing."""
+    """A late repetition of the BEGIN is answered, and changes nothing, whatever it says."""
     connection.sds(3)
     connection.deliver()
-    for _ in range(2):
-        connection.begin(b"only once")
+    different: tuple[dict[str, Any], ...] = (
+        {}, {"flags": FIN}, {"seq": connection.iss ^ 1}, {"n_mr": 4}, {"data": b"another"},
+        {"cookie": None}, {"cookie": altered(connection.cookie or b"", 0)},
+    )  # fmt: skip
+    for fields in different:
+        connection.begin(**{"data": b"only once", **fields})
         connection.wait(PAUSE_S)
     connection.sd()
     connection.deliver()
 
 
+@connected("STP-CC-015", "STP-DT-011", to="chargen", credit=4)
+def test_ready_begin_repeated_with_more_credit(connection: Connection) -> None:
+    """A BEGIN with the CSN of the one that opened the connection gives no credit any more."""
+    connection.receive(4, credit=None)
+    connection.wait(PAUSE_S)
+    connection.begin(n_mr=64)
+    connection.wait(2 * connection.rtt + PAUSE_S)
+    connection.stat(n_mr=16, n_ps=0, timestamp=0)
+    connection.receive(12)
+
+
 @case("STP-CC-010", "STP-CC-011", "STP-CC-012")
 def test_idle_many_calls(peer: Peer) -> None:
-    """The numbers that the IUT chooses for twelve calls, one after the other."""
-    for _ in range(12):
+    """The numbers that the IUT chooses for many calls, one after the other."""
+    for _ in range(36):
         peer.connect("discard").abort()
-        peer.wait(PAUSE_S)
+        peer.wait(APART_S)
 
 
 @case("STP-CC-012", "STP-CC-010")
 def test_ready_two_connections_at_once(peer: Peer) -> None:
-    """Streams of two connections of one caller do not mix."""
+    """Streams of connections of one caller do not mix, whichever port they differ in."""
     pair = [peer.connect("echo"), peer.connect("echo")]
+    third = peer.connect("discard", source_port=pair[0].source_port)
+    third.sd(b"third", poll=True)
     for round_ in range(3):
         for connection, name in zip(pair, (b"first", b"second"), strict=True):
             connection.sd(name + bytes([0x30 + round_]) * 40, poll=True)
@@ -283,15 +334,48 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     pair[0].release()
     pair[1].ask()
     pair[1].release()
+    third.ask()
+    third.release()
 
 
-@case("STP-CC-019")
-def test_idle_begins_to_a_port_where_nobody_listens(peer: Peer) -> None:
-    """They are refused with reason 3, with a good cookie and without."""
-    peer.begin(UNUSED_PORT)
+@case("STP-CC-012", "STP-CC-021", "STP-DT-017")
+def test_ready_same_ports_of_two_addresses(peer: Peer) -> None:
+    """Over UDP the port below is part of the address: the connections are two.
+
+    Directly over IP the second call replaces the first connection.
+    """
+    first = peer.connect("discard")
+    first.sd(b"first", poll=True)
+    peer.wait(peer.rtt + PAUSE_S)
+    peer.udp_port += 1
+    second = peer.connect("discard", source_port=first.source_port)
+    second.polite = False
+    for _ in range(2):
+        for connection in (first, second):
+            connection.sd(b"more", poll=True)
+            peer.wait(peer.rtt + PAUSE_S)
+    second.end(flags=A, reason=1)
+    second.closed = "the tester aborted it"
     peer.wait(PAUSE_S)
-    peer.begin(UNUSED_PORT, data=b"data", cookie=peer.fresh_cookie())
+    first.poll()
+    peer.wait(peer.rtt + PAUSE_S)
+    first.abort()
+
+
+@case("STP-CC-019", "STP-CC-012")
+def test_idle_begins_to_a_port_where_nobody_listens(peer: Peer) -> None:
+    """They are refused with reason 3, with a good cookie and without, nine in a second.
+
+    The cookie is not used by that.
+    """
+    for _ in range(30):
+        peer.begin(UNUSED_PORT)
+        peer.wait(0.11)
+    peer.wait(1.0)
+    cookie = peer.fresh_cookie()
+    peer.begin(UNUSED_PORT, data=b"data", cookie=cookie, voiding=True)
     peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard", cookie=cookie).abort()
 
 
 @case("STP-CC-019", "STP-PF-003")
@@ -299,8 +383,9 @@ def test_idle_begins_of_other_versions(peer: Peer) -> None:
     """They are refused with reason 4, whatever follows their first 20 octets."""
     cookie = peer.fresh_cookie()
     for version in (0, 1, 3, 15):
-        peer.prepare("discard", cookie=cookie).begin(version=version)
+        peer.prepare("discard", cookie=cookie).begin(b"data", version=version)
         peer.wait(PAUSE_S)
+    peer.connect("discard", cookie=cookie).abort()
     for service in ("discard", UNUSED_PORT):
         connection = peer.prepare(service)
         begin = connection.compose(codec.BEGIN, version=1, options=bytes((9, 0, 0, 0)))

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
-from bentpipe_conformance.protocols.stp.cases.steps import NEAR_S, PAUSE_S, connected, go_on
-from bentpipe_conformance.protocols.stp.codec import FIN, POLL
+from bentpipe_conformance.protocols.stp.cases.steps import (
+    APART_S,
+    NEAR_S,
+    PAUSE_S,
+    VERY_FAR_S,
+    answer_in_advance,
+    connected,
+    go_on,
+)
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 
 LARGE = 320
@@ -21,6 +29,12 @@ KEPT_ALIVE_S = 600.0
 
 ALL_FROM_HERE = range(6, 10_000)
 """POLLs that a silent peer leaves unanswered."""
+
+LATER_S = 0.6
+"""Seconds by which a path becomes longer at once."""
+
+SHORT_SILENCE_S = 2.5
+"""Seconds in which several silences of 0.2 s, doubled each time, pass."""
 
 GIVEN_UP_S = 75.0
 """Seconds after which a silent peer must have been given up."""
@@ -96,6 +110,96 @@ def test_ready_polls_and_stats_are_lost(connection: Connection) -> None:
     connection.receive(60, answer=withholding(lost), report_gaps=False, losing=[20, 40], credit=64)
 
 
+@connected("STP-PL-009", "STP-PL-001", "STP-PL-007", to="chargen", credit=8, rtt=NEAR_S)
+def test_ready_path_becomes_longer(connection: Connection) -> None:
+    """The round trip takes longer from some STAT on; soon after, there are no answers any more."""
+    connection.receive(24, credit=8)
+    for answers in (1, 3, 6):
+        last = connection.polls + answers
+        connection.serve(
+            lambda last=last: connection.polls > last,  # type: ignore[misc]
+            answer=lambda _poll, _before: (LATER_S,), credit=8,
+        )  # fmt: skip
+        go_on(connection, SILENT_S, answering=False)
+        connection.stat()
+    connection.receive(connection.reception.vr_r + 8, credit=8)
+
+
+@connected("STP-PL-009", "STP-PL-001", "STP-PL-007", to="chargen", credit=16)
+def test_ready_path_becomes_shorter(connection: Connection) -> None:
+    """STATs overtake those before them, which are discarded and measure nothing."""
+    connection.receive(24, credit=16)
+    for answers in (4, 8):
+        for delay in (2 * LATER_S, 0.0):
+            last = connection.polls + answers
+            connection.serve(
+                lambda last=last: connection.polls > last,  # type: ignore[misc]
+                answer=lambda _poll, _before, delay=delay: (delay,), credit=16,  # type: ignore[misc]
+            )  # fmt: skip
+        go_on(connection, SILENT_S, answering=False)
+        connection.stat()
+    connection.receive(connection.reception.vr_r + 8, credit=16)
+
+
+@connected("STP-PL-007", "STP-PL-001", "STP-PL-008", to="chargen", credit=4, rtt=VERY_FAR_S)
+def test_ready_path_is_very_long(connection: Connection) -> None:
+    """The poll interval is bounded; the silence time exceeds the bound of its doubling."""
+    connection.receive(16, credit=8)
+    go_on(connection, 2 * VERY_FAR_S, answering=False)
+    connection.stat()
+    connection.receive(connection.reception.vr_r + 8, credit=8)
+    go_on(connection, 7 * VERY_FAR_S, answering=False)
+
+
+@connected("STP-PL-007", "STP-PL-002", to="chargen", credit=4)
+def test_ready_round_trip_seems_very_short(connection: Connection) -> None:
+    """A STAT answers a POLL as it leaves: interval and silence time have their lower bounds."""
+    answer_in_advance(connection)
+    connection.inbox.clear()
+    first = connection.reception.vr_mr
+    for edge in range(first + 1, first + 21):
+        # One SD each time, and so a POLL as often as permitted.
+        connection.stat(n_r=max(first, edge - 4), n_mr=edge, elements=(), n_ps=0, timestamp=0)
+        connection.wait(APART_S / 2)
+    connection.wait(connection.rtt)
+    connection.stat(n_r=connection.highest - 1, elements=(), n_ps=0, timestamp=0)
+    go_on(connection, connection.rtt + SHORT_SILENCE_S, answering=False)
+
+
+@connected("STP-PL-008", "STP-DT-023", to="chargen", credit=64, aborted=False)
+def test_ready_peer_sends_nothing_but_invalid_reports(connection: Connection) -> None:
+    """Reports that are discarded are no answers: the peer is given up, and asked till then."""
+    connection.receive(24, credit=64)
+    deadline = connection.peer.now() + GIVEN_UP_S
+    while connection.peer.now() < deadline and not connection.closed:
+        go_on(connection, PAUSE_S * 10, answering=False)
+        n_ps = connection.last_poll[0] + 1000
+        connection.send(STAT, n_ps=n_ps, seq=connection.theirs(connection.highest), elements=())
+
+
+@connected("STP-PL-008", "STP-PL-007", to="chargen", credit=8)
+def test_ready_peer_sends_ustats_only(connection: Connection) -> None:
+    """A USTAT is an answer: the peer is not given up."""
+    connection.receive(8, credit=8)
+    vr_r = connection.reception.vr_r
+    for _ in range(RARE_REPORTS):
+        go_on(connection, RARELY_S, answering=False)
+        connection.ustat(vr_r, vr_r + 1)
+    connection.stat()
+    connection.receive(vr_r + 8, credit=8)
+
+
+@connected("STP-PL-008", "STP-PL-007", to="chargen", credit=8)
+def test_ready_peer_announces_only(connection: Connection) -> None:
+    """A STAT that answers no POLL is an answer as well: the peer is not given up."""
+    connection.receive(8, credit=8)
+    for _ in range(RARE_REPORTS):
+        go_on(connection, RARELY_S, answering=False)
+        connection.stat(elements=(), n_ps=0, timestamp=0)
+    connection.stat()
+    connection.receive(connection.reception.vr_r + 8, credit=8)
+
+
 @connected("STP-PL-008", to="chargen", credit=8)
 def test_ready_peer_answers_rarely(connection: Connection) -> None:
     """A peer that reports once in a while, that something is missing, is not given up."""
@@ -139,6 +243,14 @@ def test_ready_echo_of_single_sds(connection: Connection) -> None:
 
 
 @connected("STP-PL-010", to="echo")
+def test_ready_nothing_is_ever_said(connection: Connection) -> None:
+    """A connection on which nothing has passed but BEGIN and BGAK is asked about as well."""
+    long = KEPT_ALIVE_S + connection.peer.patience
+    connection.answer(connection.expect(POLL, within=long, what="a POLL"))
+    connection.discard(connection.rtt + 5.0)
+
+
+@connected("STP-PL-010", to="echo")
 def test_ready_nothing_to_do(connection: Connection) -> None:
     """Once everything is acknowledged, no POLL leaves until the peer may have gone."""
     connection.sds(3, octets=200)
@@ -147,6 +259,7 @@ def test_ready_nothing_to_do(connection: Connection) -> None:
     connection.stat()
     connection.discard(connection.rtt + PAUSE_S)
     connection.inbox.clear()
-    poll = connection.expect(POLL, within=KEPT_ALIVE_S + connection.peer.patience, what="a POLL")
-    connection.answer(poll)
-    connection.discard(connection.rtt + 5.0)
+    for _ in range(2):
+        long = KEPT_ALIVE_S + connection.peer.patience
+        connection.answer(connection.expect(POLL, within=long, what="a POLL"))
+        connection.discard(connection.rtt + 5.0)

@@ -125,11 +125,12 @@ def test_idle_begin_that_is_too_large(peer: Peer) -> None:
 @connected("STP-DT-028", to="echo")
 def test_ready_fins_where_none_can_be(connection: Connection) -> None:
     """A FIN below what is held or delivered, and SDs above a FIN, leave no trace."""
-    connection.sds(3, octets=50, skip=[1])
+    connection.sds(5, octets=50, skip=[1, 3])
     connection.ask()
-    connection.send(SD, seq=connection.ours(1), data=b"too early an end", flags=FIN)
-    connection.wait(PAUSE_S)
-    connection.ask()
+    for number in (1, 3):
+        connection.send(SD, seq=connection.ours(number), data=b"too early an end", flags=FIN)
+        connection.wait(PAUSE_S)
+        connection.ask()
     connection.sd(b"the end", fin=True)
     for ahead in (0, 3):
         connection.send(SD, seq=connection.ours(connection.vt_s + ahead), data=b"after the end")
@@ -139,6 +140,9 @@ def test_ready_fins_where_none_can_be(connection: Connection) -> None:
     connection.wait(PAUSE_S)
     connection.ask()
     connection.deliver()
+    connection.send(SD, seq=connection.ours(connection.vt_s), data=b"right after the end")
+    connection.wait(PAUSE_S)
+    connection.ask()
     connection.release()
 
 

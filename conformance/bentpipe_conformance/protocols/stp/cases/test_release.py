@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
 )
 from bentpipe_conformance.protocols.stp.codec import ENDAK, FIN, A, R
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 OCTETS = 2000
@@ -27,9 +27,12 @@ def _end(connection: Connection) -> None:
     connection.expect(ENDAK)
 
 
-@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo")
+@connected("STP-CC-004", "STP-CC-023", "STP-CC-024", to="echo", iss=MODULUS - 3)
 def test_ready_fin_before_its_data(connection: Connection) -> None:
-    """The FIN overtakes lost data; the service closes when all of it has arrived."""
+    """The FIN overtakes lost data; the service closes when all of it has arrived.
+
+    The numbers wrap at the FIN.
+    """
     connection.sds(3, skip=[1])
     connection.sd(b"the end", fin=True, poll=True)
     connection.wait(2 * connection.rtt + 1.0)
@@ -52,9 +55,11 @@ def test_ready_fin_while_much_is_to_be_returned(connection: Connection) -> None:
 
 @case("STP-CC-025", "STP-CC-026", "STP-CC-028", "STP-CC-031")
 def test_releasing_nobody_answers(peer: Peer) -> None:
-    """The IUT releases when its caller does not; its END is sent five times, and nothing else."""
-    half_released(peer)
-    peer.wait(34.0)
+    """The IUT releases when its caller does not; its END is sent five times, and all is over."""
+    connection = half_released(peer)
+    peer.wait(36.0)
+    connection.poll()
+    peer.wait(2 * peer.rtt + PAUSE_S)
 
 
 @case("STP-CC-028", "STP-CC-022")
@@ -112,16 +117,25 @@ def test_ready_ends_that_do_not_know_the_connection(connection: Connection) -> N
     connection.ask()
 
 
-@case("STP-CC-021", "STP-CC-022", "STP-CC-020")
+@case("STP-CC-021", "STP-CC-022", "STP-CC-020", "STP-CC-046")
 def test_ready_ends_that_are_valid(peer: Peer) -> None:
-    """An abort whose sender knows one CSN only, and the ENDs of peers that know no connection."""
-    for flags, knows, names_itself in ((A, False, True), (A | R, True, True), (A | R, True, False)):
+    """An abort whose sender knows one CSN only, and the ENDs of peers that know no connection.
+
+    Their reasons count for nothing, also where no table names them.
+    """
+    for flags, knows, names_itself, reason in (
+        (A, False, True, 1), (A, True, True, 0), (A, True, True, 7), (A, True, True, 255),
+        (0, True, True, 255), (A | R, True, True, 2), (A | R, True, False, 2),
+        (A | R, True, False, 255),
+    ):  # fmt: skip
         connection = peer.connect("discard")
         connection.polite = False
         connection.ask()
+        peer.wait(PAUSE_S)
         csn = connection.csn if names_itself else 0
         peer_csn = (connection.peer_csn or 0) if knows else 0
-        connection.end(flags=flags, reason=2, csn=csn, peer_csn=peer_csn, seq=0, tag=csn & 0xFFFF)
+        tag = csn & 0xFFFF
+        connection.end(flags=flags, reason=reason, csn=csn, peer_csn=peer_csn, seq=0, tag=tag)
         peer.wait(PAUSE_S)
         connection.poll()
         peer.wait(PAUSE_S)
@@ -129,7 +143,7 @@ def test_ready_ends_that_are_valid(peer: Peer) -> None:
     peer.wait(2 * peer.rtt)
 
 
-@case("STP-CC-021", "STP-CC-026")
+@case("STP-CC-021", "STP-CC-026", "STP-CC-046")
 def test_releasing_ends_of_a_peer_that_knows_no_connection(peer: Peer) -> None:
     """They end the wait for the ENDAK without an answer, those with other CSNs do not."""
     for names_itself in (True, False):
@@ -142,7 +156,7 @@ def test_releasing_ends_of_a_peer_that_knows_no_connection(peer: Peer) -> None:
         peer.wait(4.0)
 
 
-@case("STP-CC-020", "STP-CC-022")
+@case("STP-CC-020", "STP-CC-022", "STP-CC-046")
 def test_idle_packets_out_of_the_blue(peer: Peer) -> None:
     """Packets of no connection draw an END, an END an ENDAK, and the others nothing."""
     connection = peer.prepare("discard")
@@ -163,9 +177,12 @@ def test_idle_packets_after_the_end(connection: Connection) -> None:
     connection.wait(2 * connection.rtt + 1.0)
 
 
-@case("STP-CC-031")
+@case("STP-CC-031", "STP-CC-015", "STP-DT-017")
 def test_ready_complete_and_called(peer: Peer) -> None:
-    """The caller's END comes a while after all is acknowledged; until then the IUT is there."""
+    """The caller's END comes a while after all is acknowledged; until then the IUT is there.
+
+    It answers POLLs and a repeated BEGIN.
+    """
     connection = peer.connect("discard")
     connection.sd(b"the end", fin=True, poll=True)
     reception = connection.reception
@@ -175,6 +192,8 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     connection.discard(0.25)
     connection.poll()
     connection.discard(0.25)
+    connection.begin()
+    connection.discard(0.15)
     connection.end()
     connection.discard(2 * peer.rtt + 4.0)
 

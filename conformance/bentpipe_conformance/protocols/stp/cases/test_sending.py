@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import (
     FAR_S,
     NEAR_S,
@@ -10,9 +12,13 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     go_on,
     holding,
 )
-from bentpipe_conformance.protocols.stp.codec import POLL, SD, STAT, USTAT
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SD, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
+from bentpipe_conformance.protocols.stp.peer import Peer
+
+LONG_S = 300.0
+"""Seconds in which a stream of many losses and few answers arrives."""
 
 NEGLECT_S = 6.0
 """Seconds after which a sender with nothing in flight has surely neglected what is missing."""
@@ -111,6 +117,7 @@ def test_ready_invalid_stats_arrive(connection: Connection, base: int) -> None:
     gap = (base + 2, base + 3)
     n_ps, edge = connection.last_poll[0], base + 16
     for n_r, elements, n_mr, number in (
+        (base + 2, (*gap, end), edge, n_ps + 1),
         (base + 2, (base + 2,), edge, n_ps),
         (base + 2, (base + 2, base + 2), edge, n_ps),
         (base + 2, (base + 2, base + 5, base + 4), edge, n_ps),
@@ -146,3 +153,55 @@ def test_ready_invalid_ustats_arrive(connection: Connection, base: int) -> None:
         connection.send(USTAT, n_mr=more, seq=connection.theirs(n_r), elements=elements)
         go_on(connection, 2 * PAUSE_S, answering=False)
     connection.receive(base + 16, credit=8, within=2 * NEGLECT_S)
+
+
+@case("STP-DT-016", "STP-PL-006", "STP-DT-015", "STP-DT-003")
+def test_ready_two_streams_at_once(peer: Peer) -> None:
+    """Each of two connections has numbers, window and timers of its own; both lose SDs."""
+    both = [peer.connect("chargen", credit=24) for _ in range(2)]
+    for turn in range(4):
+        for connection in both:
+            first = connection.reception.vr_r
+            connection.receive(first + 14, losing={first + 3 + turn, first + 6}, credit=24)
+    for connection in both:
+        connection.abort()
+
+
+@connected("STP-DT-012", "STP-DT-015", "STP-CC-023", to="echo")
+def test_ready_echo_loses_both_ways(connection: Connection) -> None:
+    """Both directions lose SDs at once; the peer closes its own meanwhile, below a gap."""
+    connection.sds(16, octets=700, skip=[2, 3, 9])
+    connection.poll()
+    connection.discard(connection.rtt / 2)
+    connection.sds(2, octets=700)
+    connection.sd(b"the end", fin=True, poll=True)
+    for number in (3, 9, 2):
+        connection.sd(number=number, poll=number == 2)
+
+    def loses(sd: Arrival, before: int) -> bool:
+        return before < (2 if sd.packet.flags & FIN else sd.number % 4 == 1)
+
+    connection.serve(lambda: connection.reception.ended, losing=loses, report_gaps=False)
+    connection.release()
+
+
+@connected("STP-DT-012", to="echo")
+def test_ready_echo_of_empty_sds(connection: Connection) -> None:
+    """SDs without data and without FIN flag take their numbers, and deliver nothing."""
+    connection.sd(b"")
+    connection.sds(2)
+    for number in (connection.vt_s + 1, connection.vt_s):
+        connection.sd(b"" if number % 2 else 100, number=number)
+    connection.sd(b"")
+    connection.deliver()
+    connection.sds(1)
+    connection.release()
+
+
+@connected("STP-DT-003", "STP-DT-027", to="chargen", credit=16)
+def test_ready_reports_are_lost(connection: Connection) -> None:
+    """USTATs and most STATs are lost on their way: the STATs that come tell of it all."""
+    connection.receive(
+        60, losing=[*range(9, 12), 25, 26, *range(40, 48)], report_gaps=False, credit=16,
+        answer=lambda _poll, before: () if before % 2 else (0.0,), within=LONG_S,
+    )  # fmt: skip

@@ -224,6 +224,7 @@ def _gift(flow: Flow) -> At | None:
 @checker("STP-CC-037")
 def callers_call_anew(flow: Flow, context: Context) -> Findings:
     """A caller that is given a cookie calls anew with it, five times at most (section 5.1)."""
+    yield from _refused_for_good(flow, context)
     for refusal in refusals(flow):
         at, anew = refusal.at, refusal.anew
         if refusal.place > MOST_ANEW:
@@ -241,6 +242,26 @@ def callers_call_anew(flow: Flow, context: Context) -> Findings:
                 "a caller that was given a cookie called anew",
                 f"a caller that was given a cookie called anew {problem}", at, anew,
             )  # fmt: skip
+
+
+def _refused_for_good(flow: Flow, context: Context) -> Findings:
+    """Whether a BGREJ with another reason, or without a cookie, ended the call (section 9)."""
+    for at in flow.heard_of(BGREJ) if flow.iut_calls else ():
+        if flow.state_when(at) != State.CALLING or not flow.is_recipient(at.stp):
+            continue
+        if at.stp.reason == CALL_ANEW and at.stp.cookie is not None:
+            continue
+        anew = [
+            other.begins[0] for other in flow.same_ports
+            if other.iut_calls and other.start > at.frame and other.begins
+            and other.begins[0].time <= at.time + flow.due_s
+        ]  # fmt: skip
+        what = f"a BGREJ with reason {at.stp.reason}"
+        what += " and no cookie" if at.stp.reason == CALL_ANEW else ""
+        if anew:
+            yield context.violated(f"the IUT called anew for {what}", at, anew[0])
+        elif flow.until > at.time + flow.due_s:
+            yield context.holds(f"{what} ended the call", at)
 
 
 def _wrong_anew(refusal: Refusal, anew: At) -> str:
@@ -294,9 +315,9 @@ def cookies_are_used_once(flow: Flow, context: Context) -> Findings:
 
 
 def _voids_when_it_has_to(flow: Flow, context: Context, begin: At) -> Findings:
-    """Whether the V flag is set after a failure until a call has opened, and not otherwise.
+    """Whether the V flag is set after a start or failure until a call has opened, then no more.
 
-    When the endpoint has started, and so had to set it, the packets do not show.
+    When the endpoint has started the packets do not show, unless the address is new to it.
     """
     voids = bool(begin.stp.flags & V)
     if begin.stp.cookie is None:
@@ -315,6 +336,13 @@ def _voids_when_it_has_to(flow: Flow, context: Context, begin: At) -> Findings:
         if _has_voided(other) and (other.established or 0.0) < begin.time - flow.due_s
     ]  # fmt: skip
     if not opened:
+        before = [other for other in flow.neighbours if other.start < flow.start]
+        if flow.unmet and not any(_has_voided(other) for other in before):
+            yield judged(
+                context, voids,
+                "a BEGIN to an address that had not been called had the V flag",
+                "a BEGIN to an address that had not been called had no V flag", begin,
+            )  # fmt: skip
         return
     last = max(opened, key=lambda other: _made(other).time)
     if all(time < _made(last).time - flow.due_s for time in _failures(flow, begin.time)):
@@ -380,7 +408,10 @@ def _unused(flow: Flow, begin: At) -> list[At]:
     """
     calls = _earlier_calls(flow)
     used = {at.stp.cookie for at in calls}
-    came = [at for at in flow.ledger.handed.values() if at.frame < begin.frame]
+    came = [
+        at for at in flow.ledger.handed.values()
+        if at.frame < begin.frame and (at.stp.type != BGREJ or at.stp.reason == CALL_ANEW)
+    ]  # fmt: skip
     last = max((at.frame for at in came if at.stp.type == BGREJ), default=0)
     failed = max(_failures(flow, begin.time), default=-math.inf)
     first = {at.stp.csn: at.time for at in reversed(calls)}

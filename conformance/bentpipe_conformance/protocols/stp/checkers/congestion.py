@@ -270,7 +270,7 @@ def _first_after_reductions(context: Context) -> Iterator[Bounded]:
 @checker("STP-CG-008")
 def packets_are_spread(flow: Flow, context: Context) -> Findings:
     """Once a round-trip time is known, SDs pass through a token bucket (section 7.4)."""
-    trips = context.prepared.round_trips(context.ics)
+    trips = context.prepared.round_trips(context.ics).exact
     if not trips.times:
         return
     items = [
@@ -307,7 +307,7 @@ def packets_are_spread(flow: Flow, context: Context) -> Findings:
 
 def _fastest(span: Sequence[Bounded], trips: RoundTrips) -> float:
     """The most octets per second that the spacing permits in a span (STP-CG-008)."""
-    bounds = trips.bounds(span[-1].sd.time)
+    bounds = trips.bounds(span[0].sd.time, span[-1].sd.time)
     assert bounds is not None
     gain = FASTEST_GAIN if any(item.slow for item in span) else SLOWEST_GAIN
     return gain * max(item.window for item in span) / max(bounds[0], 1e-6)
@@ -317,8 +317,6 @@ def _burst(
     items: Sequence[Bounded], trips: RoundTrips, depth: int, error: float
 ) -> Sequence[Bounded] | None:
     """The shortest span that ends with the last SD and exceeds what its largest window permits."""
-    bounds = trips.bounds(items[-1].sd.time)
-    assert bounds is not None
     octets, window, gain = 0, 0.0, SLOWEST_GAIN
     last = items[-1].sd.time
     for place in reversed(range(len(items))):
@@ -326,6 +324,8 @@ def _burst(
         octets += item.sd.octets
         window = max(window, item.window)
         gain = FASTEST_GAIN if item.slow else gain
+        bounds = trips.bounds(item.sd.time, last)
+        assert bounds is not None
         rate = gain * window / max(bounds[0], 1e-6)
         if octets > rate * (last - item.sd.time + error) + depth + 1:
             return items[place:]

@@ -8,7 +8,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.sending import (
-    announcements_count,
+    credit_stays,
     old_stats_are_discarded,
 )
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
@@ -69,7 +69,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
 def nothing_moves_backwards(flow: Flow, context: Context) -> Findings:
     """Old STATs are discarded; VR(R) and VR(H) never fall (section 6.4)."""
     yield from old_stats_are_discarded(flow, context)
-    yield from announcements_count(flow, context)
+    yield from credit_stays(flow, context)
     before: Statement | None = None
     for said in context.prepared.known:
         poll = said.poll
@@ -207,6 +207,13 @@ def _announcement(
         return context.violated(
             f"{what} announces no credit", *where,
             expected=f"N(MR) above {report.vr_mr}", actual=f"N(MR) {report.n_mr}",
+        )  # fmt: skip
+    opened = report.n_mr - min(known.vr_h for known in report.possible)
+    largest = max(item.n_mr - item.n_r for item in flow.reports_sent if item.frame < report.frame)
+    if opened < min(SURELY_REOPENED, largest // 2):
+        return context.violated(
+            f"{what} announces {opened} SDs", *where,
+            expected=f"at least {min(SURELY_REOPENED, largest // 2)}", actual=str(opened),
         )  # fmt: skip
     waited = report.time - max(at.time for at in flow.passed if at.frame < report.frame)
     what = f"a reopened window was announced with {report.n_mr - report.vr_mr} SDs"

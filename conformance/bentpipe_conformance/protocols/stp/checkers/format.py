@@ -43,8 +43,8 @@ LARGEST_PACKET = 1500 - 20
 LARGEST_MAX_STAT = 67
 """Elements of a STAT (section 8, MaxSTAT: 67, or less)."""
 
-COOKIE, COOKIE_SIZES = 2, range(8, 33)
-"""Kind of the Cookie option, and octets that its value may have (section 3.3)."""
+MAX_SD, COOKIE, COOKIE_SIZES = 1, 2, range(8, 33)
+"""Kinds of the options, and octets that the value of a cookie may have (section 3.3)."""
 
 RESERVED_S = 2.0
 """Seconds after which a packet that counts must have shown an effect."""
@@ -66,6 +66,8 @@ def known_types_and_flags(flow: Flow, context: Context) -> Findings:
             )
         elif any(stp.reserved):
             yield context.violated(f"{at.name} was sent with nonzero reserved fields", at)
+        elif stp.type in (BGREJ, ENDAK) and stp.seq:
+            yield context.violated(f"{at.name} was sent with the sequence {stp.seq}, not 0", at)
         elif not stp.fault:
             yield context.holds(f"{at.name} has only the flags and fields of its type", at)
 
@@ -237,12 +239,57 @@ def _unknown_to_callers(flow: Flow, context: Context) -> Findings:
 
 def _has_unknown_kinds(octets: bytes) -> bool:
     """Whether a well-formed option field holds a kind that section 3.3 does not name."""
-    at = 0
+    return any(kind > COOKIE for kind, _ in _options(octets))
+
+
+def _options(octets: bytes) -> list[tuple[int, int]]:
+    """Kind, and octets of the value, of each option of a well-formed option field."""
+    found, at = [], 0
     while at < len(octets):
-        if octets[at] > COOKIE:
-            return True
+        if octets[at]:
+            found.append((octets[at], octets[at + 1] - 2))
         at += octets[at + 1] if octets[at] else 1
-    return False
+    return found
+
+
+@checker("STP-PF-018")
+def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
+    """Options of a wrong length are skipped, and of several of a kind the first counts (3.3)."""
+    for refusal in refusals(flow):
+        at, anew = refusal.at, refusal.anew
+        if _has_odd_options(at.stp.options) and refusal.place <= MOST_ANEW:
+            right = anew is not None and anew.stp.cookie == at.stp.cookie
+            if anew is not None or observed(flow, at):
+                yield judged(
+                    context, right,
+                    "a BGREJ with odd options was taken as it is to be",
+                    "a BGREJ with odd options was not taken as it is to be",
+                    at, *([anew] if anew else []),
+                )  # fmt: skip
+    for at in flow.heard_of(BEGIN):
+        due = due_answer(flow, at)
+        if due is None or not _has_odd_options(at.stp.options):
+            continue
+        replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
+        yield from answered(flow, context, at, replies, "a BEGIN with odd options")
+    opened = flow.opener or next((at for at in flow.bgaks if at.time == flow.established), None)
+    if opened is None or opened.outgoing or not _has_odd_options(opened.stp.options):
+        return
+    most = max(opened.stp.max_sd or 0, LEAST_MAX_SD)
+    large = [sd for sd in flow.sds_sent if sd.frame > opened.frame and len(sd.stp.data) > most]
+    if large and opened.stp.max_sd is not None:
+        yield context.violated(
+            f"{large[0].name} exceeds the MaxSD that counts among odd options", opened, large[0],
+            expected=f"at most {most} octets", actual=f"{len(large[0].stp.data)} octets",
+        )  # fmt: skip
+
+
+def _has_odd_options(octets: bytes) -> bool:
+    """Whether MaxSD or Cookie has a length that it cannot have, or is there twice."""
+    sizes = {MAX_SD: range(2, 3), COOKIE: COOKIE_SIZES}
+    known = [(kind, size) for kind, size in _options(octets) if kind in sizes]
+    kinds = [kind for kind, _ in known]
+    return len(set(kinds)) < len(kinds) or any(size not in sizes[kind] for kind, size in known)
 
 
 @checker("STP-PF-005")
@@ -259,7 +306,8 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Findings:
             wanted = tag_of(stp.csn or 0)
         else:
             wanted = tag_of(flow.iut_csn) if flow.iut_csn is not None else None
-        if wanted is None or (flow.established is None and stp.type not in (BEGIN, BGAK, BGREJ)):
+        named = stp.type in (BEGIN, BGAK, BGREJ, END)
+        if wanted is None or (flow.established is None and not named):
             # Without a connection there is nothing to compare with.
             continue
         yield judged(
@@ -375,12 +423,7 @@ def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
 
 def _cookie_sizes(octets: bytes) -> list[int]:
     """Octets of the value of each Cookie option of a well-formed option field."""
-    sizes, at = [], 0
-    while at < len(octets):
-        if octets[at] == COOKIE:
-            sizes.append(octets[at + 1] - 2)
-        at += octets[at + 1] if octets[at] else 1
-    return sizes
+    return [size for kind, size in _options(octets) if kind == COOKIE]
 
 
 @checker("STP-PF-011")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import discarded
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, ENDAK
-from bentpipe_conformance.protocols.stp.numbers import MODULUS, newer, tag_of
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, ENDAK, STAT, USTAT
+from bentpipe_conformance.protocols.stp.numbers import MODULUS, near, newer, tag_of
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 
 
@@ -20,7 +20,11 @@ def other_incarnations_are_discarded(flow: Flow, context: Context) -> Findings:
     for event in flow.others:
         if event.ignored.startswith("its tag"):
             what = f"{event.name} with a wrong tag ({event.ignored})"
-            yield from discarded(flow, context, event, what)
+            led = _led_to(flow, event)
+            if led is not None:
+                yield context.violated(f"{what} gave credit", event, led)
+            else:
+                yield from discarded(flow, context, event, what)
     for at in flow.heard:
         state = flow.state_when(at)
         if not at.stp.wellformed:
@@ -31,6 +35,18 @@ def other_incarnations_are_discarded(flow: Flow, context: Context) -> Findings:
                 yield from discarded(present, context, at, f"{at.name} of the connection before")
         elif at.stp.type in (*TAGGED, ENDAK) and state == State.CALLING:
             yield from discarded(flow, context, at, f"{at.name} before the call was answered")
+
+
+def _led_to(flow: Flow, event: At) -> SdSent | None:
+    """The first SD that the credit of a report permits, and nothing else that has arrived."""
+    sender = flow.sender
+    if sender is None or event.stp.type not in (STAT, USTAT):
+        return None
+    later = (sd for sd in flow.sds_sent if sd.time >= event.time and sd.number >= sd.vt_ms)
+    found = next(later, None)
+    if found is None or found.number >= near(event.stp.n_mr or 0, sender.iss, found.vt_ms):
+        return None
+    return found
 
 
 def _present(flow: Flow, at: At) -> Flow | None:
@@ -82,6 +98,10 @@ def _first_shown(flow: Flow) -> At | None:
 ENOUGH = 8
 """Connections of one trace that suffice to tell ISSs that are not random from chance."""
 
+MANY = 36
+"""Connections of one trace in which each bit of a random ISS takes both values, but for one in
+a thousand million times."""
+
 NARROW = MODULUS // 16
 """Eight random numbers lie within so small an arc once in 30 million times."""
 
@@ -108,8 +128,20 @@ def initial_numbers_are_hard_to_guess(flow: Flow, context: Context) -> Findings:
         yield context.violated(
             f"{len(numbers)} ISSs lie within {_arc(numbers)} numbers of {MODULUS}", *where
         )
+    elif len(numbers) >= MANY and (fixed := _fixed_bits(numbers)):
+        yield context.violated(
+            f"in {len(numbers)} ISSs the bits {fixed:#08x} are always the same", *where
+        )
     else:
         yield context.holds(f"{len(numbers)} ISSs are spread over {_arc(numbers)}", *where)
+
+
+def _fixed_bits(numbers: Sequence[int]) -> int:
+    """The bits in which none of the numbers differs from the first."""
+    varying = 0
+    for number in numbers:
+        varying |= number ^ numbers[0]
+    return (MODULUS - 1) & ~varying
 
 
 def _arc(numbers: Sequence[int]) -> int:

@@ -172,6 +172,14 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
                     expected="N(R) ISS + 1 or above", actual=f"ISS + {covered}",
                 )  # fmt: skip
                 continue
+        if bgak is not None and at is flow.opener and (most_r := _arrived(flow, bgak)) is not None:
+            told = _above_iss(flow, bgak.stp.n_r or 0)
+            if told > most_r:
+                yield context.violated(
+                    "a BGAK acknowledges what has not arrived", at, bgak,
+                    expected=f"N(R) ISS + {most_r} at most", actual=f"ISS + {told}",
+                )  # fmt: skip
+                continue
         yield from _answered(flow, context, at, due, replies)
 
 
@@ -206,12 +214,23 @@ def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At) -> str:
     ]  # fmt: skip
     if _above_iss(flow, stp.n_r or 0) < max(before, default=0):
         return "with an N(R) below one sent before"
+    most = _arrived(flow, reply)
+    if most is not None and _above_iss(flow, stp.n_r or 0) > most:
+        return "with an N(R) above what has arrived"
     told = [
         at.stp.n_mr for at in flow.sent
         if at.frame < reply.frame and not at.stp.fault
         and at.stp.type in (codec.BGAK, codec.STAT, codec.USTAT)
     ]  # fmt: skip
     return "" if told[-1:] == [stp.n_mr] else "with other credit than that last announced"
+
+
+def _arrived(flow: Flow, reply: At) -> int | None:
+    """The highest VR(R) that the IUT can have when it sends a BGAK; None when that is not sure."""
+    receiver = flow.receiver
+    if receiver is None or any(sd.beyond and not sd.duplicate for sd in flow.sds_heard):
+        return None
+    return receiver.delivered(reply.time, reply.time)[1]
 
 
 def _above_iss(flow: Flow, number: int) -> int:

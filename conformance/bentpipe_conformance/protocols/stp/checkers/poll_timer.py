@@ -12,10 +12,11 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
+from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     Event,
@@ -29,6 +30,9 @@ from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S,
 
 MARGIN, SLACK_S = 0.1, 0.1
 """The share, and the seconds, by which a POLL may be off what its timer says."""
+
+_MEASUREMENTS = 2
+"""Measurements from which on it matters how they are smoothed."""
 
 NO_RESPONSE_S, LATE_S = 60.0, 2.0
 """When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
@@ -131,7 +135,9 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
             yield from _first(flow, context, silence, trips)
             early, late = silence.started
             before = (times[0] - late, times[0] - early) if times else None
-        longest = [max(MOST_SILENCE_S, bound) for bound in trips.silence(silence.end)]
+        begun = flow.established or 0.0 if silence.started is None else silence.started[0]
+        bounds = trips.silence(begun, silence.end)
+        longest = [max(MOST_SILENCE_S, bound) for bound in bounds]
         for place, (start, end) in enumerate(pairwise([*times, silence.end])):
             if before is not None:
                 least, most = (min(2 * b, at) for b, at in zip(before, longest, strict=True))
@@ -143,7 +149,7 @@ def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
 def _first(flow: Flow, context: Context, silence: _Silence, trips: RoundTrips) -> Findings:
     assert silence.started is not None
     early, late = silence.started
-    least, most = trips.silence(early)[0], trips.silence(late)[1]
+    least, most = trips.silence(early, late)
     first = silence.polls[0] if silence.polls else None
     until = silence.end if first is None else first.time
     error = SLACK_S + flow.timing_error
@@ -180,6 +186,34 @@ def _doubled(
         yield context.holds(f"{what} until the next POLL", *where)
 
 
+@checker("STP-PL-009")
+def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
+    """Timer_SILENCE follows the smoothed measurements, and no others (section 7.2)."""
+    trips = context.prepared.round_trips(context.ics)
+    for silence in _Silences(flow, trips).found:
+        if silence.started is None or not silence.polls:
+            continue
+        early, late = silence.started
+        first = silence.polls[0]
+        shortest, longest = first.time - late, first.time - early
+        error = SLACK_S + flow.timing_error
+        average, exact = trips.silence(early, late), trips.exact.silence(early, late)
+        if len([time for time in trips.times if time <= late]) < _MEASUREMENTS or (
+            shortest > average[1] * (1 + MARGIN) + error
+            or longest < average[0] * (1 - MARGIN) - error
+        ):
+            continue  # no way to smooth explains it
+        yield judged(
+            context,
+            shortest <= exact[1] * (1 + MARGIN) + error
+            and longest >= exact[0] * (1 - MARGIN) - error,
+            f"a POLL left after {shortest:.2f} s of silence, as the measurements demand",
+            f"a POLL left after {shortest:.2f} s of silence", first,
+            expected=f"one after {exact[0]:.2f} to {exact[1]:.2f} s by the measurements",
+            actual=f"{shortest:.2f} s",
+        )  # fmt: skip
+
+
 @checker("STP-DT-004")
 def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Findings:
     """While an SD is unacknowledged, one POLL follows the other (section 7.1)."""
@@ -188,7 +222,7 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         until = flow.over if following is None else following.time
         waited = until - start.time
         # Times between POLLs double: none is longer than all since the last report and one more.
-        once = trips.silence(until)[1]
+        once = trips.silence(start.time - quiet, until)[1]
         longest = min(2 * once + quiet, max(once, MOST_SILENCE_S))
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
@@ -239,22 +273,21 @@ def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
 @checker("STP-DT-025")
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """Without credit a sender with data polls, the time in between doubling (section 6.5)."""
-    if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
-        return  # only chargen is sure to have data
+    if flow.service not in (CHARGEN, ECHO) or flow.iut_calls or flow.own_fin is not None:
+        return  # only they are sure to have data
     trips = context.prepared.round_trips(context.ics)
     for closed, polls, until in _closed_windows(flow):
-        least, most = trips.silence(until)
-        bounds = trips.bounds(until)
-        answer = 0.0 if bounds is None else bounds[1]
+        least, most = trips.silence(closed.time, until)
         error = SLACK_S + flow.timing_error
         times = [closed.time, *(poll.time for poll in polls)]
-        # The timer may have been started by the POLL before, and be started again by each answer.
+        answers = [at.time for at in flow.reports_heard if not at.fault]
+        # The timer may have been started by the POLL before; each answer starts it again.
         for place, (start, end) in enumerate(pairwise([*times, until])):
             last = place + 1 == len(times)
             longest = min(2.0**place * most, max(most, MOST_SILENCE_S))
-            longest = (1 + MARGIN) * longest + answer + error
+            longest = (1 + MARGIN) * longest + error
             shortest = (1 - MARGIN) * min(2.0**place * least, MOST_SILENCE_S) - error
-            waited = end - start
+            waited = end - max((at for at in answers if start < at < end), default=start)
             if waited > longest:
                 yield _probed(context, closed, polls, place, waited, f"at most {longest:.2f} s")
                 break
@@ -268,34 +301,42 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
 
 
 def _probed(
-    context: Context, closed: ReportHeard, polls: list[PollSent], place: int, waited: float,
+    context: Context, closed: Event, polls: list[PollSent], place: int, waited: float,
     permitted: str,
 ) -> Finding:  # fmt: skip
     times = f"{place} times, then" if place else "first"
     return context.violated(
-        f"a closed window was probed {times} after {waited:.2f} s", closed,
+        f"a closed window was probed {times} {waited:.2f} s after the last packet about it", closed,
         *polls[max(0, place - 1) : place + 1], expected=permitted, actual=f"{waited:.2f} s",
     )  # fmt: skip
 
 
-def _closed_windows(flow: Flow) -> Iterator[tuple[ReportHeard, list[PollSent], float]]:
-    """The report that found everything acknowledged and no credit; POLLs until when it lasted."""
-    closed: ReportHeard | None = None
+def _closed_windows(flow: Flow) -> Iterator[tuple[Event, list[PollSent], float]]:
+    """What left data, everything acknowledged and no credit; POLLs until when it lasted.
+
+    That is a report, or an SD to be sent back.
+    """
+    closed: Event | None = None
     polls: list[PollSent] = []
+    echo, shut = Echo(), False
     for event in flow.events:
         if event.time > flow.over:
             break
-        if isinstance(event, ReportHeard) and not event.fault:
+        echo.take(event)
+        has_data = flow.service == CHARGEN or echo.left
+        if isinstance(event, SdHeard) and shut and closed is None and has_data:
+            closed, polls = event, []
+        elif isinstance(event, ReportHeard) and not event.fault:
             shut = event.acknowledges_all and event.vt_s >= event.credit
             if closed is not None and not shut:
                 yield closed, polls, event.time
                 closed = None
-            elif closed is None and shut and event.stp.type != BGAK:
+            elif closed is None and shut and has_data and event.stp.type != BGAK:
                 closed, polls = event, []
         elif isinstance(event, PollSent) and closed is not None:
             polls.append(event)
-        elif isinstance(event, SdSent) and closed is not None:
-            closed = None  # that it was sent without credit is a matter of STP-DT-011
+        elif isinstance(event, SdSent):
+            closed, shut = None, False  # without credit that is a matter of STP-DT-011
     if closed is not None:
         yield closed, polls, flow.over
 
@@ -350,11 +391,14 @@ def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
     Two POLLs: the first one that left after the report, and the first one that left when the report
     had been read for sure.
     """
-    reports = [item.time for item in flow.reports_heard if not item.fault and item.stp.type != BGAK]
     end = flow.over
-    for start, until in pairwise([0.0, *(time for time in reports if time < end), end]):
-        polls = [poll for poll in flow.polls_sent if start < poll.time < until]
-        sure = next((poll for poll in polls if poll.time > start + flow.due_s), None)
+    reports = [
+        (item.frame, item.time) for item in flow.reports_heard
+        if not item.fault and item.stp.type != BGAK and item.time < end
+    ]  # fmt: skip
+    for (start, heard), (stop, until) in pairwise([(0, 0.0), *reports, (math.inf, end)]):
+        polls = [poll for poll in flow.polls_sent if start < poll.frame < stop and poll.time < end]
+        sure = next((poll for poll in polls if poll.time > heard + flow.due_s), None)
         if polls and sure is not None:
             yield polls[0], sure, until
 
@@ -388,13 +432,16 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
     """Times in which the IUT had surely nothing unacknowledged and nothing to send.
 
     Its user has said nothing yet, or everything was acknowledged and credit was left, so that data
-    would have been sent. A time ends with the first POLL, which is repeated if it is lost.
+    would have been sent, or all has been sent back. A time ends with the first POLL, which is
+    repeated if it is lost.
     """
     established = flow.established
     if established is None:
         return
     start: float | None = None if flow.service in (CHARGEN,) or flow.iut_calls else established
+    echo = Echo()
     for event in flow.events:
+        echo.take(event)
         if event.time < established or event.time > flow.over:
             continue
         if isinstance(event, SdSent):
@@ -407,7 +454,8 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
                 yield start, event.time, [event]
             start = None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            idle = event.acknowledges_all and event.credit > event.vt_s
+            returned = echoes(flow) and not echo.left
+            idle = event.acknowledges_all and (event.credit > event.vt_s or returned)
             if idle and start is None:
                 start = event.time
             elif not idle:

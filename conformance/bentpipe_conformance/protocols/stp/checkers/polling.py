@@ -10,8 +10,9 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN
+from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import smss
@@ -94,7 +95,7 @@ def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
     for poll, following in pairwise(flow.polls_sent):
         least = trips.interval(following.time)[0] / 2
         gap = following.time - poll.time
-        if gap >= least - RIDES_S - flow.timing_error:
+        if gap >= max(least - RIDES_S, least / 2) - flow.timing_error:
             yield context.holds(f"{gap:.3f} s passed between two POLLs", poll, following)
             continue
         asks_for_fin = fin is not None and poll.frame < fin.frame <= following.frame
@@ -182,25 +183,17 @@ def _last(flow: Flow) -> Iterator[SdSent]:
 
     Its stream has ended; or it echoes, and has sent back all that it has received in sequence.
     """
-    sizes: dict[int, int] = {}
-    heard = echoed = following = 0
-    ended, recent = False, -1.0
+    echo, ended, recent = Echo(), False, -1.0
     for event in flow.events:
-        if isinstance(event, SdHeard):
-            sizes.setdefault(event.number, len(event.stp.data))
-            while following in sizes:  # octets count once they are in sequence
-                heard += sizes[following]
-                following += 1
-        elif isinstance(event, SdSent):
+        echo.take(event)
+        if isinstance(event, SdSent):
             ended = ended or bool(event.stp.flags & FIN)
-            echoed += len(event.stp.data) if event.new else 0
-            echoes = flow.service == ECHO and not flow.iut_calls
             # Before an answer is due a report may not have been read.
             unread = event.time - recent <= flow.due_s and event.awaited is None
             left = set(event.queue) - {event.number}
             if event.stp.type == BEGIN or left or unread or event.time < (flow.established or 0.0):
                 continue
-            if ended or (echoes and echoed >= heard > 0):
+            if ended or (echoes(flow) and echo.heard > 0 and not echo.left):
                 yield event
         elif isinstance(event, ReportHeard) and not event.fault:
             recent = event.time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
@@ -42,7 +43,11 @@ def _release(flow: Flow) -> At | None:
 def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
     """The peer's FIN, which a service answers by its own, is reported last (section 5.3)."""
     fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
-    if own is None or fin is None or sender is None or not flow.served:
+    if own is None or sender is None or not flow.served:
+        return
+    if fin is None:
+        if flow.opener is not None:
+            yield context.violated("the service closed, though its peer had not", own)
         return
     heard = {sd.number for sd in flow.sds_heard if sd.frame < own.frame}
     if fin not in heard:
@@ -144,17 +149,29 @@ def caller_releases(flow: Flow, context: Context) -> Findings:
             return
         if flow.receiver is not None and done.peers_fin is not None:
             above = done.peers_fin + 1
-            n_r = near(release.stp.seq, flow.receiver.iss, above)
+            stp, csn = release.stp, flow.tester_csn
+            n_r = near(stp.seq, flow.receiver.iss, above)
             yield judged(
-                context, n_r == above and not release.stp.reason,
+                context, n_r == above and not stp.reason and stp.peer_csn == csn,
                 f"an END with N(R) {n_r}, just above the peer's FIN, was sent",
                 "the END of a complete endpoint is wrong", release,
-                expected=f"N(R) {above}, reason 0",
-                actual=f"N(R) {n_r}, reason {release.stp.reason}",
+                expected=f"N(R) {above}, reason 0, CSN of the recipient {csn}",
+                actual=f"N(R) {n_r}, reason {stp.reason}, CSN of the recipient {stp.peer_csn}",
             )  # fmt: skip
-    if not flow.iut_calls or not done.certain or done.time is None or done.acknowledged is None:
+    if not done.certain or done.time is None or done.acknowledged is None:
         return
     due = done.time + flow.due_s
+    aborts = [
+        at for at in _ends_sent(flow)
+        if at.stp.flags & codec.A and at.time >= done.time and at.frame > done.acknowledged.frame
+        # A user may abort before it is told, and give a reason of its own.
+        and (flow.served or at.time > due or at.stp.reason not in (1, 7))
+    ]  # fmt: skip
+    if aborts:
+        yield context.violated("a complete connection was aborted", done.acknowledged, aborts[0])
+        return
+    if not flow.iut_calls:
+        return
     if release is not None and release.time <= due:
         yield context.holds("the caller released its complete connection at once", release)
     elif flow.over > due:
@@ -220,6 +237,13 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
          if other.start > flow.start), default=None
     )  # fmt: skip
     yield from calling.repetitions(flow, context, sent, min(over, default=displaced))
+    for again in sent[1:]:
+        if again.stp.octets != sent[0].stp.octets:
+            yield context.violated(
+                "an END was repeated with other contents", sent[0], again,
+                expected=sent[0].stp.octets.hex(), actual=again.stp.octets.hex(),
+            )  # fmt: skip
+    yield from _gone_at_last(flow, context, sent)
     acknowledging = flow.heard_of(codec.ENDAK, codec.END)
     acknowledging = [at for at in acknowledging if flow.state_when(at) == State.RELEASING]
     for at in acknowledging:
@@ -229,6 +253,28 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     for at in acknowledging:
         if at.stp.type == codec.ENDAK and at.stp.peer_csn != flow.iut_csn:
             yield from discarded(flow, context, at, "an ENDAK for another connection")
+
+
+def _gone_at_last(flow: Flow, context: Context, sent: Sequence[At]) -> Findings:
+    """Whether the connection is gone when the transmissions of its END are used up."""
+    if len(sent) < calling.MAX_CC or flow.displaced_by is not None:
+        return
+    wait = first_wait(context.ics) * 2.0 ** (calling.MAX_CC - 1)
+    gone = sent[calling.MAX_CC - 1].time + calling.latest(wait) + flow.timing_error
+    for at in flow.heard_of(codec.POLL, codec.SDP):
+        if at.time <= gone:
+            continue
+        told = [
+            end for end in answers(flow, at, (codec.END,))
+            if end.stp.flags & codec.R and end.stp.peer_csn == at.stp.csn
+        ]  # fmt: skip
+        if told:
+            yield context.holds("after the last END the connection was gone", sent[-1], at, told[0])
+        elif observed(flow, at):
+            yield context.violated(
+                "the connection was there when the transmissions of its END were used up",
+                sent[-1], at,
+            )  # fmt: skip
 
 
 def _ends_the_wait(flow: Flow, at: At) -> bool:

@@ -10,7 +10,17 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, gone_after, observed
 from bentpipe_conformance.protocols.stp.checkers.calling import MAX_CC, latest
 from bentpipe_conformance.protocols.stp.checkers.opening import due_answer
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    POLL,
+    SDP,
+    STAT,
+    USTAT,
+)
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -92,6 +102,9 @@ def _has_to_be_ignored(event: Event) -> TypeGuard[Other | ReportHeard]:
     return isinstance(event, Other) and not event.outgoing and bool(event.ignored)
 
 
+_OPEN_ONLY = (POLL, SDP, STAT, USTAT)
+"""What is sent in data transfer and in no other state."""
+
 _ENDING = (END, ENDAK, BGREJ)
 """What a forged packet must not draw from a connection, or be drawn for."""
 
@@ -110,13 +123,26 @@ def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Find
         if ends and not flow.served and any(end.stp.type == END for end in ends):
             continue
         gone = gone_after(flow, at) if flow.ended is None else None
-        if ends or gone is not None:
+        deaf = _deaf_after(flow, at)
+        if deaf and not ends and gone is None:
+            yield context.violated(f"no POLL was answered after {what}", at, *deaf)
+        elif ends or gone is not None:
             where = ends or [item for item in (gone,) if item is not None]
             yield context.violated(f"{what} ended the connection or was acknowledged", at, *where)
         elif any(poll.answers for poll in flow.polls_heard if poll.time > at.time) or any(
             sd.time > at.time + DUE_S for sd in flow.sds_sent
         ):
             yield context.holds(f"the connection continued after {what}", at)
+
+
+def _deaf_after(flow: Flow, at: At) -> list[PollHeard]:
+    """The first two POLLs after a packet if they have no answer, though one before it had."""
+    polls = [poll for poll in flow.polls_heard if observed(flow, poll)]
+    after = [poll for poll in polls if poll.frame > at.frame][:2]
+    before = any(poll.answers for poll in polls if poll.frame < at.frame)
+    quiet = len(after) == 2 and not any(poll.answers for poll in after)
+    over = flow.ended is not None and bool(after) and flow.ended <= after[-1].time
+    return after if before and quiet and not over else []
 
 
 def _calls_survive(flow: Flow, context: Context) -> Findings:
@@ -129,12 +155,27 @@ def _calls_survive(flow: Flow, context: Context) -> Findings:
         if fits or (at.stp.type == END and is_valid_end(flow, at.stp, known=False)):
             continue
         what = f"{at.name} that does not fit"
+        opened = next((item for item in flow.sent if _shows_an_open_call(flow, at, item)), None)
+        if opened is not None:
+            yield context.violated(f"{what} opened the call", at, opened)
+            continue
+        anew = flow.displaced_by
+        if anew is not None and anew.outgoing and 0 <= anew.time - at.time <= flow.due_s:
+            if not flow.heard_beside(at, BGREJ, END):
+                yield context.violated(f"a call was begun anew after {what}", at, anew)
+            continue
         again = [begin for begin in begins if begin.time > at.time]
         due = begins[-1].time + latest(first_wait(context.ics) * 2.0 ** (len(begins) - 1))
         if again or (flow.established or -1.0) >= at.time:
             yield context.holds(f"the call went on after {what}", at)
         elif flow.ended is None and len(begins) < MAX_CC and flow.until > due + flow.timing_error:
             yield context.violated(f"a call was given up after {what}", at)
+
+
+def _shows_an_open_call(flow: Flow, at: At, item: At) -> bool:
+    """Whether the IUT sends what only an open connection sends, soon after a packet."""
+    soon = at.frame < item.frame and item.time <= at.time + flow.due_s
+    return soon and flow.state_when(item) == State.CALLING and item.stp.type in _OPEN_ONLY
 
 
 def _forged(flow: Flow) -> Iterator[tuple[At, str]]:

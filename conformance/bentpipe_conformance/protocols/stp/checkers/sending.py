@@ -10,11 +10,19 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
+from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
+from bentpipe_conformance.protocols.stp.replay.window import smss
+
+SENT_S, PACED = 0.1, 1.25
+"""Seconds, and the factor, by which retransmissions may leave later than window and pacing say."""
+
+_AT_ONCE = 2
+"""SDs that leave at once from which on a window shows."""
 
 OPENED_S = 2.0
 """Seconds after which a sender with nothing in flight has surely used new credit."""
@@ -117,6 +125,61 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Findings:
                     again, event,
                 )  # fmt: skip
                 again = None
+    yield from _held_back(flow, context)
+
+
+def _held_back(flow: Flow, context: Context) -> Findings:
+    """Whether what a report made await retransmission left as soon as the window permitted.
+
+    The window is as large as what has been in flight, halved at each loss, two SMSS at least, and
+    one SMSS once two silences may have passed.
+    """
+    trips = context.prepared.round_trips(context.ics)
+    size = smss(flow)
+    least, waiting, heard = 2.0 * size, 0, flow.established or 0.0
+    for event in flow.events:
+        if isinstance(event, SdSent):
+            waiting = max(0, waiting - (not event.new))
+            if event.awaited is None:
+                least = max(least, event.flight_with)
+        elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
+            two_silences = 3 * trips.silence(heard, event.time)[0] - SENT_S - flow.timing_error
+            if event.time - heard >= two_silences:
+                least = size
+            heard = event.time
+            if event.wanted:
+                least = max(least / 2, min(2 * size, least))
+            fresh, waiting = not waiting, waiting + len(event.wanted)
+            bounds = trips.bounds(event.time)
+            if not fresh or not event.wanted or bounds is None:
+                continue
+            yield from _leave_in_time(flow, context, event, least, bounds[1])
+
+
+def _leave_in_time(
+    flow: Flow, context: Context, report: ReportHeard, least: float, srtt: float
+) -> Findings:
+    size = smss(flow)
+    octets = {sd.number: sd.octets for sd in flow.sds_sent if sd.frame < report.frame}
+    flight = report.flight - sum(octets[n] for n in (*report.arrived, *report.wanted))
+    count = sum(flight + (place + 1) * size <= least for place in range(len(report.wanted)))
+    if count < _AT_ONCE or not report.responses:
+        return
+    # Pacing at the rate that the window demands, with nothing saved up.
+    apart = PACED * srtt * size / (SLOWEST_GAIN * least) + rate_gap(flow, context)
+    due = (count - 1) * apart + SENT_S
+    until = report.responses[0].time + due + flow.timing_error
+    later = [item for item in flow.reports_heard if item.frame > report.frame]
+    if flow.over < until or any(item.time < until for item in later):
+        return
+    sent = [sd for sd in report.responses if sd.time <= until]
+    yield judged(
+        context, len(sent) >= count,
+        f"{count} SDs were sent again within {due:.2f} s for {report.name}",
+        f"{len(sent)} of {count} SDs were sent again within {due:.2f} s for {report.name}",
+        report, *sent[-1:],
+        expected=f"{count}, for which window and pacing have room", actual=str(len(sent)),
+    )  # fmt: skip
 
 
 @checker("STP-DT-010")
@@ -254,22 +317,43 @@ def old_stats_are_discarded(flow: Flow, context: Context) -> Findings:
     yield from _discarded(flow, context, is_old)
 
 
-def announcements_count(flow: Flow, context: Context) -> Findings:
-    """STATs with N(PS) 0 that open a closed window: they are never old (STP-DT-007)."""
+@checker("STP-DT-029")
+def valid_reports_count(flow: Flow, context: Context) -> Findings:
+    """The credit of every valid report counts, whatever else it says (section 6.4)."""
+    yield from _use_of_credit(flow, context, lambda report: report.n_mr >= report.vt_ms)
+
+
+def credit_stays(flow: Flow, context: Context) -> Findings:
+    """Reports with less credit than one before (the sender's half of STP-DT-007)."""
+    yield from _use_of_credit(flow, context, lambda report: report.n_mr < report.vt_ms)
+
+
+def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]) -> Findings:
     if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
         return  # only chargen is sure to have data
+    trips = context.prepared.round_trips(context.ics)
+    heard = flow.established or 0.0
     for report in flow.reports_heard:
-        closed = report.acknowledges_all and report.vt_ms <= report.vt_s < report.n_mr
-        if report.fault or report.n_ps != 0 or not closed:
+        if report.fault or report.stp.type == BGAK:
+            continue
+        # Two silences leave a window of one SD, which may be in flight.
+        quiet, heard = report.time - heard, report.time
+        narrow = quiet >= trips.silence(report.time)[0] or len(report.wanted) > 1
+        closed = report.credit <= report.vt_s
+        if report.vt_s - report.n_r > (0 if narrow else 1) or closed or not mine(report):
             continue
         due = report.time + OPENED_S + flow.timing_error
-        sd = next((sd for sd in flow.sds_sent if sd.frame > report.frame), None)
+        sd = next((sd for sd in flow.sds_sent if sd.frame > report.frame and sd.new), None)
         if sd is not None and sd.time <= due:
-            yield context.holds("credit that answers no POLL was used", report, sd)
+            if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:
+                yield context.holds(f"the credit that {report.name} left was used", report, sd)
         elif flow.over > due and not any(
             not later.fault and report.time < later.time <= due for later in flow.reports_heard
         ):
-            yield context.violated("credit that answers no POLL was not noticed", report)
+            yield context.violated(
+                f"the credit that {report.name} left was not used", report,
+                expected=f"an SD below {report.credit}", actual="none",
+            )  # fmt: skip
 
 
 def _discarded(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]) -> Findings:

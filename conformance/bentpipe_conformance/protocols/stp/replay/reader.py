@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
+from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import Stp
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, tag_of
@@ -35,6 +36,8 @@ def read_flows(trace: Trace) -> list[Flow]:
     for flow in flows:
         flow.timing_error, flow.until = trace.timing_error, until
         flow.neighbours = by_address[flow.ends[:2]]
+        # An address that is only the tester's usual one may have been used in a run before.
+        flow.unmet = trace.whole and flow.ends[1] not in (0, DEFAULT_UDP_PORT)
     for flow in flows:
         _Reader(flow).run()
     _keep_ledgers(by_address.values(), trace.timing_error)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from bentpipe_reference.common.ranges import Range
+
 from bentpipe_conformance.protocols.stp.codec import FIN, SDP, STAT
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, near
 from bentpipe_conformance.protocols.stp.reception import Reception
@@ -67,6 +69,18 @@ class Receiver:
         count = near(n_mr, self.iss, self.announced)
         self.announced = max(self.announced, count)
         return count
+
+    def delivered(self, since: float, until: float) -> Range:
+        """The least and the greatest VR(R) between two moments, as counts."""
+        counts = [0]
+        for time, known in self._history:
+            if time > until:
+                break
+            if time < since:
+                counts = [known.vr_r]
+            else:
+                counts.append(known.vr_r)
+        return min(counts), max(counts)
 
     def number(self, wire: int) -> int:
         """The count that a number of the tester stands for."""

@@ -123,9 +123,7 @@ class _Walk:
 def retransmissions(flow: Flow, trips: RoundTrips) -> Retransmissions:
     """What was neglected, and what was sent unasked, on a connection."""
     found = Retransmissions()
-    bounds = trips.bounds(flow.until)
-    rtt = bounds[1] if bounds else 0.0
-    patience = PATIENCE_S + PATIENCE_RTTS * rtt + flow.timing_error
+    patience = PATIENCE_S + PATIENCE_RTTS * trips.longest + flow.timing_error
     walk = _Walk(patience, flow.due_s, found)
     for event in flow.events:
         if event.time > flow.over:

@@ -1,19 +1,20 @@
-"""What the IUT can have measured of the round-trip time (STP-PL-009).
+"""What the IUT has measured of the round-trip time, and how it has smoothed it (STP-PL-009).
 
-Its smoothed value is hidden, but it is an average of measurements that the packets show, and so
-lies between the shortest and the longest of them.
+Every measurement shows in the packets, so the smoothed value follows from them but for the time
+that packets take inside the implementation: it is kept as an interval. What rests on it is judged
+by any average of the measurements, so that a wrong way to smooth is a matter of STP-PL-009 alone.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ
-from bentpipe_conformance.protocols.stp.replay.events import At
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 0.02, 2.0
@@ -25,6 +26,15 @@ LEAST_SILENCE_S, MOST_SILENCE_S = 0.2, 15.0
 FIRST_WAIT_S = {"geo": 1.0, "leo": 1.0, "vbdc": 3.0}
 """First wait of Timer_CC, and the initial interval, by path class (section 8)."""
 
+SRTT_GAIN, DEVIATION_GAIN, DEVIATIONS = 1 / 8, 1 / 4, 4
+"""RFC 6298 section 2, and how many deviations a silence time holds (STP-PL-007)."""
+
+INSIDE_S = 0.02
+"""Seconds that packets may take inside the IUT, both ways together: it measures them as well."""
+
+Bounds = tuple[float, float]
+"""The least and the most that something may be."""
+
 
 def first_wait(ics: Mapping[str, Any]) -> float:
     """The first wait of the path class that the IUT's timers are set for, seconds."""
@@ -32,32 +42,75 @@ def first_wait(ics: Mapping[str, Any]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Smoothed:
+    """The smoothed round-trip time and its deviation after a measurement, seconds."""
+
+    srtt: Bounds
+    deviation: Bounds
+
+    def then(self, rtt: Bounds) -> Smoothed:
+        """What they are after another measurement."""
+        (low, high), (shortest, longest) = self.srtt, rtt
+        apart = max(low - longest, shortest - high, 0.0), max(high - shortest, longest - low)
+        return Smoothed(
+            _smooth(self.srtt, rtt, SRTT_GAIN), _smooth(self.deviation, apart, DEVIATION_GAIN)
+        )
+
+
+def _smooth(before: Bounds, new: Bounds, gain: float) -> Bounds:
+    low, high = (old + gain * (value - old) for old, value in zip(before, new, strict=True))
+    return low, high
+
+
+@dataclass(frozen=True, slots=True)
 class RoundTrips:
     """The measurements of one connection, in order of time.
 
     Attributes:
-        times: when each was made.
-        shortest: the shortest up to then, seconds.
-        longest: the longest up to then, seconds.
+        times: when each was made, seconds.
+        smoothed: what had been smoothed then.
+        longest: the longest of all, seconds; 0 without one.
         initial: the initial interval, seconds (section 8).
+        exactly: the same smoothed as STP-PL-009 says; None if this is it.
+        unread: seconds for which an arrival may not have been read yet.
     """
 
-    times: tuple[float, ...]
-    shortest: tuple[float, ...]
-    longest: tuple[float, ...]
+    times: Sequence[float]
+    smoothed: Sequence[Smoothed]
+    longest: float
     initial: float
+    exactly: RoundTrips | None = None
+    unread: float = 0.0
 
-    def bounds(self, time: float) -> tuple[float, float] | None:
-        """Bounds of the smoothed round-trip time at ``time``; None without a measurement."""
-        at = bisect_right(self.times, time)
-        return (self.shortest[at - 1], self.longest[at - 1]) if at else None
+    @property
+    def exact(self) -> RoundTrips:
+        """The measurements smoothed as STP-PL-009 says, not by just any average."""
+        return self if self.exactly is None else self.exactly
 
-    def interval(self, time: float) -> tuple[float, float]:
-        """Bounds of the poll interval at ``time``, seconds (STP-PL-001)."""
-        bounds = self.bounds(time)
+    def _current(self, start: float, end: float) -> Sequence[Smoothed]:
+        """What may have been current in a span of time."""
+        first, last = bisect_right(self.times, start - self.unread), bisect_right(self.times, end)
+        return self.smoothed[max(first - 1, 0) : last]
+
+    def _unmeasured(self, start: float) -> bool:
+        """Whether the first measurement may not have been read at ``start``."""
+        return not self.times or start - self.unread < self.times[0]
+
+    def bounds(self, start: float, end: float | None = None) -> Bounds | None:
+        """Bounds of the smoothed round-trip time at a time or in a span; None without one."""
+        current = self._current(start, start if end is None else end)
+        if not current:
+            return None
+        return min(item.srtt[0] for item in current), max(item.srtt[1] for item in current)
+
+    def interval(self, start: float, end: float | None = None) -> Bounds:
+        """Bounds of the poll interval at a time or in a span, seconds (STP-PL-001)."""
+        bounds = self.bounds(start, end)
         if bounds is None:
             return self.initial, self.initial
-        low, high = (min(max(rtt / 3, LEAST_INTERVAL_S), MOST_INTERVAL_S) for rtt in bounds)
+        low, high = (poll_interval(srtt) for srtt in bounds)
+        if self._unmeasured(start):
+            return min(low, self.initial), max(high, self.initial)
         return low, high
 
     def latest(self, time: float) -> float:
@@ -69,38 +122,48 @@ class RoundTrips:
             due = max(measured, time + self.interval(measured)[1])
         return due
 
-    def silence(self, time: float) -> tuple[float, float]:
-        """Bounds of the silence time at ``time``, before it is doubled, seconds (STP-PL-007).
-
-        The deviation begins at half the first measurement, and is then an average of distances
-        between measurements and averages of them (RFC 6298 section 2).
-        """
-        bounds = self.bounds(time)
-        if bounds is None:
-            return self.initial, self.initial
-        low, high = bounds
-        least, most = self.interval(time)
-        deviation = max(high / 2, high - low)
-        return (
-            max(low + least, LEAST_SILENCE_S),
-            max(high + max(4 * deviation, most), LEAST_SILENCE_S),
+    def silence(self, start: float, end: float | None = None) -> Bounds:
+        """Bounds of the silence time at a time or in a span, undoubled, seconds (STP-PL-007)."""
+        current = self._current(start, start if end is None else end)
+        unmeasured = [self.initial] if not current or self._unmeasured(start) else []
+        low, high = (
+            [*unmeasured, *(_silence(item.srtt[side], item.deviation[side]) for item in current)]
+            for side in (0, 1)
         )
+        return min(low), max(high)
+
+
+def poll_interval(srtt: float) -> float:
+    """The poll interval for a smoothed round-trip time, seconds (STP-PL-001)."""
+    return min(max(srtt / 3, LEAST_INTERVAL_S), MOST_INTERVAL_S)
+
+
+def _silence(srtt: float, deviation: float) -> float:
+    return max(srtt + max(DEVIATIONS * deviation, poll_interval(srtt)), LEAST_SILENCE_S)
 
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
-    """What the IUT can have measured on a connection, its initial interval being ``initial``."""
-    measured = sorted(
-        (answered.time, max(answered.time - asked.time + error, 0.0))
-        for asked, answered in _pairs(flow)
-        for error in (-flow.timing_error, flow.timing_error)
-    )
-    rtts = [rtt for _, rtt in measured]
-    times = tuple(time for time, _ in measured)
-    return RoundTrips(times, tuple(accumulate(rtts, min)), tuple(accumulate(rtts, max)), initial)
+    """What the IUT has measured on a connection, its initial interval being ``initial``."""
+    error = flow.timing_error
+    times: list[float] = []
+    found: list[Smoothed] = []
+    averages: list[Smoothed] = []
+    shortest, longest = math.inf, 0.0
+    for asked, answered in sorted(_pairs(flow), key=lambda pair: pair[1].frame):
+        rtt = answered.time - asked.time
+        measured = max(rtt - error, 0.0), rtt + error + INSIDE_S
+        shortest, longest = min(shortest, measured[0]), max(longest, measured[1])
+        first = Smoothed(measured, (measured[0] / 2, measured[1] / 2))
+        apart = max(longest / 2, longest - shortest)
+        averages.append(Smoothed((shortest, longest), (0.0, apart)) if found else first)
+        found.append(found[-1].then(measured) if found else first)
+        times.append(answered.time)
+    exact = RoundTrips(times, found, longest, initial, unread=DUE_S)
+    return RoundTrips(times, averages, longest, initial, exact)
 
 
 def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
-    """Packets of the IUT and their answers that can be measured."""
+    """Packets of the IUT and their answers that are measured."""
     for poll in flow.polls_sent:
         # Only the first STAT with a number is measured.
         first = next((a for a in poll.answers if a.vt_pa < poll.n_ps), None)
@@ -112,7 +175,10 @@ def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
 
 def _calls(flow: Flow) -> Iterator[tuple[At, At]]:
     """BEGINs of the IUT from these ports, those before a call anew too, and what answered them."""
-    passed = sorted((at for item in flow.same_ports for at in item.passed), key=lambda at: at.frame)
+    calls = [item for item in flow.same_ports if item.start <= flow.start]
+    opened = [place for place, item in enumerate(calls[:-1]) if item.established is not None]
+    calls = calls[opened[-1] + 1 :] if opened else calls
+    passed = sorted((at for item in calls for at in item.passed), key=lambda at: at.frame)
     begins: dict[int | None, list[At]] = {}
     for at in passed:
         stp = at.stp

@@ -31,7 +31,7 @@ def _repeat(connection: Connection, ack: int, times: int) -> None:
         connection.ack(ack)
 
 
-@connected("SNR-REC-001", "SNR-REC-010", sack=False)
+@connected("SNR-REC-001", "SNR-REC-010", "SNR-REC-011", sack=False)
 def test_recovery_partial_acknowledgments(connection: Connection) -> None:
     """Three losses in a window are repaired one per round trip, without a timeout.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.claims import carries
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
@@ -20,7 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
     MAX_WINDOW_SHIFT,
     Flow,
 )
-from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS, carries
+from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets, walk_options
 
 ETHERNET_MTU = 1500

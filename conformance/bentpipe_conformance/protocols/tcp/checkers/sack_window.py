@@ -6,15 +6,17 @@ outstanding at the beginning bounds.
 
 from __future__ import annotations
 
-import math
-
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
-from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    largest_segment,
+    stopped_at,
+)
 
 BY_TIME_SEGMENTS = 1
 """Segments that rounding may add where the window is counted in segments (RFC 9937, RFC 9438)."""
@@ -46,6 +48,9 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     rack, prr = (context.ics.get(item, True) for item in ("rack", "prr"))
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery, share, smss) + slack
+    first = recovery.episode.first
+    if (rack or prr) and first.window_edge - first.max < 2 * smss:
+        return
     for step in recovery.steps:
         before, sent = step.before, step.sent
         if sent.timed:
@@ -60,10 +65,8 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
 
 
 def _busy(flow: Flow, at: Ack | Sent) -> bool:
-    """Whether full segments of data certainly waited: the user has not begun to close."""
-    number = at.packet.number
-    ends = (item.packet.number for item in (*flow.sent, *flow.arrivals) if item.fin)
-    return always_sends(flow) and number < min(ends, default=math.inf)
+    """Whether full segments of data certainly waited."""
+    return always_sends(flow) and at.packet.number < stopped_at(flow)
 
 
 def _free(rest: Rest, flow: Flow, smss: int) -> bool:
@@ -76,7 +79,7 @@ def recovery_uses_the_reduced_window(flow: Flow, context: Context) -> Findings:
     """A recovery sends while pipe leaves room in cwnd (RFC 6675 section 5 step C)."""
     # Exercised by acknowledgments of a recovery that leave something to send.
     share = _share(context)
-    if share is None or not acts_at_once(context.ics):
+    if share is None or not acts_at_once(context.ics) or not always_sends(flow):
         return
     smss = largest_segment(flow)
     for recovery in context.prepared.recoveries:

@@ -25,6 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
     more_waited,
+    short_of_data,
 )
 
 
@@ -245,6 +246,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
             # After a timeout slow start grows to half of what was outstanding at the timeout.
             continue
+        if short_of_data(flow, episode.first):
+            continue
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = _rounds(flow, episode, acts_at_once(context.ics))
         base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
@@ -272,6 +275,8 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     # Round trips may be shorter after the timeout than all before it: the queue has drained.
     rtt = minimum_rtt(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
+        if short_of_data(flow, aftermath.expiry.sent):
+            continue
         threshold = max(share * aftermath.expiry.flight, 2 * segment)
         crossed: float | None = None
         exercised = False

@@ -10,24 +10,32 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, octets
+from bentpipe_conformance.protocols.tcp.replay.events import (
+    DUPLICATE_THRESHOLD,
+    Ack,
+    Sent,
+    octets,
+)
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    largest_segment,
+    never_short_of_data,
+    short_of_data,
+)
 
 AT_EXIT_RTTS = 0.25
 """How long after an exit the window counts as not yet grown again."""
 
 SMALLEST_FLIGHT = 8
 """Segments; below this, a reduced flight and a whole one are too similar."""
-
-ROUNDING_SEGMENTS = 3
-"""Segments tolerated during recovery: two of limited transmit, one that rounding may add."""
 
 SMALLEST_FLIGHT_TO_GROW = 12
 """Segments; below this, a window reduced once and one reduced twice are too similar."""
@@ -76,7 +84,7 @@ class _Window:
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
         edge = trigger.window_edge if trigger is not None else first.window_edge
-        if edge - first.max < 2 * segment:
+        if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False
         return episode.flight >= 0.9 * self._peak(episode)
 
@@ -236,45 +244,101 @@ def exit_window(flow: Flow, context: Context) -> Findings:
         yield at_most(context, after, limit, sentence, *where)
 
 
+@dataclass(frozen=True, slots=True)
+class _Inflated:
+    """New data sent in a recovery that inflates the window.
+
+    Attributes:
+        sent: the segment.
+        limit: octets that may be outstanding after it.
+        partial: a partial acknowledgment came before.
+    """
+
+    sent: Sent
+    limit: float
+    partial: bool
+
+
+def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> Iterator[_Inflated]:
+    """The new data of one recovery with the window of RFC 5681 section 3.2 and RFC 6582.
+
+    It is ssthresh and a segment for each duplicate; a partial acknowledgment deflates it by what it
+    acknowledges and adds a segment back. Proportional rate reduction, where it may be in use,
+    spreads the reduction over the recovery instead.
+    """
+    segment = largest_segment(flow)
+    proportional = context.permitted("proportional") and context.ics.get("prr", True)
+    window = max(share * (episode.flight - sent_by_duplicates(flow, episode)), 2 * segment)
+    window += DUPLICATE_THRESHOLD * segment
+    delivered = DUPLICATE_THRESHOLD * segment
+    acked = duplicates = 0
+    acks = [ack for ack in episode.acks if ack is not episode.end]
+    events: list[Sent | Ack] = [*episode.sent, *acks]
+    for event in sorted(events, key=lambda item: item.packet.number):
+        if isinstance(event, Sent):
+            if event.timed and event is not episode.first:
+                return
+            if event.new:
+                limit = window
+                if proportional:
+                    limit = max(window + 2 * segment, episode.flight - acked + share * delivered)
+                yield _Inflated(event, limit, acked > 0)
+        elif event.advance:
+            acked += event.advance
+            delivered += max(0, event.advance - duplicates * segment)
+            back = segment if event.advance >= segment or context.permitted("adds_back") else 0
+            window = max(window - event.advance + back, segment)
+            if flow.handshake.sack and not any(sent.retransmission for sent in event.responses):
+                # HK99 rule 6: what an acknowledgment does not retransmit inflates the window.
+                window += segment
+            duplicates = 0
+        elif event.duplicate:
+            duplicates += 1
+            delivered += segment
+            window += segment
+
+
+def sent_by_duplicates(flow: Flow, episode: Episode) -> int:
+    """Octets of new data that limited transmit sent before a recovery."""
+    trigger = episode.trigger
+    if trigger is None or not always_sends(flow):
+        # What a user has just written may leave on a duplicate by chance.
+        return 0
+    last = bisect_left(flow.acks, trigger.packet.number, key=lambda ack: ack.packet.number)
+    total = 0
+    for ack in reversed(flow.acks[max(0, last - trigger.duplicates) : last]):
+        if not ack.duplicate:
+            break
+        total += sum(sent.length for sent in ack.responses if sent.new)
+    return total
+
+
+def _judge_inflation(flow: Flow, context: Context, *, partial: bool) -> Findings:
+    share = _share(context)
+    if share is None or (flow.handshake.sack and not context.permitted("with_sack", False)):
+        return
+    for episode in context.prepared.episodes:
+        if not episode.fast or episode.nested or disturbed_at(episode) == -math.inf:
+            continue
+        new = [item for item in _inflated(flow, context, episode, share) if item.partial == partial]
+        worst = max(new, key=lambda item: item.sent.outstanding - item.limit, default=None)
+        if worst is None:
+            continue
+        when = "after a partial acknowledgment" if partial else "before anything was acknowledged"
+        flight = worst.sent.outstanding
+        sentence = f"new data during recovery, {when}, made {flight} octets outstanding"
+        yield at_most(context, flight, worst.limit, sentence, worst.sent, episode.first)
+
+
 @checker("SNR-REC-006")
 def new_data_during_recovery(flow: Flow, context: Context) -> Findings:
     """New data in recovery stays within the inflated window (RFC 5681 section 3.2 steps 3 to 5)."""
-    # Exercised by duplicates during a recovery without SACK, before anything is acknowledged.
-    share = _share(context)
-    if share is None or flow.handshake.sack:
-        return
-    window = _Window(flow, context)
-    segment = largest_segment(flow)
-    for episode in context.prepared.episodes:
-        if not window.shows(episode):
-            continue
-        duplicates = 0
-        for ack in episode.acks:
-            if not ack.duplicate:
-                break
-            duplicates = ack.duplicates
-        if duplicates <= 3:
-            continue
-        worst: tuple[float, float, Sent] | None = None
-        for sent in episode.sent:
-            if not sent.new or sent.una != episode.first.una or sent.duplicates > duplicates:
-                continue
-            n = sent.duplicates
-            permitted = max(share * episode.flight, 2 * segment) + n * segment
-            if context.permitted("proportional"):
-                permitted = max(permitted, episode.flight + share * n * segment)
-            excess = sent.outstanding - permitted - ROUNDING_SEGMENTS * segment
-            if excess > 0 and (worst is None or excess > worst[0]):
-                worst = excess, permitted, sent
-        if worst is not None:
-            _, permitted, sent = worst
-            yield context.violated(
-                f"{sent.outstanding} octets were outstanding after {sent.duplicates} duplicates",
-                sent,
-                episode.first,
-                expected=f"new data up to {permitted:.0f} octets above the acknowledgment",
-                actual=f"{sent.outstanding} octets",
-            )
-        else:
-            sentence = f"new data during recovery kept to the window over {duplicates} duplicates"
-            yield context.holds(sentence, episode.first)
+    # Exercised by new data during a recovery before anything is acknowledged.
+    yield from _judge_inflation(flow, context, partial=False)
+
+
+@checker("SNR-REC-011")
+def partial_acknowledgments_deflate(flow: Flow, context: Context) -> Findings:
+    """A partial acknowledgment deflates the window (RFC 6582 section 3.2 step 3)."""
+    # Exercised by new data during a recovery after a partial acknowledgment.
+    yield from _judge_inflation(flow, context, partial=True)

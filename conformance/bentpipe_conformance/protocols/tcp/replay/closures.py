@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
@@ -57,6 +58,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     opened: Closure | None = None
     arrived = 0.0
     told = 0
+    following: int | None = None
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived = event.time
@@ -82,10 +84,14 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             news, told = event.ack > told and not event.payload, max(told, event.ack)
             if news:
                 continue
-            if current is not None and event.time - arrived > flow.reaction:
+            # An acknowledgment carries SND.NXT, a probe without data the number before it.
+            probing = (event.tcp.seq + 1) % MODULUS == following
+            if current is not None and (probing or event.time - arrived > flow.reaction):
                 current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)
+            if event.new:
+                following = (event.tcp.seq + event.tcp.length) % MODULUS
             if opened is not None:
                 opened.resumed, opened = event, None
     if current is not None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bentpipe_conformance.protocols.tcp.claims import carries
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
 ODD_MSS = 64
 """An MSS option below this (in octets) is an attack or a test: IPv4 carries 68 (RFC 791)."""
-
-
-def carries(tcp: Tcp | None, attribute: str) -> bool:
-    """Whether an option is there; its value may well be 0."""
-    value = getattr(tcp, attribute, None)
-    return value is not None and value is not False
 
 
 @dataclass(slots=True, eq=False)

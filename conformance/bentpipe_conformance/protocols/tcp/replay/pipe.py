@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +173,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
         if episode.fast and not episode.nested and not episode.first.timed
         and disturbed_at(episode) > -math.inf
     }  # fmt: skip
+    busy = always_sends(flow)
     others = {episode.first for episode in episodes} - set(begun)
     found: list[Recovery] = []
     tracker: _Tracker | None = None
@@ -202,6 +203,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 tracker = None
             if tracker is not None:
                 tracker.sent(event)
-            elif event.new and (ack := event.cause) is not None:
+            elif event.new and busy and (ack := event.cause) is not None:
+                # What a user has just written may leave on a duplicate by chance.
                 extra += event.length if ack.newly_sacked and not ack.advance else 0
     return tuple(found)

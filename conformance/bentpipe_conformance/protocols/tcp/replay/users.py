@@ -84,6 +84,16 @@ def data_waited(flow: Flow, ack: Ack) -> bool:
     return always_sends(flow) or (last is not None and more_waited(flow, last))
 
 
+def short_of_data(flow: Flow, sent: Sent) -> bool:
+    """Whether the user, not a window, may have ended the flight that a segment leaves behind.
+
+    What is outstanding then does not show the congestion window.
+    """
+    at = bisect_left(flow.sent, sent.packet.number, key=lambda item: item.packet.number)
+    last = next((item for item in reversed(flow.sent[:at]) if item.new), None)
+    return last is None or not more_waited(flow, last)
+
+
 def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:
     """Whether the user certainly had more to send each time the sender paused after one of these.
 

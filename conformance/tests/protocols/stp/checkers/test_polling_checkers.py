@@ -135,7 +135,7 @@ def test_poll_that_is_due_before_the_next_sd_may_leave_goes_alone() -> None:
 
 
 def test_poll_of_timer_silence_leaves_behind_an_sdp() -> None:
-    story = opened().iut(SDP, 0).tester(STAT, 1, after=0.6).iut(SDP, 1, after=1.0)
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=0.6).iut(SDP, 1, after=1.8)
     story = story.iut(POLL, 2, after=0.002)
     assert story.of_service(CHARGEN).verdicts("STP-PL-005") == PASS
 
@@ -179,17 +179,17 @@ def silence(*times: float) -> StpStory:
 
 
 def test_silence_met_by_ever_rarer_polls() -> None:
-    story = silence(1.2, 3.6, 8.4, 18.0, 33.0).tester(SD, 0, after=1.0)
+    story = silence(1.8, 5.4, 12.6, 27.0, 42.0).tester(SD, 0, after=1.0)
     assert story.verdicts("STP-PL-007") == PASS
 
 
 def test_silence_met_by_polls_at_one_interval() -> None:
-    story = silence(*(1.2 * n for n in range(1, 12))).tester(SD, 0, after=1.0)
+    story = silence(*(1.8 * n for n in range(1, 12))).tester(SD, 0, after=1.0)
     assert Verdict.FAIL in story.verdicts("STP-PL-007")
 
 
 def test_new_data_in_a_silence_brings_polls_of_its_own() -> None:
-    story = silence(1.2, 3.6, 8.4)
+    story = silence(1.8, 5.4, 12.6)
     story.iut(SDP, 2, n_ps=6, after=0.03).iut(SDP, 3, n_ps=7, after=0.03)
     assert Verdict.FAIL not in story.tester(SD, 0, after=1.0).verdicts("STP-PL-007")
 
@@ -204,9 +204,9 @@ def test_probe_of_a_closed_window_lost_says_nothing() -> None:
     assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-007") == NOTHING
 
 
-@pytest.mark.parametrize(("wait", "accused"), [(1.2, False), (4.8, True)])
+@pytest.mark.parametrize(("wait", "accused"), [(1.8, False), (7.2, True)])
 def test_ustat_ends_the_doubling(wait: float, accused: bool) -> None:
-    story = silence(1.2, 3.6).tester(USTAT, 1, elements=(1, 2), after=0.5)
+    story = silence(1.8, 5.4).tester(USTAT, 1, elements=(1, 2), after=0.5)
     story.iut(POLL, 2, n_ps=5, after=wait).iut(POLL, 2, n_ps=6, after=2 * wait)
     verdicts = story.tester(SD, 0, after=0.1).verdicts("STP-PL-007")
     assert (Verdict.FAIL in verdicts) == accused
@@ -214,13 +214,13 @@ def test_ustat_ends_the_doubling(wait: float, accused: bool) -> None:
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(60.0, PASS), (20.0, FAIL), (90.0, FAIL)])
 def test_silent_peer_given_up(seconds: float, verdict: set[Verdict]) -> None:
-    story = silence(1.2, 3.6, 8.4, 18.0)
-    story.iut(END, 0, flags=A, reason=7, after=seconds - 18.0)
+    story = silence(1.8, 5.4, 12.6)
+    story.iut(END, 0, flags=A, reason=7, after=seconds - 12.6)
     assert story.verdicts("STP-PL-008") == verdict
 
 
 def test_silent_peer_never_given_up() -> None:
-    story = silence(1.2, 3.6, 8.4, 18.0, 37.2, 75.6).tester(SD, 0, after=5.0)
+    story = silence(1.8, 5.4, 12.6, 27.0, 42.0, 57.0, 72.0).tester(SD, 0, after=5.0)
     assert story.verdicts("STP-PL-008") == FAIL
 
 
@@ -242,3 +242,28 @@ def test_polls_into_a_closed_window_are_no_sign_of_idleness() -> None:
     story.iut(SDP, 3).tester(STAT, 4, n_mr=4, after=RTT)
     story.iut(POLL, 4, n_ps=2, after=1.0).iut(POLL, 4, n_ps=3, after=1.0)
     assert story.verdicts("STP-PL-010") == NOTHING
+
+
+def measured(*rtts: float) -> StpStory:
+    """POLLs that are answered after these seconds, and one that is not, at once after them."""
+    story = opened()
+    for number, rtt in enumerate(rtts):
+        story.iut(SDP, number, n_ps=number + 1)
+        story.tester(STAT, number + 1, n_ps=number + 1, after=rtt)
+    return story.iut(SDP, len(rtts), n_ps=len(rtts) + 1)
+
+
+@pytest.mark.parametrize(
+    ("wait", "verdict"),
+    # SRTT 0.6 + 0.6 / 8 = 0.675 s; deviation 0.75 x 0.3 + 0.6 / 4 = 0.375 s: 2.175 s.
+    [(2.18, PASS), (2.9, FAIL), (1.3, FAIL)],
+)
+def test_silence_after_two_measurements(wait: float, verdict: set[Verdict]) -> None:
+    story = measured(0.6, 1.2).iut(POLL, 3, n_ps=4, after=wait)
+    assert story.verdicts("STP-PL-009") == verdict
+
+
+def test_silence_that_no_measurement_explains_is_none_of_smoothing() -> None:
+    story = measured(0.6, 1.2).iut(POLL, 3, n_ps=4, after=12.0)
+    assert story.verdicts("STP-PL-009") == NOTHING
+    assert story.tester(SD, 0, after=0.1).verdicts("STP-PL-007") == FAIL

@@ -1,0 +1,39 @@
+"""What the echo service has left to send back (section 11), as far as the packets show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.protocols.stp.numbers import ECHO
+from bentpipe_conformance.protocols.stp.replay.events import Event, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
+
+
+def echoes(flow: Flow) -> bool:
+    """Whether the IUT sends back what it receives on a connection."""
+    return flow.service == ECHO and not flow.iut_calls
+
+
+@dataclass(slots=True)
+class Echo:
+    """Octets that the IUT has received in sequence, and octets that it has sent first."""
+
+    heard: int = 0
+    echoed: int = 0
+    _following: int = 0
+    _sizes: dict[int, int] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Count an event of the connection."""
+        if isinstance(event, SdHeard):
+            self._sizes.setdefault(event.number, len(event.stp.data))
+            while self._following in self._sizes:
+                self.heard += self._sizes[self._following]
+                self._following += 1
+        elif isinstance(event, SdSent) and event.new:
+            self.echoed += len(event.stp.data)
+
+    @property
+    def left(self) -> bool:
+        """Whether something awaits being sent back."""
+        return self.echoed < self.heard
