@@ -185,8 +185,8 @@ def _runs(acks: Iterable[Ack], member: Callable[[Ack], bool], least: int) -> Ite
 def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
     """Duplicates that report nothing new cause no flood (RFC 5681 section 3.2, RFC 9937)."""
     # Exercised by runs of at least six duplicates that report nothing new. What leaves is counted
-    # only where no pacing delays it, and new data only where it certainly waited: what left before was not all (PSH,
-    # RFC 9293 MUST-61), so that nothing the user has just written is taken for it.
+    # only where no pacing delays it, and new data only where it certainly waited: PSH (RFC 9293
+    # MUST-61) shows where the queue was empty, so that a later write is not taken for it.
     rtt = minimum_rtt(flow)
     at_once = acts_at_once(context.ics)
     for run in _runs(
