@@ -33,6 +33,8 @@ CLAIMS: Mapping[str, Any] = {
     "congestion_control": "reno",
     "pacing": False,
     "initial_window_segments": 10,
+    **dict.fromkeys(("rack", "tlp", "prr", "early_retransmit", "frto", "ecn"), False),
+    "byte_counting": "unlimited",
 }
 """The conformance statement of the implementation in the stories."""
 

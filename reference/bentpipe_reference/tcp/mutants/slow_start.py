@@ -85,3 +85,19 @@ class CollapsesThreshold(SackNewRenoRfcSender):
 
     def ssthresh_after_timeout(self, repeated: bool) -> int:
         return 2 * self.smss if repeated else super().ssthresh_after_timeout(repeated)
+
+
+@mutant("snr-slow-start-at-half-speed", breaks="SNR-SS-005", hk99=True)
+class GrowsAtHalfSpeed(Sender):
+    """Slow start adds half of what is acknowledged."""
+
+    def slow_start_increase(self, acked: int) -> int:
+        return super().slow_start_increase(acked) // 2
+
+
+@mutant("snr-no-growth-in-congestion-avoidance", breaks="SNR-CA-004", hk99=True)
+class NeverGrowsAgain(Sender):
+    """After a loss the window stays as it is."""
+
+    def congestion_avoidance_increase(self, acked: int) -> int:
+        return 0 * acked

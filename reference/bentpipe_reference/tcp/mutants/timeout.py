@@ -191,3 +191,12 @@ class AllowsForTenVariances(RttEstimator):
     """The timeout allows for ten variances."""
 
     K = 10
+
+
+@mutant("snr-no-growth-after-timeout", breaks="SNR-RTO-017", hk99=True)
+class GrowsNoMoreAfterTimeout(Sender):
+    """After a timeout two segments are in the network until all is repaired."""
+
+    def slow_start_increase(self, acked: int) -> int:
+        growth = super().slow_start_increase(acked)
+        return growth if not self.after_timeout else min(growth, 2 * self.smss - self.cwnd)

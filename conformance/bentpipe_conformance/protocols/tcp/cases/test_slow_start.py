@@ -22,10 +22,10 @@ SPACING_S = 0.5
 """Longer than the slowest link of the profiles takes for one segment."""
 
 
-@connected("SNR-SS-001", "SNR-SS-002", "SNR-SS-003")
+@connected("SNR-SS-001", "SNR-SS-002", "SNR-SS-003", "SNR-SS-005")
 def test_opened_bulk_data(connection: Connection) -> None:
     """Bulk data without loss: the initial window and slow start."""
-    connection.receive(45)
+    connection.receive(60)
 
 
 @connected("SNR-SS-001", "SNR-SS-002", mss=536)
@@ -60,10 +60,10 @@ def test_idle_burst(connection: Connection) -> None:
     _echo(connection, 0)
 
 
-@connected("SNR-CA-001")
+@connected("SNR-CA-001", "SNR-CA-004")
 def test_recovered_further_growth(connection: Connection) -> None:
     """After one loss and its recovery the window grows linearly (with CUBIC, slowly)."""
-    connection.receive(110, losing=[14])
+    connection.receive(160, losing=[14])
 
 
 @connected("SNR-CA-001", sack=False)
@@ -81,13 +81,13 @@ def _lose_window(connection: Connection, timeouts: int, then: int) -> None:
     connection.receive(outstanding // connection.segment + then)
 
 
-@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", sack=False)
+@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", "SNR-RTO-017", sack=False)
 def test_window_lost_growth_after_timeout(connection: Connection) -> None:
     """A whole window is lost: slow start up to the reduced share, then congestion avoidance."""
     _lose_window(connection, timeouts=1, then=45)
 
 
-@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", needs=("sack",))
+@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", "SNR-RTO-017", needs=("sack",))
 def test_window_lost_growth_after_timeout_with_sack(connection: Connection) -> None:
     """The same with SACK, which has nothing to report: everything sent is missing."""
     _lose_window(connection, timeouts=1, then=45)

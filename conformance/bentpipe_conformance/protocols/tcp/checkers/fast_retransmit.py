@@ -25,6 +25,8 @@ REORDERING_WINDOW_SHARE = 0.2
 
 def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
     """Whether Early Retransmit (RFC 5827) may apply."""
+    if not context.ics.get("early_retransmit", True):
+        return False
     below = int(context.permitted("early_retransmit_below_segments", 0))
     return m.ack.flight < below * largest_segment(flow)
 
@@ -93,6 +95,10 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     first = next((sent for sent in answers if sent.retransmission), None)
     took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"
+    if first is not None and context.ics.get("rack", True) and first.start == ack.ack:
+        # RFC 8985 section 6.2 step 4: a reordering window of a quarter of the smallest round trip.
+        took = "at once" if first.time - ack.time <= m.rtt / 4 + flow.reaction else took
+    ahead = [s for s in ack.responses if s.new and first and s.packet.number < first.packet.number]
     if first is not None and took == "unclear":
         waited = f"{first.time - ack.time:.3f} s"
         sentence = f"pacing or a busy bed could have kept the retransmission back for {waited}"
@@ -116,6 +122,10 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
         sentence = f"the third duplicate for offset {ack.ack} made offset {first.start} leave first"
         actual = f"a retransmission of offset {first.start}"
         yield context.violated(sentence, first, ack, expected=expected, actual=actual)
+    elif ahead and acts_at_once(context.ics):
+        sentence = f"the third duplicate for offset {ack.ack} sent new data first"
+        actual = f"new data {ahead[0].span}, then the retransmission"
+        yield context.violated(sentence, *ahead, first, ack, expected=expected, actual=actual)
     else:
         yield context.holds(f"offset {first.start} was retransmitted on duplicate 3", first, ack)
 
@@ -126,7 +136,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
     # Exercised by acknowledgments outside recovery that newly report held data.
     if not flow.handshake.sack:
         return
-    kinds = context.permitted("evidence", [])
+    kinds = evidence_kinds(context)
     for m in context.prepared.moments:
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
@@ -148,6 +158,13 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
             yield context.holds(f"no retransmission with {octets(ack.sacked)} octets held", ack)
 
 
+def evidence_kinds(context: Context) -> list[str]:
+    """The kinds of evidence of a loss that an implementation may act on."""
+    claimed = context.ics.get("rack", True)
+    by_time = context.permitted("rack_evidence", []) if claimed else []
+    return [*context.permitted("evidence", []), *by_time]
+
+
 def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> bool:
     """Whether the segment that ``sent`` repeats may be considered lost when it leaves.
 
@@ -156,15 +173,22 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
     start, time = (m.ack.ack, m.ack.time) if sent is None else (sent.start, sent.time)
     above = [(max(a, start), b) for a, b in m.ack.sacked if b > start]
     tests: dict[str, Callable[[], bool]] = {
-        "duplicates": lambda: max(m.ack.duplicates, m.informative) >= DUPLICATE_THRESHOLD,
+        "duplicates": lambda: m.ack.duplicates >= DUPLICATE_THRESHOLD,
+        "reports": lambda: m.informative >= DUPLICATE_THRESHOLD,
         "octets": lambda: octets(above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
-        "distance": lambda: (
-            bool(above) and above[-1][1] > start + DUPLICATE_THRESHOLD * flow.segment
-        ),
+        "segments": lambda: held_segments(flow, m.ack) >= DUPLICATE_THRESHOLD,
         "time": lambda: _overdue(start, time, above, m, flow),
     }
     return any(tests[kind]() for kind in kinds)
+
+
+def held_segments(flow: Flow, ack: Ack) -> int:
+    """How many segments, however small, an acknowledgment and those before it report held."""
+    return sum(
+        not sent.retransmission and any(a <= sent.start and sent.end <= b for a, b in ack.sacked)
+        for sent in flow.between(0.0, ack.time)
+    )
 
 
 def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:

@@ -60,7 +60,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         if ack.duplicates == 1:
             new = []
         new += [sent for sent in ack.responses if sent.new]
-        informed = not flow.handshake.sack or m.informative == 2
+        informed = not flow.handshake.sack or m.informative >= 2
         room = m.window_edge - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
@@ -103,10 +103,14 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings
         if not _window_limited_before(m, flow, context):
             continue
         size = largest_segment(flow)
-        within = not octets or sent_before <= (segments + held_back) * size
+        allowed = segments * size
+        if segments and flow.handshake.sack:
+            # What is reported held has left the pipe (RFC 6675 section 5 step 3.3).
+            allowed = max(allowed, sum(b - a for a, b in ack.sacked))
+        within = not octets or sent_before <= allowed + held_back * size
         sentence = f"{sent_before} new octets were sent by duplicate {ack.duplicates}"
         where = *(() if within else m.new_data[-1:]), ack
-        expected = f"at most {segments} segments of {size} octets, and {held_back} held back before"
+        expected = f"at most {allowed} octets, and {held_back} segments held back before"
         actual = f"{sent_before} octets"
         yield judged(context, within, sentence, *where, expected=expected, actual=actual)
 

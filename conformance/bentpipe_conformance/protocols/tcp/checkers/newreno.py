@@ -201,7 +201,9 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
         octets = sum(sent.length for sent in (*repeats, *new))
         what = f"{len(repeats)} retransmissions and {len(new)} new segments"
         if per_ack is not None:
+            # On a partial acknowledgment HK99's rule 4 calls for output in any case.
             both = sack and bool(repeats) and bool(new) and data_waited(flow, m.ack)
+            both = both and not m.ack.advance
             broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
         elif sack or not m.ack.duplicate:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
@@ -148,20 +151,23 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
     board = negotiated_scoreboard(flow, context)
     runs = context.permitted("held_runs")
     octets = context.permitted("held_segments") * flow.segment
-    distance = context.permitted("distance_segments") * flow.segment
-    patience = context.permitted("reordering_rtts") * board.rtt
+    rack = context.ics.get("rack", True)
+    patience = context.permitted("reordering_rtts") * board.rtt if rack else math.inf
+    below = 4 * largest_segment(flow) if context.ics.get("early_retransmit", True) else 0
+    informative = {m.ack: m.informative for m in context.prepared.moments}
     firsts = {e.first for e in context.prepared.episodes if e.fast and not e.nested}
     for repeat in _first_repeats(flow, context):
         sent = repeat.sent
         if sent not in firsts:
             continue
-        if sent.start != sent.una or sent.flight < 4 * largest_segment(flow):
+        if sent.start != sent.una or sent.flight < below:
             continue
+        counted = informative.get(sent.cause, 0) if sent.cause is not None else 0
         if (
-            repeat.duplicates >= DUPLICATE_THRESHOLD
+            max(repeat.duplicates, counted) >= DUPLICATE_THRESHOLD
             or repeat.runs >= runs
             or repeat.above > octets
-            or repeat.highest > sent.start + distance
+            or (rack and sent.cause and held_segments(flow, sent.cause) >= DUPLICATE_THRESHOLD)
         ):
             yield context.holds(f"recovery began with {repeat.above} octets held", sent)
         elif repeat.age >= patience:

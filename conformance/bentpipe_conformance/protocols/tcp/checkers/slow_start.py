@@ -43,16 +43,18 @@ CLEAR_TARGET_SEGMENTS = 6
 
 
 @dataclass(slots=True)
-class _Opening:
+class Opening:
     """A connection from its beginning to the first sign of loss, or the first probe for one.
 
     Attributes:
         steps: new data with the acknowledgments of new data received before it.
         acks: those acknowledgments.
+        last: the one of them after which something other than an acknowledgment of new data came.
     """
 
     steps: list[tuple[Sent, int]] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
+    last: Ack | None = None
 
     @property
     def first_flight(self) -> int:
@@ -70,8 +72,9 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
 
 
-def _opening(flow: Flow) -> _Opening:
-    opening = _Opening()
+def read_opening(flow: Flow) -> Opening:
+    """The beginning of a connection."""
+    opening = Opening()
     rtt = RoundTrips(flow).smallest
     progressed = 0.0
     for event in flow.events:
@@ -86,6 +89,7 @@ def _opening(flow: Flow) -> _Opening:
             if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
                 break
             opening.steps.append((event, len(opening.acks)))
+    opening.last = opening.acks[-1] if opening.acks else None
     return opening
 
 
@@ -94,7 +98,7 @@ def initial_window(flow: Flow, context: Context) -> Findings:
     """The first flight keeps to the initial window (RFC 5681 section 3.1, RFC 6928 section 2)."""
     # Exercised by data sent before the first acknowledgment of data.
     allowed = largest_initial_window(flow, context)
-    first = [sent for sent, acks in _opening(flow).steps if acks == 0]
+    first = [sent for sent, acks in read_opening(flow).steps if acks == 0]
     beyond = next((sent for sent in first if sent.end > allowed), None)
     if beyond is not None:
         yield context.violated(
@@ -107,16 +111,22 @@ def initial_window(flow: Flow, context: Context) -> Findings:
         yield context.holds(f"{first[-1].end} of at most {allowed} octets were sent", first[-1])
 
 
+def growth_per_acknowledgment(context: Context) -> float:
+    """Segments that one acknowledgment may add to the window in slow start."""
+    if context.permitted("counts", "octets") != "octets":
+        return 1
+    return {"no": 1, "abc": 2}.get(context.ics.get("byte_counting", ""), math.inf)
+
+
 @checker("SNR-SS-002")
 def slow_start_growth(flow: Flow, context: Context) -> Findings:
     """Slow start grows by what is acknowledged (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
     # Exercised by new data after an acknowledgment, before any sign of loss.
-    opening, segment = _opening(flow), largest_segment(flow)
+    opening, segment = read_opening(flow), largest_segment(flow)
     # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
-    by_octets = context.permitted("counts", "octets") == "octets"
-    growth = (max(segment, ack.advance) if by_octets else segment for ack in opening.acks)
-    growths = list(accumulate(growth))
+    most = growth_per_acknowledgment(context)
+    growths = list(accumulate(max(segment, min(a.advance, most * segment)) for a in opening.acks))
     grown = [(sent, acks) for sent, acks in opening.steps if acks]
     for sent, acks in grown:
         # One segment of tolerance: some implementations count windows in whole segments.
@@ -133,7 +143,7 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
 def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
     """Slow start opens the window (RFC 5681 section 3.1)."""
     # Exercised by a busy sender whose first flight has been acknowledged three times over.
-    opening = _opening(flow)
+    opening = read_opening(flow)
     largest = 0
     before: Sent | None = None
     acked = 0
@@ -208,7 +218,7 @@ class _Round:
     largest: Sent | None = None
 
 
-def _rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
+def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     """Rounds after an episode, up to the next sign of loss.
 
     With ``at_once``, without pacing, also up to the first data sent by a timer or the application.
@@ -249,7 +259,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         if short_of_data(flow, episode.first):
             continue
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
-        rounds = _rounds(flow, episode, acts_at_once(context.ics))
+        rounds = read_rounds(flow, episode, acts_at_once(context.ics))
         base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment

@@ -65,7 +65,8 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
     """Slow start follows a timeout (RFC 5681 section 3.1)."""
     # Exercised by data that an acknowledgment clocks out after a timeout.
     segment = largest_segment(flow)
-    by_octets = context.permitted("counts", "octets") == "octets"
+    unlimited = context.ics.get("byte_counting", "unlimited") == "unlimited"
+    by_octets = context.permitted("counts", "octets") == "octets" and unlimited
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         for step in aftermath.steps:
             growth = step.delivered if by_octets else step.acks * segment

@@ -323,6 +323,9 @@ def _judge_inflation(flow: Flow, context: Context, *, partial: bool) -> Findings
         new = [item for item in _inflated(flow, context, episode, share) if item.partial == partial]
         worst = max(new, key=lambda item: item.sent.outstanding - item.limit, default=None)
         if worst is None:
+            further = sum(ack.duplicate for ack in episode.acks)
+            if further > 1 and not partial:
+                yield context.holds(f"{further} further duplicates released nothing", episode.first)
             continue
         when = "after a partial acknowledgment" if partial else "before anything was acknowledged"
         flight = worst.sent.outstanding

@@ -51,7 +51,8 @@ class Moment:
         reordered: the path or the tester has shown reordering or duplication of data before.
         pure: every repeat since the last advance was a duplicate acknowledgment, and none reported
             a duplicate segment, which shows no loss (RFC 2883 section 5).
-        informative: of these, how many reported newly held data in SACK blocks.
+        informative: how many acknowledgments since then, that one included, reported newly held
+            data in SACK blocks.
         window_edge: highest right edge of the window offered so far, this one included.
         shadow: below this offset another recovery may be under way that nothing has shown yet: the
             highest retransmitted so far, or snd_max when the last episode ended, for a sender can
@@ -239,5 +240,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 if not further or (episode is not None and event is episode.end):
                     progress = event.time
                 partially.add(episode)
-                repeats = informative = 0
+                repeats = 0
+                # RFC 6675 section 2: a duplicate as well, though the number moves.
+                informative = int(event.newly_sacked > 0)
                 pure, retransmitted, first_repair = True, False, None

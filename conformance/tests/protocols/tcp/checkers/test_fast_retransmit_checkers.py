@@ -24,7 +24,9 @@ def test_two_duplicates_then_a_retransmission() -> None:
 
 def test_two_duplicates_in_a_small_flight_may_be_early_retransmit() -> None:
     story = Story(sack=False).send(0, 1, 2).ack(0, after=RTT).ack(0, after=0.01).send(0)
-    assert story.verdicts("SNR-FR-001") == NOTHING
+    claims = {**CLAIMS, "early_retransmit": True}
+    assert story.verdicts("SNR-FR-001", claims=claims) == NOTHING
+    assert story.verdicts("SNR-FR-001") >= FAIL
     assert story.verdicts("SNR-FR-001", "hk99") >= FAIL
 
 
@@ -87,16 +89,29 @@ def test_one_held_segment_is_no_evidence() -> None:
     assert story.ack(2, (3, 4), after=0.01).send(2).verdicts("SNR-FR-003") == FAIL
 
 
-def test_one_distant_held_segment_is_evidence_for_the_paper() -> None:
+def test_one_distant_held_segment_is_no_evidence() -> None:
     story = window_limited_flight(sack=True).ack(2, (5, 6), after=0.01).send(2)
-    assert story.verdicts("SNR-FR-003", "hk99") == NOTHING
+    assert story.verdicts("SNR-FR-003", "hk99") == FAIL
     assert story.verdicts("SNR-FR-003") == FAIL
+
+
+def test_acknowledgment_that_moves_and_reports_is_evidence_too() -> None:
+    story = Story().send(*range(20)).ack(2, (3, 4), after=RTT).ack(2, (3, 5), after=0.01)
+    story.ack(2, (3, 6), after=0.01).send(2)
+    assert story.verdicts("SNR-FR-003") == PASS
+    assert story.verdicts("SNR-FR-003", "hk99") == PASS | FAIL
+
+
+def test_third_duplicate_sends_new_data_before_the_retransmission() -> None:
+    story = duplicates(window_limited_flight(), 2).send(16, 2)
+    assert story.verdicts("SNR-FR-002") == FAIL
 
 
 def test_one_held_segment_sent_much_later_is_evidence_in_time() -> None:
     story = Story().send(*range(6)).send(*range(6, 12), after=0.3).ack(2, after=RTT)
     story.ack(2, (6, 7), after=0.01).send(2)
-    assert story.verdicts("SNR-FR-003") == NOTHING
+    assert story.verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True}) == NOTHING
+    assert story.verdicts("SNR-FR-003") == FAIL
 
 
 def test_window_updates_betweenduplicates() -> None:

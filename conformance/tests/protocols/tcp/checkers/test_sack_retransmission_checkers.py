@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, three_reports
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    Story,
+    three_reports,
+)
 
 
 def test_hole_retransmitted_is_missing() -> None:
@@ -85,7 +93,9 @@ def test_first_report_starts_recovery_fails() -> None:
 
 def test_first_report_of_an_old_segment_starts_recovery_passes() -> None:
     story = Story().send(*range(5)).send(*range(5, 10), after=0.3).ack(2, after=RTT)
-    assert story.ack(2, (5, 6), after=0.1).send(2).verdicts("SNR-SAK-006") == PASS
+    story.ack(2, (5, 6), after=0.1).send(2)
+    assert story.verdicts("SNR-SAK-006", claims={**CLAIMS, "rack": True}) == PASS
+    assert story.verdicts("SNR-SAK-006") == FAIL
 
 
 def test_second_retransmission_within_a_round_trip_fails() -> None:

@@ -1,0 +1,126 @@
+"""Checkers for a window that opens too slowly (SNR-SS-005, SNR-CA-004, SNR-RTO-017).
+
+A sender may always be more cautious, so these are recommendations; but a window that lags behind
+what RFC 5681 recommends costs a satellite path minutes.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.slow_start import read_opening, read_rounds
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.pipe import reneges
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    largest_segment,
+    stopped_at,
+)
+
+
+def _busy(flow: Flow, context: Context) -> bool:
+    """Whether nothing but its windows and its buffer can hold the sender back."""
+    return always_sends(flow) and acts_at_once(context.ics)
+
+
+def _room(flow: Flow) -> int:
+    """The most that was ever outstanding: the sender's buffer holds at least as much."""
+    return max((sent.outstanding for sent in flow.sent), default=0)
+
+
+@checker("SNR-SS-005")
+def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
+    """Slow start grows by a segment for each acknowledgment (RFC 5681 section 3.1, equation 2)."""
+    # Exercised by the acknowledgments of a connection's beginning.
+    if not _busy(flow, context):
+        return
+    opening, segment = read_opening(flow), largest_segment(flow)
+    slack = context.permitted("slack_segments") * segment
+    growths = accumulate(min(ack.advance, segment) for ack in opening.acks)
+    for ack, growth in zip(opening.acks, growths, strict=True):
+        if ack.packet.number >= stopped_at(flow) or opening.last is ack:
+            return
+        window = min(opening.first_flight + growth, _room(flow))
+        if ack.window_edge - ack.ack < window + 2 * segment:
+            continue
+        flight = max((sent.end for sent in ack.responses), default=ack.max) - ack.ack
+        finding = judged(
+            context,
+            flight >= window - slack,
+            f"{flight} octets were outstanding once {ack.ack} were acknowledged",
+            ack,
+            *ack.responses,
+            expected=f"at least {window - slack} octets in slow start",
+            actual=f"{flight} octets",
+        )
+        yield finding
+        if flight < window - slack:
+            return
+
+
+@checker("SNR-CA-004")
+def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findings:
+    """Congestion avoidance opens the window (RFC 5681 section 3.1)."""
+    # Exercised by several round trips without loss after a recovery phase.
+    if not _busy(flow, context):
+        return
+    segment, least = largest_segment(flow), context.permitted("segments_per_round_trip")
+    for episode in context.prepared.episodes:
+        if episode.end is None or not episode.fast or disturbed_at(episode) < float("inf"):
+            continue
+        rounds = read_rounds(flow, episode, at_once=True)
+        full = [item for item in rounds[1:-1] if item.largest is not None]
+        if len(full) < context.permitted("round_trips"):
+            continue
+        first, last = full[0], full[-1]
+        assert last.largest is not None
+        largest = [item.largest for item in full if item.largest is not None]
+        room = min(sent.window_edge - sent.end for sent in largest)
+        if last.largest.packet.number >= stopped_at(flow) or room < 2 * segment:
+            continue
+        wanted = first.peak + int(least * (len(full) - 1)) * segment - segment
+        yield judged(
+            context,
+            last.peak >= wanted,
+            f"{len(full) - 1} round trips took the flight from {first.peak} to {last.peak} octets",
+            last.largest,
+            episode.end,
+            expected=f"at least {wanted} octets",
+            actual=f"{last.peak} octets",
+        )
+
+
+@checker("SNR-RTO-017")
+def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> Findings:
+    """After a timeout slow start opens the window (RFC 5681 section 3.1)."""
+    # Exercised by acknowledgments after a timeout that leave data to send.
+    if not acts_at_once(context.ics) or any(map(reneges, flow.acks)):
+        return
+    segment, slack = largest_segment(flow), context.permitted("slack_segments")
+    for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
+        target = aftermath.expiry.flight // 2 // segment
+        for reaction in aftermath.reactions:
+            ack = reaction.ack
+            wanted = (min(1 + reaction.acks, max(target, 2)) - slack) * segment
+            waiting = aftermath.recover - ack.ack >= wanted
+            if wanted <= 0 or not waiting or ack.window_edge - ack.ack < wanted:
+                continue
+            held = sum(right - left for left, right in ack.sacked)
+            if aftermath.recover - ack.ack - held < wanted:
+                continue
+            finding = judged(
+                context,
+                reaction.pipe >= wanted,
+                f"{reaction.acks} acknowledgments after a timeout put {reaction.pipe} octets "
+                "in the network",
+                ack,
+                aftermath.expiry.sent,
+                expected=f"at least {wanted} octets in slow start",
+                actual=f"{reaction.pipe} octets",
+            )
+            yield finding
+            if reaction.pipe < wanted:
+                break
