@@ -68,7 +68,7 @@ def test_every_requirement_speaks_at_its_level(requirement: Requirement) -> None
     assert requirement.title == requirement.title.strip()
     assert not requirement.title.endswith(".")
     for source in requirement.source:
-        assert source.startswith(("HK99", "RFC ", "ZB03", "project decision: ")), source
+        assert source.startswith(("HK99", "ITU-T ", "RFC ", "ZB03", "project decision: ")), source
 
 
 RETIRED = {"STP-CC": (3, 7, 13, 17, 18, 30, 32, 33), "STP-SEC": (2,)}

@@ -6,7 +6,7 @@ import random
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
-from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
+from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Subject
 from bentpipe_reference.common.users import Caller
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
@@ -105,4 +105,9 @@ SUBJECT = Subject(
     make=lambda address, setup, seed: TcpHost(address, setup.config, seed, parts=setup.parts),
     draw=_draw,
     call=_call,
+    settings={
+        # The numbers of the sender wrap, and pass 2^31, within the first segments.
+        "wrap": Setting(lambda setup: setup.configured(iss=(1 << 32) - 9000), {}),
+        "half": Setting(lambda setup: setup.configured(iss=(1 << 31) - 9000), {}),
+    },
 )

@@ -1,4 +1,4 @@
-"""Items of the conformance statement that show in the handshake of TCP, and options in a segment."""
+"""Options in a segment, and items of the conformance statement that show in the handshake."""
 
 from __future__ import annotations
 

@@ -33,12 +33,15 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
     ends = {item.packet.number: item.end for item in flow.arrivals}
+    # What is only an acknowledgment, and taken for one, has no answer.
+    mute = {a.packet.number for a in flow.acks if a.acceptable and not a.tcp.length}
     first = flow.handshake.answer
     if first is None:
         return
     for packet in flow.packets:
         if not packet.outgoing:
-            owed.append(ends.get(packet.number, -1))
+            if packet.number not in mute:
+                owed.append(ends.get(packet.number, -1))
             continue
         reply = replies.get(packet.number)
         if reply is None:
@@ -150,6 +153,13 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             if left >= right or not twice.covers(left, right):
                 sentence = f"the D-SACK block {left}-{right} reports what came once"
                 expected = "a block of data that arrived twice"
+                actual = f"blocks {event.blocks}"
+                yield context.violated(sentence, event, expected=expected, actual=actual)
+                return
+            second = event.blocks[1:2]
+            if right > event.ack and not any(a <= left and right <= b for a, b in second):
+                sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
+                expected = "the block that holds it as the second"
                 actual = f"blocks {event.blocks}"
                 yield context.violated(sentence, event, expected=expected, actual=actual)
                 return

@@ -145,20 +145,21 @@ def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
     """A RST that does not acknowledge the SYN is dropped (RFC 9293 section 3.10.7.3)."""
     # Exercised by such a RST, by what follows it.
     for item, good in _in_syn_sent(flow):
-        if not is_reset(item) or good:
+        wrong = item.tcp.flags & ACK and not good
+        if item.tcp.flags & SYN or (is_reset(item) and good) or (wrong and not is_reset(item)):
             continue
         answer = leaving_after(flow, item, flow.reaction, lambda s: not s.tcp.flags & SYN)
         if answer is not None:
-            sentence = "a RST in SYN-SENT was answered"
+            sentence = "a segment to be dropped in SYN-SENT was answered"
             actual = f"a segment with flags {answer.tcp.flag_names}"
             yield context.violated(sentence, answer, item, expected="nothing", actual=actual)
             return
         number = item.packet.number
         alive = next((s for s in flow.leaving if s.packet.number > number), None)
         if alive is not None and not is_reset(alive):
-            yield context.holds("a RST that acknowledges nothing was ignored", alive, item)
+            yield context.holds("what says nothing about the SYN was ignored", alive, item)
         elif alive is not None or lasts(flow, item, 10.0):
-            sentence = "a RST that does not acknowledge the SYN ended the attempt"
+            sentence = "a segment that says nothing about the SYN ended the attempt"
             expected = "the SYN again"
             yield context.violated(sentence, item, expected=expected, actual="none")
             return

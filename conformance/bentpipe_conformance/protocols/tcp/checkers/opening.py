@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
@@ -245,3 +246,29 @@ def text_completes_a_handshake(flow: Flow, context: Context) -> Findings:
         yield context.violated(
             f"{what} was not acknowledged in time", arrival, expected=expected, actual="none"
         )
+
+
+@checker("SNR-CON-033")
+def syn_is_answered(flow: Flow, context: Context) -> Findings:
+    """A SYN to a service is answered (RFC 9293 section 3.10.7.2)."""
+    # Exercised by every first SYN to a standard service, and by its repetitions until it is open.
+    standard = flow.iut[1] in STANDARD_SERVICES.values()
+    syns = [s for s in flow.arriving if s.tcp.flags & (SYN | ACK | RST) == SYN]
+    if not standard or not syns or flow.handshake.iut_opens or not syns[0].tcp.options_ok:
+        return
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    ends = [item.packet.number for item in (context.prepared.lifetime.established,) if item]
+    ends += [packet.number for packet in flow.resets]
+    until = min(ends, default=float("inf"))
+    for item in syns:
+        if item.packet.number > until:
+            return
+        answer = leaving_after(flow, item, longest, lambda s: bool(s.tcp.flags & (SYN | RST | ACK)))
+        if answer is not None and not is_reset(answer):
+            yield context.holds("the SYN was answered", answer, item)
+        elif answer is not None or lasts(flow, item, longest):
+            refused = answer is not None
+            sentence = f"a SYN to port {flow.iut[1]} was {'refused' if refused else 'not answered'}"
+            actual = "a RST" if refused else "nothing"
+            yield context.violated(sentence, item, expected="a SYN-ACK", actual=actual)
+            return

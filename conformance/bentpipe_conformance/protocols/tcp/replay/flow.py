@@ -200,7 +200,8 @@ class _Replay:
             if flow.handshake.established is None and ack.acceptable:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        arrival = self.receiver.arriving(packet, tcp, sure=sure)
+        beyond = bool(tcp.flags & ACK) and self.sender.offset(tcp.ack) > self.sender.max
+        arrival = self.receiver.arriving(packet, tcp, dropped=beyond, sure=sure)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)

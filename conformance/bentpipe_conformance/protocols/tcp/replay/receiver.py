@@ -121,10 +121,13 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp, *, sure: bool = True) -> Arrival | None:
+    def arriving(
+        self, packet: Packet, tcp: Tcp, *, dropped: bool = False, sure: bool = True
+    ) -> Arrival | None:
         """A segment reached the IUT; what it is when it carries data or FIN.
 
-        ``sure`` says that nothing about its acknowledgment number lets the IUT drop it.
+        ``dropped`` says that its acknowledgment keeps it from being processed, ``sure`` that
+        nothing about it may.
         """
         start = self.offset(tcp.seq)
         end = start + tcp.length
@@ -140,7 +143,7 @@ class Receiver:
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
-        acceptable = acceptable and bool(tcp.flags & ACK)
+        acceptable = acceptable and bool(tcp.flags & ACK) and not dropped
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
