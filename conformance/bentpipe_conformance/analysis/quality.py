@@ -83,7 +83,7 @@ def defects_of(sketch: Sketch, iut: End, *, lossy: bool) -> tuple[tuple[Defect, 
     elsewhere = near == peer[0] or lost or (delay > CLOSE_S and delay > NEAR_SHARE * path)
     found = {
         Defect.ELSEWHERE: elsewhere and not sketch.looped,
-        Defect.GAPS: lossy or bool(sketch.gaps),
+        Defect.GAPS: lossy or bool(sketch.gaps) or iut in appraisal.skipped,
         Defect.LATE: not appraisal.whole,
         Defect.BACKWARDS: sketch.backwards,
         Defect.TWICE: sketch.copies > 0,

@@ -73,6 +73,7 @@ class Appraisal:
             carry, seconds; absent where they carry none.
         unreached: how many packets passed the capture towards each end and certainly did not reach
             it.
+        skipped: how often each end left out what the capture had not shown it send before.
         missing: packets that prove that the capture lacks earlier ones.
         merged: packets of each end that are longer than any it may send.
     """
@@ -82,6 +83,7 @@ class Appraisal:
     reactions: Mapping[End, float] = field(default_factory=dict)
     lags: Mapping[End, float] = field(default_factory=dict)
     unreached: Mapping[End, int] = field(default_factory=dict)
+    skipped: Mapping[End, int] = field(default_factory=dict)
     missing: Sequence[int] = ()
     merged: Mapping[End, int] = field(default_factory=dict)
 

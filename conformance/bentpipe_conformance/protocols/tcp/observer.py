@@ -102,6 +102,7 @@ class _Side:
     opened: int = 0
     holes: list[tuple[int, int]] = field(default_factory=list)
     waiting: dict[int, float] = field(default_factory=dict)
+    skipped: int = 0
     begun: dict[int, float] = field(default_factory=dict)
     times: array[float] = field(default_factory=lambda: array("d"))
     stamps: array[int] = field(default_factory=lambda: array("L"))
@@ -113,6 +114,7 @@ class _Side:
             self.top = end
         elif _beyond(tcp.seq, self.top):
             self.holes.append((self.top, tcp.seq))
+            self.skipped += 1
         elif self.holes:
             self._fill(tcp.seq, end)
         if end == self.top or _beyond(end, self.top):
@@ -222,7 +224,10 @@ def _appraise(sightings: Sequence[Sighting]) -> Appraisal:
     whole = bool(sides[caller].opened and sides[called].opened)
     lags = {end: lag for end, side in sides.items() if (lag := side.lag()) is not None}
     lost = {end: len(numbers) for end, numbers in unreached.items()}
-    return Appraisal((called, caller), whole, reactions, lags, lost, tuple(missing), dict(merged))
+    skipped = {end: side.skipped for end, side in sides.items() if side.skipped}
+    return Appraisal(
+        (called, caller), whole, reactions, lags, lost, skipped, tuple(missing), dict(merged)
+    )
 
 
 def _claims(flow: Flow, stated: Ics) -> Ics:
