@@ -67,6 +67,7 @@ class Receiver:
         self._recent: frozenset[int] = frozenset()
         self._recent_by_text: frozenset[int] = frozenset()
         self._last_by_text = 0
+        self._echoed: frozenset[int] = frozenset()
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -270,7 +271,9 @@ class Receiver:
             if item.updated:
                 insort(later, item.tsval)
         self._recent |= kept
-        return frozenset(possible)
+        if possible != self._echoed:
+            self._echoed = frozenset(possible)
+        return self._echoed
 
 
 def _drop_reached(ranges: RangeSet, limit: int) -> int:
