@@ -125,6 +125,9 @@ def run_case(
     captured: list[Captured] = []
     try:
         peer.finish()
+        if not_reached:
+            # What ends the connections arrives, so that it shows how long the IUT was silent.
+            peer.wait(SETTLE_RTTS * settings.rtt)
         captured = as_recorded(lane.end())
         peer.wait(settings.drain)
     except LaneError as error:

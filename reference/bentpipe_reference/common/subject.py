@@ -102,6 +102,7 @@ class Setting:
         ip_protocol: what carries its packets in IP directly, 0 for the usual carriage.
         latency_s: see :class:`Drawn`.
         profiles: of the suite, in which it is permitted; empty for all.
+        undecided: requirements whose situation cannot be brought about in it.
     """
 
     configure: Configure
@@ -109,6 +110,7 @@ class Setting:
     ip_protocol: int = 0
     latency_s: float = 0.0
     profiles: tuple[str, ...] = ()
+    undecided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,20 @@ SUBJECT = Subject(
         ),
         "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
         "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
-        "over-ip": Setting(
-            lambda setup: setup.configured(protocol=PROTOCOL), {}, ip_protocol=PROTOCOL
+        "small-over-ip": Setting(
+            lambda setup: setup.configured(protocol=PROTOCOL, max_sd=1200, max_connections=8),
+            {},
+            ip_protocol=PROTOCOL,
         ),
+        # Too little to show a window, or to rise to.
+        "credit-8": Setting(
+            lambda setup: setup.configured(credit=8),
+            {},
+            undecided=frozenset(("STP-CG-010", "STP-PF-012")),
+        ),
+        "max-sd-512": Setting(lambda setup: setup.configured(max_sd=LEAST_MAX_SD), {}),
+        "mtu-576": Setting(lambda setup: setup.configured(mtu=576), {}),
+        "latency": Setting(lambda setup: setup, {}, latency_s=0.005),
         "initial-window-10": Setting(
             lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}
         ),

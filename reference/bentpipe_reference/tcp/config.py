@@ -45,6 +45,7 @@ class EndpointConfig:
         max_syn_retransmissions: the same for SYN and SYN-ACK; eight take more than the three
             minutes of RFC 9293 section 3.8.3 (MUST-23).
         time_wait: how long TIME-WAIT lasts (2 MSL of RFC 9293, shortened for the simulation).
+        iss: initial send sequence number; a random one for each connection when None.
     """
 
     variant: Variant = "sack-newreno-rfc"
@@ -68,6 +69,7 @@ class EndpointConfig:
     max_retransmissions: int = 12
     max_syn_retransmissions: int = 8
     time_wait: float = 60.0
+    iss: int | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
-from bentpipe_reference.common.subject import Call, Drawn, Station, Subject
+from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Subject
 from bentpipe_reference.common.users import Caller
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
@@ -112,6 +114,39 @@ def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, 
     simulation.call_at(call.at, lambda: station.step(begin))
 
 
+def _configured(
+    ics: Mapping[str, Any], undecided: Iterable[str] = (), profiles: tuple[str, ...] = (),
+    **changes: Any,
+) -> Setting:  # fmt: skip
+    return Setting(
+        lambda setup: setup.configured(**changes), ics,
+        profiles=profiles, undecided=frozenset(undecided),
+    )  # fmt: skip
+
+
+_WITHOUT_SACK = dict.fromkeys(("sack", "sack_sender", "sack_receiver", "dsack"), False)
+
+SETTINGS = {
+    "mss-256": _configured({}, ("SNR-LT-003", "SNR-REC-009", "SNR-SS-004", "SNR-WIN-002"), mss=256),
+    "mss-536": _configured({}, ("SNR-SS-004",), mss=536),
+    # No segment of the tester's 1460 octets is full.
+    "mss-9000": _configured({}, ("SNR-OPT-016", "SNR-RCV-004", "SNR-RCV-023"), mss=9000),
+    "one-segment": _configured(
+        {"initial_window_segments": 1}, initial_window_segments=1, profiles=("rfc",)
+    ),
+    "small-window": _configured(
+        {}, ("SNR-RCV-012", "SNR-SS-004"), receive_buffer=5840, send_buffer=5840
+    ),
+    "no-sack": _configured(_WITHOUT_SACK, sack=False, dsack=False),
+    "no-timestamps": _configured({"timestamps": False}, timestamps=False),
+    "no-window-scale": _configured({"window_scale": False}, ("SNR-RCV-012",), window_scale=False),
+    "half-a-second": _configured({}, delayed_ack_timeout=0.5),
+    "byte-counting": _configured({"byte_counting": "abc"}, byte_counting=2, profiles=("rfc",)),
+    # The numbers of the sender wrap, and pass 2^31, within the first segments.
+    "wrap": _configured({}, iss=(1 << 32) - 9000),
+    "half": _configured({}, iss=(1 << 31) - 9000),
+}
+
 SUBJECT = Subject(
     ics=ICS,
     setups=SETUPS,
@@ -122,4 +157,5 @@ SUBJECT = Subject(
     make=lambda address, setup, seed: TcpHost(address, setup.config, seed, parts=setup.parts),
     draw=_draw,
     call=_call,
+    settings=SETTINGS,
 )

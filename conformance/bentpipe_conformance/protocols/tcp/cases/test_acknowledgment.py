@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, take_round
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 WINDOW = 8 * SEGMENT
@@ -89,3 +91,17 @@ def test_window_limited_segment_beyond_receive_window(connection: Connection) ->
     connection.send_odd(at=1 << 30, sack=())
     take_round(connection, 0.7)
     connection.receive(48)
+
+
+@connected("SNR-SEG-004", "SNR-ACK-003", to="discard")
+def test_data_with_an_acknowledgment_of_unsent_data(connection: Connection) -> None:
+    """Data comes in segments that acknowledge an octet too many, and far too many."""
+    connection.send_data(100)
+    connection.wait(PAUSE_S)
+    for beyond in (1, 1 << 20):
+        connection.send(pattern(100, 100), flags=ACK | PSH, at=100, ack=beyond)
+        connection.wait(PAUSE_S)
+        connection.send_data(100, at=0)
+        connection.wait(PAUSE_S)
+    connection.send_data(100)
+    connection.wait(PAUSE_S)

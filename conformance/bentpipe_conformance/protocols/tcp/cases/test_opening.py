@@ -66,7 +66,7 @@ def test_listening_port_segments_of_no_connection(peer: Peer) -> None:
     peer.wait(PAUSE_S)
 
 
-@case("SNR-CON-006", "SNR-CON-007", "SNR-CON-009")
+@case("SNR-CON-006", "SNR-CON-007", "SNR-CON-009", "SNR-CON-033")
 def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
     """Before the right acknowledgment of the SYN-ACK come wrong ones, one with data.
 
@@ -74,8 +74,8 @@ def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
     """
     connection = _answered(peer)
     connection.send_syn()
-    for ack in (-1, 1, 1000, 1 << 31):
-        connection.send_odd(ack=ack)
+    for ack, octets in ((-1, 0), (1, UNIT), (1000, UNIT), (1 << 31, 0)):
+        connection.send_odd(pattern(0, octets), ack=ack, at=0)
         peer.wait(peer.rtt + PAUSE_S)
     connection.closed = ""  # the RSTs that answered were meant for these segments alone
     connection.send_data(UNIT)

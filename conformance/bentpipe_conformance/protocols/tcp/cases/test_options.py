@@ -134,3 +134,25 @@ def test_established_data_with_illegal_option_lengths(peer: Peer) -> None:
 def test_syn_with_a_large_mss(connection: Connection) -> None:
     """The tester could take larger segments than the link carries."""
     connection.receive(12)
+
+
+ODD_LENGTHS = (
+    bytes((99, 2, 99, 2)), bytes((100, 3, 0, 100, 4, 0, 0)), bytes((101, 10)) + bytes(8),
+    bytes((4, 3, 0, 3, 2)), bytes((3, 4, 0, 0, 4, 4, 0, 0)), bytes((2, 3, 0, 8, 2)),
+    bytes((8, 9)) + bytes(7), bytes((5, 2, 2, 2)),
+)  # fmt: skip
+"""Options nobody knows, as long as those that are known, and known ones of other lengths."""
+
+
+@case("SNR-OPT-001", "SNR-OPT-002", "SNR-OPT-003", "SNR-OPT-012")
+def test_syn_with_options_of_odd_lengths(peer: Peer) -> None:
+    """What is not an offer is not answered as one.
+
+    The SYNs carry unknown options as long as the known ones, and known ones of impossible length.
+    """
+    for octets in ODD_LENGTHS:
+        connection = peer.begin("discard", sack=False, window_scale=None, raw=octets)
+        peer.wait(peer.rtt + PAUSE_S)
+        if connection.answered:
+            connection.ack()
+            _talk(connection, 1)

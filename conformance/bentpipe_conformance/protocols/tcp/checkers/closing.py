@@ -131,6 +131,14 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
             continue
         widest = max(item.window for item in flow.replies)
         if offset < reply.ack or offset > reply.ack + 2 * widest:
+            number = reset.packet.number
+            following = (s for s in flow.arriving if s.packet.number > number)
+            until = next((s.packet.number for s in following), float("inf"))
+            answer = leaving_after(flow, reset, flow.reaction, lambda s: not s.tcp.length)
+            if answer is not None and answer.packet.number < until:
+                sentence = "a RST outside the window was answered"
+                actual = f"a segment with flags {answer.tcp.flag_names}"
+                yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
             yield from _survives(flow, context, reset, "a RST outside its window")
             return
 
@@ -366,8 +374,10 @@ def first_to_close_lingers(flow: Flow, context: Context) -> Findings:
             expected = f"an acknowledgment for at least {least:.0f} s"
             yield context.violated(sentence, answer, arrival, expected=expected, actual="a RST")
             return
-        if not is_reset(answer) and waited > least / 2:
-            yield context.holds(f"TIME-WAIT lasted {waited:.1f} s", answer, arrival)
+        if not is_reset(answer):
+            if waited > least / 2:
+                yield context.holds(f"TIME-WAIT lasted {waited:.1f} s", answer, arrival)
+            begin = arrival.time  # the time starts anew
 
 
 def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
@@ -450,3 +460,25 @@ def urgent_data_is_accepted(flow: Flow, context: Context) -> Findings:
         fits = arrival.in_order and arrival.end <= arrival.window_edge
         if arrival.tcp.flags & URG and arrival.payload and fits:
             yield from _acknowledged(flow, context, arrival, "urgent data")
+
+
+@checker("SNR-CON-032")
+def time_wait_ends(flow: Flow, context: Context) -> Findings:
+    """TIME-WAIT ends (RFC 9293 section 3.6)."""
+    # Exercised by a FIN that is repeated long after anything else, both FINs being acknowledged.
+    most = float(context.permitted("most_s", 240.0))
+    lifetime = context.prepared.lifetime
+    fin, acked = lifetime.fin, lifetime.own_fin_acked
+    if not lifetime.iut_closed_first or fin is None or acked is None:
+        return
+    begin = max(fin.time, acked.time)
+    for item in flow.arriving:
+        silence, begin = item.time - begin, max(begin, item.time)
+        answer = leaving_after(flow, item, 0.5 + flow.reaction, lambda _: True)
+        if silence <= most or answer is None or item.tcp.flags & (SYN | RST):
+            continue
+        sentence = f"TIME-WAIT was {'' if is_reset(answer) else 'not '}over after {silence:.0f} s"
+        actual = f"a segment with flags {answer.tcp.flag_names}"
+        met = is_reset(answer)
+        yield judged(context, met, sentence, answer, item, expected="a RST", actual=actual)
+        return
