@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,6 @@ import click
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, print_json
 from bentpipe_conformance.engine.suite import suite_named
-
-SAVE_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +26,7 @@ class Asked:
     seed: int
     jobs: int
     whole: bool
+    usual: bool
     survivors_of: Path | None
     out: Path | None
     publish: Path | None
@@ -37,14 +35,12 @@ class Asked:
 
 def mutate(asked: Asked) -> int:
     """Run the mutants that are asked for and print what is found; the exit status."""
-    from bentpipe_conformance.selftest.mutation.baseline import ReferenceAccused, runs_of
+    from bentpipe_conformance.selftest.mutation.baseline import ReferenceAccused
     from bentpipe_conformance.selftest.mutation.campaign import Campaign, Choice, Store, key_of
     from bentpipe_conformance.selftest.mutation.explaining import load_explanations
-    from bentpipe_conformance.selftest.mutation.loading import load_subject
     from bentpipe_conformance.selftest.mutation.operators import MutationUnavailable
     from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of, published
     from bentpipe_conformance.selftest.mutation.scope import load_scope
-    from bentpipe_conformance.selftest.mutation.trial import Trial
 
     with explained(MutationUnavailable, ValueError):
         scope = load_scope(suite_named(asked.suite).folder)
@@ -58,7 +54,6 @@ def mutate(asked: Asked) -> int:
             "printed",
             USAGE,
         )
-    campaign = Campaign(scope, asked.suite, whole=asked.whole, jobs=max(1, asked.jobs))
     store = Store(asked.out, key_of(scope, asked.suite, 0, whole=asked.whole))
     store.load()
 
@@ -67,28 +62,17 @@ def mutate(asked: Asked) -> int:
         what = chosen, store.trials, explanations, every
         return outcome_of(asked.suite, scope, *what, complete=complete)
 
+    store.told = told
+    jobs = max(1, asked.jobs)
+    campaign = Campaign(scope, asked.suite, whole=asked.whole, jobs=jobs, usual=asked.usual)
     interrupted = False
-    saved = time.monotonic()
-
-    def advance(_: Trial) -> None:
-        nonlocal saved
-        tick()
-        if time.monotonic() - saved > SAVE_EVERY_S:
-            store.save(told())
-            saved = time.monotonic()
-
-    done = sum(item.id in store.trials for item in chosen)
     try:
-        if done < len(chosen):
-            runs = runs_of(asked.suite, load_subject(scope.protocol, {}, scope.root))
-            with counting("cases", len(runs)) as tick, explained(ReferenceAccused):
-                baseline = campaign.baseline(chosen, tick)
-            with counting("mutants", len(chosen), done) as tick:
-                campaign.run(chosen, baseline, store, advance)
+        with explained(ReferenceAccused):
+            campaign.run(chosen, store, counting)
     except KeyboardInterrupt:
         interrupted = True
+    store.save()
     outcome = told()
-    store.save(outcome)
     if asked.publish is not None:
         asked.publish.parent.mkdir(parents=True, exist_ok=True)
         asked.publish.write_text(json.dumps(published(outcome), indent=1) + "\n", encoding="utf-8")

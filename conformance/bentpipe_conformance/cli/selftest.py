@@ -68,6 +68,11 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     "that kills.",
 )
 @click.option(
+    "--usual",
+    is_flag=True,
+    help="With --mutate: do not try survivors in further settings of the reference.",
+)
+@click.option(
     "--publish",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -86,7 +91,8 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 def selftest(
     suite: str, only: tuple[str, ...], transfers: int | None, number: int | None, record: bool,
     mutate: bool, sample: int | None,
-    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
+    modules: tuple[str, ...], survivors_of: Path | None, whole: bool, usual: bool,
+    publish: Path | None,
     linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
@@ -115,11 +121,13 @@ def selftest(
         raise Failure(f"{names} are different runs; give one", USAGE)
     if mutate:
         asked = mutation.Asked(
-            suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
-        )
+            suite, only, modules, sample, seed, jobs, whole, usual, survivors_of, out, publish,
+            as_json,
+        )  # fmt: skip
         raise click.exceptions.Exit(mutation.mutate(asked))
-    if sample or modules or survivors_of or publish:
-        raise Failure("--sample, --module, --survivors-of and --publish go with --mutate", USAGE)
+    if sample or modules or survivors_of or usual or publish:
+        names = "--sample, --module, --survivors-of, --usual and --publish"
+        raise Failure(f"{names} go with --mutate", USAGE)
     if record and (number is None or only):
         raise Failure("--record goes with --round, and with all of its faults", USAGE)
     if number is not None:

@@ -170,11 +170,12 @@ def measure(
 
 def runs_of(suite: str, subject: Any, *, usual: bool = False) -> list[Run]:
     """Every case in every profile and setting of a reference, except extra ones."""
+    settings = {} if usual else subject.settings
     return [
-        Run(item.id, profile, setting)
-        for setting in ("", *(() if usual else subject.settings))
-        for profile in (setting and subject.settings[setting].profiles)
-        or suite_named(suite).profiles
+        Run(item.id, profile, name)
+        for name, setting in {"": None, **settings}.items()
+        for profile in suite_named(suite).profiles
+        if setting is None or profile in (setting.profiles or (profile,))
         for item in load_cases(suite).values()
         if profile in item.profiles and not item.extra
     ]

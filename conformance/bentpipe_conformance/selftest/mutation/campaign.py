@@ -6,8 +6,9 @@ import fnmatch
 import gc
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,35 @@ from typing import Any
 from bentpipe_conformance.engine.suite import load_suites, suite_named
 from bentpipe_conformance.selftest.mutation.baseline import (
     WALL_S,
-    Baseline,
     measure,
+    runs_of,
     sources_digest,
 )
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
-from bentpipe_conformance.selftest.mutation.loading import path_of
+from bentpipe_conformance.selftest.mutation.loading import load_subject, path_of
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
 from bentpipe_conformance.selftest.mutation.trial import (
-    KILLED,
+    SURVIVED,
+    UNJUDGED,
     Kill,
     Trial,
     limit_memory,
+    merged,
     try_mutant,
 )
+
+SAVE_EVERY_S = 10.0
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
+"""Shows how far something has come: what it is and how much; call what it yields after each."""
+
+
+@contextmanager
+def silent(_what: str, _total: int) -> Iterator[Callable[..., None]]:
+    """Shows nothing."""
+    yield lambda: None
+
 
 JUDGES = ("engine", "iut", "protocols", "selftest")
 """Packages on which results depend, besides the reference."""
@@ -79,11 +94,20 @@ class Store:
         path: a JSON file, or None.
         key: a digest of everything that results depend on; others are not continued.
         trials: by identifier.
+        told: what else is stored, computed whenever it is.
     """
 
     path: Path | None
     key: str
     trials: dict[str, Trial] = field(default_factory=dict)
+    told: Callable[[], Mapping[str, Any]] = dict
+    _saved: float = field(default_factory=time.monotonic)
+
+    def put(self, trial: Trial) -> None:
+        """Take a trial, and save it before long."""
+        self.trials[trial.id] = trial
+        if time.monotonic() - self._saved > SAVE_EVERY_S:
+            self.save()
 
     def load(self) -> None:
         """Take what an earlier run of the same sources has left."""
@@ -94,12 +118,17 @@ class Store:
             if data["sources"] == self.key:
                 self.trials = {item["id"]: read_trial(item) for item in data["trials"]}
 
-    def save(self, told: Mapping[str, Any]) -> None:
+    def save(self) -> None:
         """Write them, with what else is told."""
+        self._saved = time.monotonic()
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        data = {**told, "sources": self.key, "trials": [asdict(t) for t in self.trials.values()]}
+        data = {
+            **self.told(),
+            "sources": self.key,
+            "trials": [asdict(t) for t in self.trials.values()],
+        }
         beside = self.path.with_name(f"{self.path.name}.new")
         beside.write_text(json.dumps(data, indent=1), encoding="utf-8")
         beside.replace(self.path)
@@ -148,33 +177,47 @@ class Campaign:
     jobs: int = 1
     usual: bool = False
 
-    def baseline(self, mutants: Sequence[Mutant], tick: Callable[[], None]) -> Baseline:
-        """See :func:`measure`."""
-        what = self.scope, self.suite, self.seed, mutants, self.jobs, tick
-        return measure(*what, usual=self.usual)
-
-    def run(
-        self, chosen: Sequence[Mutant], baseline: Baseline, store: Store,
-        report: Callable[[Trial], None],
-    ) -> None:  # fmt: skip
-        """Try the chosen mutants that the store does not know, reporting each as it ends."""
+    def run(self, chosen: Sequence[Mutant], store: Store, progress: Progress = silent) -> None:
+        """Try the chosen mutants that the store does not know; then survivors in other settings."""
         missing = [item for item in chosen if item.id not in store.trials]
         random.Random(0).shuffle(missing)  # so that a partial result is an estimate of the whole
+        if missing:
+            self._run(missing, store, progress, usual=True)
+        survivors = [item for item in chosen if _is_open(store.trials.get(item.id))]
+        if survivors and not self.usual and self._has_settings():
+            self._run(survivors, store, progress, usual=False)
+
+    def _has_settings(self) -> bool:
+        return bool(load_subject(self.scope.protocol, {}, self.scope.root).settings)
+
+    def _run(
+        self, mutants: Sequence[Mutant], store: Store, progress: Progress, *, usual: bool
+    ) -> None:
+        subject = load_subject(self.scope.protocol, {}, self.scope.root)
+        runs = runs_of(self.suite, subject, usual=usual)
+        with progress("cases" if usual else "cases in every setting", len(runs)) as tick:
+            baseline = measure(
+                self.scope, self.suite, self.seed, mutants, self.jobs, tick, usual=usual
+            )
         gc.collect()
         gc.freeze()  # so that children share what they never change
 
         def judge(mutant: Mutant) -> Trial:
             limit_memory()
             gc.disable()
-            return try_mutant(mutant, self.scope, baseline, whole=self.whole)
+            return try_mutant(mutant, self.scope, baseline, whole=self.whole, usual=usual)
 
         try:
-            for mutant, result in in_children(missing, judge, self.jobs, WALL_S):
-                if isinstance(result, Lost):
-                    kill = Kill("", (), "hung", result.why)
-                    reaching = [str(run) for run in baseline.reaching(mutant)]
-                    result = Trial(mutant.id, KILLED, "", [kill], 0, reaching)
-                store.trials[mutant.id] = result
-                report(result)
+            with progress("mutants" if usual else "survivors", len(mutants)) as tick:
+                for mutant, result in in_children(mutants, judge, self.jobs, WALL_S):
+                    if isinstance(result, Lost):
+                        result = Trial(mutant.id, SURVIVED, UNJUDGED)
+                    known = store.trials.get(mutant.id)
+                    store.put(result if known is None else merged(known, result))
+                    tick()
         finally:
             gc.unfreeze()
+
+
+def _is_open(trial: Trial | None) -> bool:
+    return trial is not None and trial.result == SURVIVED and not trial.settled

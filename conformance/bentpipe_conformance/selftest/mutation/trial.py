@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -32,7 +32,7 @@ UNFELT = "it never makes a difference"
 UNCHANGED = "no packet changes"
 CHANGED = "packets change"
 INCONCLUSIVE = "inconclusive"
-UNJUDGED = "too many packets to judge"
+UNJUDGED = "not judged within its time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class Trial:
         reaching: the runs that reach it.
         changed: the runs in which a survivor sends other packets.
         lost: requirements found met on the true reference, but nowhere on a survivor.
+        settled: whether a survivor has been tried in every setting of the reference.
     """
 
     id: str
@@ -76,6 +77,19 @@ class Trial:
     reaching: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    settled: bool = False
+
+
+def merged(usual: Trial, others: Trial) -> Trial:
+    """A survivor of the usual setting after the others."""
+    if others.result != SURVIVED:
+        return others
+    kinds = (UNREACHED, UNFELT, UNCHANGED, CHANGED, INCONCLUSIVE, UNJUDGED)
+    return Trial(
+        usual.id, SURVIVED, max(usual.kind, others.kind, key=kinds.index), [],
+        usual.runs + others.runs, [*usual.reaching, *others.reaching],
+        [*usual.changed, *others.changed], usual.lost, settled=True,
+    )  # fmt: skip
 
 
 class _TimeIsUp(BaseException):
@@ -107,7 +121,9 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (occupied + MEMORY_OCTETS, hard))
 
 
-def try_mutant(mutant: Mutant, scope: Scope, baseline: Baseline, *, whole: bool = False) -> Trial:
+def try_mutant(
+    mutant: Mutant, scope: Scope, baseline: Baseline, *, whole: bool = False, usual: bool = True
+) -> Trial:
     """Let the suite judge a mutant.
 
     Args:
@@ -115,11 +131,16 @@ def try_mutant(mutant: Mutant, scope: Scope, baseline: Baseline, *, whole: bool 
         scope: of the reference.
         baseline: of the true reference.
         whole: whether to go on after the first kill.
+        usual: whether to play the runs in the usual setting, or else those in the others.
     """
-    reaching = [str(run) for run in baseline.reaching(mutant)]
+
+    def chosen(runs: Iterable[Run]) -> list[Run]:
+        return [run for run in runs if usual is not bool(run.setting)]
+
+    reaching = [str(run) for run in chosen(baseline.reaching(mutant))]
     if not reaching:
         return Trial(mutant.id, SURVIVED, UNREACHED)
-    order = baseline.telling(mutant)
+    order = chosen(baseline.telling(mutant))
     if not order:
         return Trial(mutant.id, SURVIVED, UNFELT, reaching=reaching)
     name = scope.full_name(mutant.module)

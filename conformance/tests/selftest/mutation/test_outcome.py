@@ -15,8 +15,10 @@ from bentpipe_conformance.selftest.mutation.trial import (
     KILLED,
     STILLBORN,
     SURVIVED,
+    UNREACHED,
     Kill,
     Trial,
+    merged,
 )
 
 SOURCE = "def f(a, b):\n    return a < b and a > 1\n"
@@ -89,7 +91,7 @@ def test_store_goes_on_with_the_same_sources_alone(tmp_path: Any) -> None:
     path = tmp_path / "deep" / "result.json"
     store = Store(path, "one")
     store.trials = {item.id: trial(item, KILLED) for item in MUTANTS}
-    store.save({"score": 1.0})
+    store.save()
     same, other = Store(path, "one"), Store(path, "two")
     same.load()
     other.load()
@@ -112,3 +114,13 @@ def test_trial_survives_json(result: str) -> None:
 
     made = trial(MUTANTS[0], result)
     assert read_trial(loads(dumps(asdict(made)))) == made
+
+
+def test_survivor_in_the_usual_setting_may_be_killed_or_reached_in_another() -> None:
+    usual = Trial("m:f:x:0", SURVIVED, UNREACHED, lost=["TOY-2"])
+    dead = trial(MUTANTS[0], KILLED)
+    assert merged(usual, dead) == dead
+    found = merged(usual, Trial("m:f:x:0", SURVIVED, CHANGED, [], 2, ["a"], ["a"], ["TOY-9"]))
+    assert (found.kind, found.reaching, found.lost, found.settled) == (
+        CHANGED, ["a"], ["TOY-2"], True,
+    )  # fmt: skip

@@ -20,7 +20,7 @@ def test_sample_of_mutants_is_killed_as_often_as_the_data_says(suite: str) -> No
     chosen = Choice(sample=SAMPLE, seed=SEED).of(every)
     campaign = Campaign(scope, suite, jobs=2, usual=True)
     store = Store(None, "")
-    campaign.run(chosen, campaign.baseline(chosen, lambda: None), store, lambda _: None)
+    campaign.run(chosen, store)
     assert len(store.trials) == len(chosen) == SAMPLE
     explanations = load_explanations(scope)
     outcome = outcome_of(suite, scope, chosen, store.trials, explanations, every, complete=False)
