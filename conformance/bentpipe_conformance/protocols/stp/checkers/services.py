@@ -42,7 +42,7 @@ def services_do_their_work(flow: Flow, context: Context) -> Findings:
     since = work.since
     if since is not None and flow.over - since.time > patience:
         yield context.violated(
-            f"{name} sent nothing for {patience:.2g} s, though it had {work.has} and nothing in flight",
+            f"{name} sent nothing for {patience:.2g} s, though it had {work.has}",
             since, expected=f"an SD within {patience:.2g} s", actual="none",
         )  # fmt: skip
     if flow.service == CHARGEN:
