@@ -78,26 +78,36 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
         if item.profile not in record.profiles:
             named, known = f"names the profile {item.profile!r}", ", ".join(record.profiles)
             raise ValueError(f"the mutant {item.name} {named}; the suite {suite} has {known}")
-    settings = ("", *subject_of(record.folder).settings)
+    settings = {"": (), **{k: v.profiles for k, v in subject_of(record.folder).settings.items()}}
     references = [
         Subject(_REFERENCE, profile, setting=setting)
         for profile in record.profiles
-        for setting in settings
+        for setting, permitted in settings.items()
+        if not permitted or profile in permitted
     ]
     return [*references, *mutants]
 
 
-def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
-    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link."""
+def judge_subject(
+    subject: Subject, suite: str, seed: int = 0, *, whole: bool = False
+) -> SubjectResult:
+    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link.
+
+    A mutant's cases are those first that target what it breaks; unless ``whole``, the rest is left
+    out once it is caught.
+    """
     reference = subject_of(suite_named(suite).folder)
     alter = load_mutants()[subject.name].configure if subject.target else lambda setup: setup
     lane, settings = stage(reference, subject.profile, subject.setting, seed, alter)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     passed: set[str] = set()
-    for item in load_cases(suite).values():
+    cases = load_cases(suite).values()
+    for item in sorted(cases, key=lambda item: subject.target not in item.requirements):
         if subject.profile not in item.profiles or item.extra:
             continue
+        if subject.target in failed and not whole:
+            break
         for finding in run_case(item, lane, settings, judged_by=shared_judge()).findings:
             sentence = f"{item.id}: {finding.sentence}"
             if finding.verdict is Verdict.PASS:
@@ -107,16 +117,18 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
             elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
                 still_open.setdefault(finding.requirement, sentence)
     if subject.setting:
-        still_open = {name: why for name, why in still_open.items() if name not in passed}
+        expected = passed | reference.settings[subject.setting].undecided
+        still_open = {name: why for name, why in still_open.items() if name not in expected}
     return SubjectResult(subject, failed, still_open)
 
 
 def run(
     chosen: Iterable[Subject], suite: str, seed: int, jobs: int,
-    report: Callable[[SubjectResult], None],
+    report: Callable[[SubjectResult], None], *, whole: bool = False,
 ) -> list[SubjectResult]:  # fmt: skip
     """Judge subjects on ``jobs`` processes, calling ``report`` for each as it ends."""
-    return work_through(chosen, partial(judge_subject, suite=suite, seed=seed), jobs, report)
+    function = partial(judge_subject, suite=suite, seed=seed, whole=whole)
+    return work_through(chosen, function, jobs, report)
 
 
 def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:

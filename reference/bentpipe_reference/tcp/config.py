@@ -28,6 +28,8 @@ class EndpointConfig:
         timestamps: offer and accept the Timestamps option (RFC 7323).
         limited_transmit: send new data on the first two duplicate ACKs (RFC 3042).
         initial_window_segments: initial window in segments.
+        byte_counting: segments that one ACK may add in slow start: 1 for RFC 5681's equation 2,
+            2 for appropriate byte counting (L of RFC 3465 section 2.3).
         nagle: hold small segments while data is outstanding (RFC 9293 section 3.7.4).
         initial_rto: retransmission timeout before a measurement.
         min_rto: its lower bound.
@@ -43,6 +45,7 @@ class EndpointConfig:
         max_syn_retransmissions: the same for SYN and SYN-ACK; eight take more than the three
             minutes of RFC 9293 section 3.8.3 (MUST-23).
         time_wait: how long TIME-WAIT lasts (2 MSL of RFC 9293, shortened for the simulation).
+        iss: initial send sequence number; a random one for each connection when None.
     """
 
     variant: Variant = "sack-newreno-rfc"
@@ -53,6 +56,7 @@ class EndpointConfig:
     timestamps: bool | None = None
     limited_transmit: bool | None = None
     initial_window_segments: int | None = None
+    byte_counting: int = 1
     nagle: bool = False
     initial_rto: float = 1.0
     min_rto: float = 1.0
@@ -65,6 +69,7 @@ class EndpointConfig:
     max_retransmissions: int = 12
     max_syn_retransmissions: int = 8
     time_wait: float = 60.0
+    iss: int | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

@@ -240,9 +240,6 @@ class Connection(ConnectionOutput):
         fin = bool(segment.flags & _FIN)
         if not segment.payload and not fin:
             return
-        if self.state not in RECEIVES_DATA:
-            receiver.ack_now = True
-            return
         receiver.on_text(seq, segment.payload, fin, now)
         if receiver.fin_received:
             self._happen(Happening.FIN_RECEIVED, now)

@@ -13,7 +13,6 @@ from bentpipe_reference.tcp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.tcp.services import NAMED, SERVICES, Service
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire import Flags, Segment, WireError
-from bentpipe_reference.tcp.wire.sequence import MASK
 
 _ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)
 
@@ -69,9 +68,6 @@ class TcpHost:
             return
         key = (segment.source, segment.sport, segment.dport)
         connection = self.connections.get(key)
-        if connection is not None and self._may_reopen(connection, segment):
-            self._forget(key)
-            connection = None
         if connection is not None:
             connection.receive(segment, now)
         else:
@@ -103,6 +99,13 @@ class TcpHost:
         self._settle(key, now)
         return connection
 
+    def run(self, connection: Connection, now: float) -> None:
+        """Run the service of a connection although nothing has happened to it."""
+        ends = connection.addresses
+        key = (ends.remote, ends.remote_port, ends.local_port)
+        if self.connections.get(key) is connection:
+            self._settle(key, now)
+
     def open(
         self,
         remote: str,
@@ -132,10 +135,11 @@ class TcpHost:
 
     def _new_connection(self, key: Key, service: Service) -> Connection:
         self._running[key] = service
+        drawn = self._random.getrandbits(32)
         self.connections[key] = connection = self._parts.connection(
             self.config,
             Addresses(self.address, key[2], key[0], key[1]),
-            self._random.getrandbits(32),
+            drawn if self.config.iss is None else self.config.iss,
             self._parts,
             timestamp_offset=self._random.getrandbits(32),
         )
@@ -147,17 +151,6 @@ class TcpHost:
         if key is not None:
             self._forget(key)
         return key is not None
-
-    @staticmethod
-    def _may_reopen(connection: Connection, segment: Segment) -> bool:
-        """A SYN beyond the old connection's numbers ends TIME-WAIT (RFC 9293 section 3.6.1)."""
-        receiver = connection.receiver
-        return (
-            connection.state is State.TIME_WAIT
-            and segment.flags & (_SYN | _ACK | _RST) == _SYN
-            and receiver is not None
-            and 0 < segment.seq - receiver.rcv_nxt & MASK < 1 << 31
-        )
 
     def _settle(self, key: Key, now: float) -> None:
         """Run the service, collect what the connection sends, delete it when it has ended."""

@@ -8,6 +8,7 @@ from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Ack
+from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
 from bentpipe_reference.tcp.wire.sequence import unwrap
 
@@ -107,3 +108,11 @@ class HeedsUnacceptableSegments(Connection):
     ) -> None:
         super()._receive_unacceptable(segment, seq, receiver, now)
         self._take_ack(segment, receiver.rcv_nxt, now)
+
+
+@mutant("snr-text-of-a-false-acknowledgment", breaks="SNR-SEG-004")
+class TakesTextWithFalseAcknowledgments(Connection):
+    """The data of a segment that acknowledges unsent data is accepted."""
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        return super()._take_ack(segment, seq, now) or self.state is State.ESTABLISHED

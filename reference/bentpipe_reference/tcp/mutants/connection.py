@@ -438,3 +438,88 @@ class IgnoresCrossingSyns(Connection):
         crossing = segment.flags & (Flags.SYN | Flags.ACK) == Flags.SYN
         if not (self.state is State.SYN_SENT and crossing):
             super().receive(segment, now)
+
+
+@mutant("snr-time-wait-for-ever", breaks="SNR-CON-032")
+class LingersForEver(Connection):
+    """TIME-WAIT does not end."""
+
+    def next_deadline(self) -> float | None:
+        if self.time_wait_until is not None:
+            self.time_wait_until = math.inf
+        return super().next_deadline()
+
+
+@mutant("snr-every-second-syn-answered", breaks="SNR-CON-033")
+class AnswersASynOnce(Connection):
+    """A SYN that comes again in SYN-RECEIVED is ignored."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        if not (self.state is State.SYN_RECEIVED and segment.flags & Flags.SYN):
+            super().receive(segment, now)
+
+
+@mutant("snr-sender-falls-asleep", breaks="SNR-CON-034", hk99=True)
+class FallsAsleep(Sender):
+    """Nothing is sent any more when 20,000 octets have been acknowledged."""
+
+    def sends_after_ack(self) -> bool:
+        return self.snd_una < self.iss + 20_000
+
+
+@mutant("snr-close-forgotten", breaks="SNR-CON-035")
+class ForgetsToClose(Connection):
+    """A stream that its user ends after the peer did stays open."""
+
+    def close(self, now: float) -> None:
+        if not self.peer_has_closed:
+            super().close(now)
+
+
+mutant_setting(
+    "snr-never-gives-up",
+    "A silent peer is asked for ever.",
+    breaks="SNR-CON-036",
+    max_retransmissions=10_000,
+    max_syn_retransmissions=10_000,
+)
+
+
+@mutant("snr-retransmission-of-other-octets", breaks="SNR-CON-037")
+class RepeatsOtherOctets(Altering):
+    """A retransmission carries the octets that follow."""
+
+    _highest: int | None = None
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if not segment.payload:
+            return
+        end = unwrap(segment.seq, self.sender.snd_una) + len(segment.payload)
+        if self._highest is not None and end <= self._highest:
+            segment.payload = segment.payload[1:] + segment.payload[:1]
+        self._highest = max(self._highest or 0, end)
+
+
+@mutant("snr-nothing-pushed", breaks="SNR-CON-038")
+class PushesNothing(Altering):
+    """No segment has PSH."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        segment.flags &= ~Flags.PSH
+
+
+@mutant("snr-data-without-ack", breaks="SNR-CON-039")
+class SendsDataWithoutAck(Altering):
+    """Data is sent without ACK until something has arrived."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        receiver = self.receiver
+        if segment.payload and receiver is not None and receiver.rcv_nxt == receiver.irs + 1:
+            segment.flags &= ~Flags.ACK
+
+
+@mutant("snr-ipv4-checksum-left-out", breaks="SNR-CON-040", part="emit")
+def leave_out_the_header_checksum(segment: Segment) -> bytes:
+    """The header checksum of an IPv4 packet is zero."""
+    packet = emit_packet(segment)
+    return packet[:10] + b"\0\0" + packet[12:]

@@ -273,3 +273,15 @@ class NeverOpensAgain(Receiver):
     def update_edge(self) -> None:
         if self.edge - self.rcv_nxt >= self.config.mss or self.edge == self.irs + 1:
             super().update_edge()
+
+
+@mutant("snr-dsack-apart-from-its-block", breaks="SNR-RCV-024")
+class ReportsTheBlockAroundLast(Receiver):
+    """The block around a duplicate follows all the others."""
+
+    def sack_blocks_to_send(self, most: int) -> Blocks:
+        duplicate = self._duplicate
+        blocks = super().sack_blocks_to_send(most)
+        if duplicate is None or len(blocks) < 3:
+            return blocks
+        return blocks[0], *blocks[2:], blocks[1]

@@ -68,9 +68,16 @@ def test_calling_answered(peer: Peer) -> None:
 
 @case("SNR-CON-027", "SNR-CON-029", "SNR-CON-030", needs=CALLS)
 def test_calling_wrong_acknowledgments(peer: Peer) -> None:
-    """Segments that acknowledge too little or too much come before the SYN-ACK, and odd RSTs."""
+    """Segments that acknowledge too little or too much come before the SYN-ACK, and odd ones.
+
+    The odd ones are RSTs that acknowledge nothing, and segments without SYN.
+    """
     connection = peer.summon(SENDS)
-    for flags, ack in ((SYN | ACK, -1), (SYN | ACK, 1), (ACK, 1000), (RST | ACK, -1), (RST, 0)):
+    odd = (
+        (SYN | ACK, -1), (SYN | ACK, 1), (ACK, 1000), (RST | ACK, -1), (RST, 0), (SYN | RST, 0),
+        (ACK, 0), (PSH, 0), (FIN, 0),
+    )  # fmt: skip
+    for flags, ack in odd:
         tcp = replace(connection.compose(flags=flags, sack=(), at=-1, ack=ack), tsval=None)
         peer.send(build(tcp))
         peer.wait(PAUSE_S + peer.rtt)
@@ -95,6 +102,8 @@ def test_calling_while_called(peer: Peer) -> None:
     """Both sides call at once; the tester's SYN-ACK, or its pure acknowledgment, completes it."""
     for flags in (SYN | ACK, ACK):
         connection = peer.summon(SENDS)
+        # Not when the SYN is about to be repeated anyway.
+        peer.wait(max(0.0, 1.3 - peer.rtt))
         _open(connection, flags=SYN)
         if flags & SYN:
             connection.answer()

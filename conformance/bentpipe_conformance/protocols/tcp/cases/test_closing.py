@@ -17,6 +17,9 @@ UNIT = 100
 DAYTIME = 13
 """Port of a service that ends its stream first; see the statement's item ``daytime``."""
 
+SILENT_S = 3700.0
+"""A little more than an hour."""
+
 IDLE_S = 7230.0
 """A little more than two hours, the shortest interval of keep-alives (RFC 9293 section 3.8.4)."""
 
@@ -57,11 +60,11 @@ def test_established_resets(connection: Connection) -> None:
     connection.wait(connection.rtt)
     beyond = connection.acked + 3 * max(connection.iut_window, 65535) + 10000
     for at in (connection.acked - 1, connection.acked - 150, beyond, beyond + (1 << 30)):
-        connection.send(flags=RST, at=at)
+        connection.send_odd(flags=RST, at=at)
         connection.wait(PAUSE_S)
         _say(connection)
     connection.wait(connection.rtt)
-    connection.send(flags=RST, at=connection.acked)
+    connection.send_odd(flags=RST, at=connection.acked)
     connection.wait(PAUSE_S)
     _say(connection, 2)
 
@@ -77,14 +80,14 @@ def test_established_challenges(peer: Peer) -> None:
         _say(connection)
         peer.wait(peer.rtt)
         inside = 1 if where == "next" else connection.iut_window - 1
-        connection.send(flags=RST, at=connection.acked + inside)
+        connection.send_odd(flags=RST, at=connection.acked + inside)
         peer.wait(PAUSE_S)
         _say(connection)
     for at in (-1, UNIT, 2 * UNIT, 1 << 30):
         connection = peer.connect("discard")
         _say(connection)
         peer.wait(peer.rtt)
-        connection.send(flags=SYN, at=at)
+        connection.send_odd(flags=SYN, at=at)
         peer.wait(PAUSE_S)
         _say(connection)
 
@@ -97,7 +100,7 @@ def test_established_segments_without_ack(connection: Connection) -> None:
     """
     _say(connection)
     for flags in (0, PSH, FIN):
-        connection.send(pattern(UNIT, UNIT), flags=flags, at=UNIT)
+        connection.send_odd(pattern(UNIT, UNIT), flags=flags, at=UNIT)
         connection.wait(PAUSE_S)
         connection.send_data(UNIT, at=0)
         connection.wait(PAUSE_S)
@@ -109,7 +112,7 @@ def test_established_segments_without_ack(connection: Connection) -> None:
 def test_established_urgent_data(connection: Connection) -> None:
     """Segments with URG are acknowledged like any others."""
     for _ in range(3):
-        connection.send(pattern(connection.next_offset, UNIT), flags=ACK | PSH | URG)
+        connection.send_odd(pattern(connection.next_offset, UNIT), flags=ACK | PSH | URG)
         connection.wait(PAUSE_S)
     _say(connection)
 
@@ -135,7 +138,7 @@ def _lose_ends(connection: Connection) -> Callable[[Segment, int], bool]:
 
 @connected(
     "SNR-CON-015", "SNR-CON-016", "SNR-CON-017", "SNR-CON-018", "SNR-CON-019", "SNR-CON-003",
-    to="echo",
+    "SNR-CON-035", to="echo",
 )  # fmt: skip
 def test_tester_closes_with_data_under_way(connection: Connection) -> None:
     """The tester closes while its data is being echoed; the end of the echo and its FIN are lost.
@@ -173,14 +176,15 @@ def test_tester_closes_without_data(connection: Connection) -> None:
 
 
 @connected(
-    "SNR-CON-020", "SNR-CON-021", "SNR-CON-018", "SNR-CON-017", "SNR-CON-015", "SNR-CON-016",
+    "SNR-CON-020", "SNR-CON-021", "SNR-CON-032", "SNR-CON-018", "SNR-CON-017", "SNR-CON-015",
+    "SNR-CON-016",
     needs=("daytime",), to=DAYTIME,
 )  # fmt: skip
 def test_iut_closes_first(connection: Connection) -> None:
     """The implementation ends its stream first, and its FIN is lost once.
 
     Data arrives before and after its FIN is acknowledged, then the tester's FIN, again after a
-    second and again 25 s later.
+    second, three times 25 s later, and once more when TIME-WAIT must be over.
     """
     fin = _await_fin(connection, "a FIN")
     line = fin.end - 1
@@ -194,22 +198,42 @@ def test_iut_closes_first(connection: Connection) -> None:
     _say(connection, 2)
     _finish(connection, UNIT)
     _again(connection, after=PAUSE_S + connection.rtt)
-    _again(connection, after=PAUSE_S)
-    _again(connection, after=25.0)
+    for seconds in (PAUSE_S, 25.0, 25.0, 25.0, 250.0):
+        _again(connection, after=seconds)
     connection.wait(PAUSE_S)
 
 
-@connected(
-    "SNR-CON-015", "SNR-CON-016", "SNR-CON-019", "SNR-CON-021",
-    needs=("daytime",), to=DAYTIME,
-)  # fmt: skip
-def test_both_close_at_once(connection: Connection) -> None:
-    """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN."""
-    fin = _await_fin(connection, "a FIN")
-    connection.send(flags=ACK | FIN, ack=fin.end - 1)
-    connection.wait(connection.rtt + PAUSE_S)
-    connection.reception.renege(fin.end)
-    connection.ack()
-    _again(connection, after=2 * PAUSE_S)
-    _again(connection, after=20.0)
-    connection.wait(PAUSE_S)
+@case("SNR-CON-015", "SNR-CON-016", "SNR-CON-019", "SNR-CON-021", "SNR-CON-032", needs=("daytime",))
+def test_both_close_at_once(peer: Peer) -> None:
+    """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN or not.
+
+    It sends once more when TIME-WAIT must be over.
+    """
+    for repeats in ((2 * PAUSE_S, 20.0), ()):
+        connection = peer.connect(DAYTIME)
+        fin = _await_fin(connection, "a FIN")
+        connection.send(flags=ACK | FIN, ack=fin.end - 1)
+        peer.wait(peer.rtt + PAUSE_S)
+        connection.reception.renege(fin.end)
+        connection.ack()
+        for seconds in (*repeats, 250.0):
+            _again(connection, after=seconds)
+        peer.wait(PAUSE_S)
+
+
+@case("SNR-CON-036")
+def test_silence_of_more_than_an_hour(peer: Peer) -> None:
+    """Three connections hear nothing for more than an hour: one of them sends, two are half open.
+
+    Afterwards the tester acknowledges what is still owed.
+    """
+    sending = peer.connect()
+    sending.receive(4)
+    half_open = peer.begin("discard")
+    closing = peer.connect("discard")
+    _finish(closing)
+    peer.wait(SILENT_S)
+    for connection in (sending, half_open, closing):
+        connection.ack()
+        peer.wait(PAUSE_S + peer.rtt)
+        connection.ack()

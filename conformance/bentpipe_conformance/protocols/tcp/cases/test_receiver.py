@@ -137,11 +137,16 @@ def test_established_duplicate_segments(connection: Connection) -> None:
     for at, octets in ((350, 100), (380, 40), (430, 60), (600, 100), (550, 100), (650, 100)):
         connection.send_data(octets, at=at)
         connection.wait(PAUSE_S)
+    connection.send_data(50, at=770)  # a second block
+    connection.wait(PAUSE_S)
+    connection.send_data(50, at=600)  # a duplicate in the first
+    connection.wait(PAUSE_S)
     connection.send_data(260, at=490)
     connection.wait(PAUSE_S)
-    connection.send_data(100, at=700)
-    connection.next_offset = 800
-    _conclude(connection, 8)
+    connection.send_data(100, at=740)
+    connection.next_offset = 900
+    connection.send_data(80, at=820)
+    _conclude(connection, 9)
 
 
 @connected("SNR-RCV-015", "SNR-RCV-016", to="discard")

@@ -19,6 +19,10 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 
+PROBE_S = 0.15
+"""Seconds after which a tail loss probe may send what waits (RFC 8985 section 7.2: it allows for an
+acknowledgment that is delayed by 200 ms)."""
+
 HELD_S = 1.0
 """Seconds within which data that was held is acknowledged once the gap below it is filled."""
 
@@ -33,12 +37,15 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
     ends = {item.packet.number: item.end for item in flow.arrivals}
+    # What is only an acknowledgment, and taken for one, has no answer.
+    mute = {a.packet.number for a in flow.acks if a.acceptable and not a.tcp.length}
     first = flow.handshake.answer
     if first is None:
         return
     for packet in flow.packets:
         if not packet.outgoing:
-            owed.append(ends.get(packet.number, -1))
+            if packet.number not in mute:
+                owed.append(ends.get(packet.number, -1))
             continue
         reply = replies.get(packet.number)
         if reply is None:
@@ -153,6 +160,13 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
                 actual = f"blocks {event.blocks}"
                 yield context.violated(sentence, event, expected=expected, actual=actual)
                 return
+            second = event.blocks[1:2]
+            if right > event.ack and not any(a <= left and right <= b for a, b in second):
+                sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
+                expected = "the block that holds it as the second"
+                actual = f"blocks {event.blocks}"
+                yield context.violated(sentence, event, expected=expected, actual=actual)
+                return
             told = not fresh.overlap(left, right)
             sentence = f"the D-SACK block {left}-{right} " + (
                 "was sent again" if told else "reports a duplicate"
@@ -197,7 +211,7 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
             continue
         if not 0 < event.payload < room or event.end >= event.window_edge - 1:
             continue
-        if small is not None and event.cause is not None:
+        if small is not None and event.time - small.time < PROBE_S - context.timing_error:
             sentence = f"{event.payload} octets were sent, {small.span} being unacknowledged"
             expected = "one small segment at a time"
             yield context.violated(sentence, event, small, expected=expected, actual="two")

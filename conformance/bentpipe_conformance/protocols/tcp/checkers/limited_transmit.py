@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
+from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -150,6 +151,8 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
+        if m.last_advance is not None and m.last_advance.responses[-1].tcp.flags & PSH:
+            continue  # it emptied the queue; what leaves now may have been written since
         new = m.new_data
         octets = sum(sent.payload for sent in new)
         sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"

@@ -200,6 +200,13 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings
         yield _no_sooner(context, waited, expiry.rtt, sentence, sent, progress)
 
 
+PERSISTENCE_S = 100.0
+"""Seconds after which a silent peer may be given up, with or without a RST (RFC 9293, SHLD-11)."""
+
+CLOSED_PERSISTENCE_S = 30.0
+"""The same for a connection whose user has closed it; Linux takes a minute."""
+
+
 @checker("SNR-RTO-011")
 def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findings:
     """The timer runs while data is outstanding (RFC 6298 rule 5.1, RFC 8985 section 7)."""
@@ -209,12 +216,19 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
     trips = RoundTrips(flow)
     last_event: Sent | Ack | None = None
     edge = una = top = 0
-    waiting = backed_off = 0.0
+    waiting = backed_off = progress = 0.0
+    persistence = PERSISTENCE_S
     for event in flow.events:
+        if flow.resets and event.packet.number > flow.resets[0].number:
+            return  # the connection is over
         if not isinstance(event, Sent | Ack):
             continue
-        yield from _silence(context, last_event, event.time, top > una and edge > una, waiting)
+        given_up = last_event is not None and last_event.time - progress >= persistence
+        owed = top > una and edge > una and not given_up
+        yield from _silence(context, last_event, event.time, owed, waiting)
         if isinstance(event, Sent):
+            progress = event.time if top <= una else progress
+            persistence = CLOSED_PERSISTENCE_S if event.fin else persistence
             trips.sent(event)
             top = max(event.max, event.end)
             expiry = expiries.get(event)
@@ -224,10 +238,13 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
         elif event.acceptable:
             edge, una = event.window_edge, max(event.ack, event.una)
             if event.advance:
+                progress = event.time
                 trips.acknowledged(event)
         waiting = max(patience, 4 * trips.longest_timeout, backed_off)
         last_event = event
-    yield from _silence(context, last_event, flow.horizon, top > una and edge > una, waiting)
+    given_up = last_event is not None and last_event.time - progress >= persistence
+    owed = top > una and edge > una and not given_up
+    yield from _silence(context, last_event, flow.horizon, owed, waiting)
 
 
 def _silence(

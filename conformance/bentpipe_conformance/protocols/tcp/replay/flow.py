@@ -62,6 +62,7 @@ class Flow:
         leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
         damaged: segments with a wrong checksum, either direction; no other list holds them.
+        misaligned: intact segments with an impossible data offset, the same.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
@@ -82,6 +83,7 @@ class Flow:
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
     damaged: list[Segment] = field(default_factory=list)
+    misaligned: list[Segment] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
@@ -152,6 +154,7 @@ class _Replay:
             self.sender.edge = tcp.window
         if self._completes(packet, tcp):
             handshake.established = packet.time
+            self.sender.answered(tcp)
         if handshake.window_scale and handshake.offer and handshake.answer:
             self.sender.shift = min(handshake.offer.window_scale or 0, MAX_WINDOW_SHIFT)
             self.receiver.shift = min(handshake.answer.window_scale or 0, MAX_WINDOW_SHIFT)
@@ -161,14 +164,19 @@ class _Replay:
     def _is_refused(self, tcp: Tcp) -> bool:
         """Whether a SYN-ACK acknowledges something other than the IUT's SYN."""
         opens = self.flow.handshake.iut_opens and tcp.flags & ACK
-        return bool(opens) and self.sender.offset(tcp.ack) != 0
+        return bool(opens) and not self._answers(tcp)
+
+    def _answers(self, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK acknowledges the IUT's SYN, with or without the data in it."""
+        syn = self.flow.handshake.answer
+        return 0 <= self.sender.offset(tcp.ack) <= (syn.size if syn is not None else 0)
 
     def _completes(self, packet: Packet, tcp: Tcp) -> bool:
         """Whether a SYN-ACK is the first that answers the IUT's SYN."""
         handshake = self.flow.handshake
         if packet.outgoing or not tcp.flags & ACK or not handshake.iut_opens:
             return False
-        return handshake.established is None and self.sender.offset(tcp.ack) == 0
+        return handshake.established is None and self._answers(tcp)
 
     def _leaving(self, packet: Packet, tcp: Tcp) -> None:
         flow = self.flow
@@ -182,17 +190,20 @@ class _Replay:
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        flow = self.flow
+        flow, unsent, sure = self.flow, False, True
         if tcp.flags & ACK:
             rejected = self.receiver.rejects(tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
             ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
+            unsent = ack.beyond
+            # What is dropped for its acknowledgment may be dropped before its timestamp counts.
+            sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)
             flow.events.append(ack)
             if flow.handshake.established is None and ack.acceptable:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        arrival = self.receiver.arriving(packet, tcp)
+        arrival = self.receiver.arriving(packet, tcp, unsent=unsent, sure=sure)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
@@ -209,10 +220,13 @@ def read_flows(trace: Trace) -> list[Flow]:
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         if (tester, iut) not in replays:
             replays[tester, iut] = _Replay(Flow(tester, iut, trace.timing_error))
-        if tcp.checksum_ok:
-            replays[tester, iut].packet(packet, tcp)
+        replay = replays[tester, iut]
+        if not tcp.checksum_ok:
+            replay.flow.damaged.append(Segment(packet))
+        elif not tcp.offset_ok:
+            replay.flow.misaligned.append(Segment(packet))
         else:
-            replays[tester, iut].flow.damaged.append(Segment(packet))
+            replay.packet(packet, tcp)
     flows = [replay.flow for replay in replays.values()]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:

@@ -26,7 +26,7 @@ class _Stamped:
     """A timestamped segment the IUT may not have processed when its next segment left.
 
     No acknowledgment beyond ``limit`` can have left before it was processed, none beyond ``reach``
-    without more.
+    without more. ``sure`` says that its value certainly is TS.Recent if ``updated``.
     """
 
     time: float
@@ -37,6 +37,7 @@ class _Stamped:
     updated: bool
     limit: int
     reach: int
+    sure: bool
 
 
 class Receiver:
@@ -67,6 +68,7 @@ class Receiver:
         self._recent: frozenset[int] = frozenset()
         self._recent_by_text: frozenset[int] = frozenset()
         self._last_by_text = 0
+        self._echoed: frozenset[int] = frozenset()
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -77,8 +79,8 @@ class Receiver:
         if tcp.tsval is not None:
             self._recent = self._recent_by_text = frozenset({tcp.tsval})
             self._last_by_text = tcp.tsval
-        if tcp.size:
-            self._arrive(0, tcp.size)
+        if tcp.length > 1:
+            self._arrive(0, tcp.length - 1)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
@@ -121,8 +123,14 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp) -> Arrival | None:
-        """A segment reached the IUT; what it is when it carries data or FIN."""
+    def arriving(
+        self, packet: Packet, tcp: Tcp, *, unsent: bool = False, sure: bool = True
+    ) -> Arrival | None:
+        """A segment reached the IUT; what it is when it carries data or FIN.
+
+        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped, ``sure``
+        that nothing about its acknowledgment may keep it from being processed.
+        """
         start = self.offset(tcp.seq)
         end = start + tcp.length
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
@@ -130,14 +138,14 @@ class Receiver:
         bare = self.timestamps and tcp.tsval is None
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
-        sure = inside and not stale and not shrunk and not self._doubt
+        sure = sure and inside and not stale and not shrunk and not self._doubt
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
-        acceptable = acceptable and bool(tcp.flags & ACK)
+        acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
@@ -183,7 +191,7 @@ class Receiver:
             # It makes no difference when the IUT processed it.
             return
         self._stamped.append(
-            _Stamped(time, start, end, value, before, updated, self._limit, self._limit)
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit, usable)
         )
 
     # -- leaving
@@ -261,10 +269,12 @@ class Receiver:
                     possible.add(item.tsval)
                     if not _any_newer(later, item.tsval):
                         kept.add(item.tsval)
-            if item.updated:
+            if item.updated and item.sure:
                 insort(later, item.tsval)
         self._recent |= kept
-        return frozenset(possible)
+        if possible != self._echoed:
+            self._echoed = frozenset(possible)
+        return self._echoed
 
 
 def _drop_reached(ranges: RangeSet, limit: int) -> int:
