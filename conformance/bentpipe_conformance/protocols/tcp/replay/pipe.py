@@ -65,7 +65,7 @@ class Rest:
     Attributes:
         ack: the acknowledgment.
         after: the situation.
-        window_edge: highest right edge offered.
+        window_edge: right edge offered last, which may have moved back.
         until: when the next acknowledgment came.
         top: snd_max.
     """
@@ -198,7 +198,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
             if tracker is not None and (event is tracker.recovery.episode.end or reneges(event)):
                 tracker = None
             if event.acceptable:
-                edge = max(edge, event.window_edge)
+                edge = event.window_edge
                 extra = 0 if event.advance else extra
             if tracker is not None:
                 tracker.acknowledged(event)
