@@ -118,9 +118,8 @@ def selftest(
             suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
         )
         raise click.exceptions.Exit(mutation.mutate(asked))
-    if sample or modules or survivors_of or whole or publish:
-        names = "--sample, --module, --survivors-of, --whole and --publish"
-        raise Failure(f"{names} go with --mutate", USAGE)
+    if sample or modules or survivors_of or publish:
+        raise Failure("--sample, --module, --survivors-of and --publish go with --mutate", USAGE)
     if record and (number is None or only):
         raise Failure("--record goes with --round, and with all of its faults", USAGE)
     if number is not None:
@@ -130,7 +129,7 @@ def selftest(
 
     if transfers is not None or linux is not None:
         if only:
-            raise Failure("--only chooses mutants; --transfers and --linux run none", USAGE)
+            raise Failure("--only chooses mutants, and these runs have none; leave one out", USAGE)
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
         elif linux:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
@@ -82,3 +83,16 @@ def _cause(item: CaseFindings, found: Sequence[Finding], spread: Counter[str]) -
         return at, finding.requirement not in item.targets, -spread[finding.requirement]
 
     return min(found, key=place).requirement
+
+
+def ranks(stored: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Where requirements stand, by the ``attribution`` of a result.
+
+    The first number is that of what names the fault, the second 0 for it and more for what fails
+    in its wake.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for number, item in enumerate(stored):
+        for place, name in enumerate((item["requirement"], *item["consequences"])):
+            found.setdefault(name, (number, place))
+    return found

@@ -67,11 +67,11 @@ def _packets(subject: Subject, first: Any, second: Any, seed: int) -> list[tuple
         subject.make(address, setup, numbers.getrandbits(32))
         for address, setup in zip(ADDRESSES, (first, second), strict=True)
     ]
-    stations = connected(simulation, hosts, link, numbers.getrandbits(32))
+    stations = connected(simulation, hosts, (0.0, 0.0), link, numbers)
     for number, station in enumerate(stations):
         for call in draw_calls(numbers, LENGTH_S):
             subject.call(simulation, station, hosts[number], ADDRESSES[1 - number], call)
-    run_transfer(simulation, stations)
+    run_transfer(simulation, stations, LENGTH_S)
     return [(item.time, item.data) for item in stations[0].captured]
 
 

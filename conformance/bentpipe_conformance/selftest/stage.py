@@ -31,12 +31,14 @@ def stage(
     link = load_profiles()[LINK]
     setup, ics = reference.setups[profile], {**reference.ics}
     carried = IN_UDP
+    latency = 0.0
     if setting:
         chosen = reference.settings[setting]
         setup = chosen.configure(setup)
         ics |= chosen.ics
+        latency = chosen.latency_s
         if chosen.ip_protocol:
             carried = Encapsulation("ip", chosen.ip_protocol)
-    lane = SimulatedLane(reference.make, configure(setup), link, seed)
+    lane = SimulatedLane(reference.make, configure(setup), link, seed, latency)
     settings = RunSettings(profile, ics, link.round_trip_s, seed, encapsulation=carried)
     return lane, settings

@@ -78,11 +78,12 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
         if item.profile not in record.profiles:
             named, known = f"names the profile {item.profile!r}", ", ".join(record.profiles)
             raise ValueError(f"the mutant {item.name} {named}; the suite {suite} has {known}")
-    settings = ("", *subject_of(record.folder).settings)
+    settings = {"": (), **{k: v.profiles for k, v in subject_of(record.folder).settings.items()}}
     references = [
         Subject(_REFERENCE, profile, setting=setting)
         for profile in record.profiles
-        for setting in settings
+        for setting, permitted in settings.items()
+        if not permitted or profile in permitted
     ]
     return [*references, *mutants]
 
@@ -116,7 +117,8 @@ def judge_subject(
             elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
                 still_open.setdefault(finding.requirement, sentence)
     if subject.setting:
-        still_open = {name: why for name, why in still_open.items() if name not in passed}
+        expected = passed | reference.settings[subject.setting].undecided
+        still_open = {name: why for name, why in still_open.items() if name not in expected}
     return SubjectResult(subject, failed, still_open)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.attribution import Attribution, CaseFindings, attribute
+from bentpipe_conformance.cli.certify import in_order
+from bentpipe_conformance.engine.attribution import Attribution, CaseFindings, attribute, ranks
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 
@@ -40,3 +41,21 @@ def test_finding_without_a_packet_names_only_where_no_other_does() -> None:
     found = Finding("X", Verdict.FAIL, (7,), "wrong")
     assert attribute([CaseFindings("a", ("T",), [died, found])])[0].requirement == "X"
     assert attribute([CaseFindings("a", ("T",), [died])])[0].requirement == "T"
+
+
+def test_ranks_follow_the_stored_attribution() -> None:
+    stored = [
+        {"requirement": "A", "consequences": ["B", "C"]},
+        {"requirement": "D", "consequences": ["B"]},
+    ]
+    assert ranks(stored) == {"A": (0, 0), "B": (0, 1), "C": (0, 2), "D": (1, 0)}
+
+
+def test_failures_are_printed_cause_first_after_what_was_not_supported() -> None:
+    verdicts = {"A": "fail", "B": "fail", "C": "pass", "D": "inconclusive", "E": "unsupported"}
+    result = {
+        "requirements": [{"id": name, "verdict": verdict} for name, verdict in verdicts.items()],
+        "attribution": [{"requirement": "B", "consequences": ["A"]}],
+    }
+    told = [(row["id"], in_the_wake) for row, in_the_wake in in_order(result)]
+    assert told == [("E", False), ("D", False), ("B", False), ("A", True)]

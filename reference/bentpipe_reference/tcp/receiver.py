@@ -51,8 +51,9 @@ class Receiver:
     # -- the window ---------------------------------------------------------------------------
 
     def free_room(self) -> int:
-        """Free octets of the receive buffer."""
-        return max(0, self.config.receive_buffer - self.buffer.unread)
+        """Free octets of the receive buffer, as far as the window field can tell of them."""
+        free = max(0, self.config.receive_buffer - self.buffer.unread)
+        return min(free, 0xFFFF << self.window_shift)
 
     def update_edge(self) -> None:
         """Advance the advertised edge, never back (RFC 9293 section 3.8.6.2.2, SWS avoidance)."""

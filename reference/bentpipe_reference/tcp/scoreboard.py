@@ -11,9 +11,9 @@ class Scoreboard(RangeSet):
     __slots__ = ()
 
     @property
-    def highest(self) -> int | None:
-        """One past the highest octet held by the receiver, None when it holds none."""
-        return self._ranges[-1][1] if self._ranges else None
+    def highest(self) -> int:
+        """One past the highest octet held by the receiver, 0 when it holds none."""
+        return self._ranges[-1][1] if self._ranges else 0
 
     def loss_edge(self, runs: int, octets: int) -> int | None:
         """Everything not held below this number counts as lost (IsLost of RFC 6675).

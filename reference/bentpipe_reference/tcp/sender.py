@@ -297,7 +297,6 @@ class Sender(CongestionRules):
         self.estimator.back_off()
         self.on_timeout_in_recovery()
         self.in_recovery = False
-        self.after_timeout = True
         self.dupacks = self.limited_transmit_octets = 0
         self.scoreboard.clear()  # the receiver may have reneged (RFC 2018 section 8)
         self.snd_nxt = self.snd_una

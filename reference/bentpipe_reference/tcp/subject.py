@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
@@ -50,19 +52,24 @@ SETUPS = {
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
     """A host of either profile."""
     profile = numbers.choice(("rfc", "rfc", "rfc", "hk99"))
+    rfc = profile == "rfc"
+    mss = numbers.choice((1460, 1460, 1460, 1000, 536, 256, 4000, 9000))
     config = EndpointConfig(
-        variant="sack-newreno-rfc" if profile == "rfc" else "sack-newreno-hk99",
-        mss=numbers.choice((1460, 1460, 1000, 536)),
+        variant="sack-newreno-rfc" if rfc else "sack-newreno-hk99",
+        mss=mss,
         sack=numbers.random() < 0.8,
-        dsack=profile == "rfc",
-        window_scale=numbers.random() < 0.9,
-        timestamps=numbers.random() < 0.8,
-        limited_transmit=numbers.random() < 0.8 if profile == "rfc" else None,
+        dsack=rfc and numbers.random() < 0.9,
+        window_scale=numbers.random() < 0.8,
+        timestamps=numbers.random() < 0.7,
+        limited_transmit=numbers.random() < 0.8 if rfc else None,
+        byte_counting=numbers.choice((1, 1, 2)) if rfc else 1,
         nagle=numbers.random() < 0.2,
-        receive_buffer=numbers.choice((8192, 65536, 240 * 1024)),
-        send_buffer=numbers.choice((16384, 240 * 1024)),
-        delayed_ack_timeout=numbers.choice((0.04, 0.2, 0.5)),
-        initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
+        receive_buffer=numbers.choice((mss, 2 * mss, 8192, 65536, 240 * 1024, 1 << 24)),
+        send_buffer=numbers.choice((16384, 240 * 1024, 1 << 24)),
+        delayed_ack_timeout=numbers.choice((0.001, 0.01, 0.04, 0.2, 0.5)),
+        initial_window_segments=numbers.choice((None, *range(1, 11))) if rfc else None,
+        initial_rto=numbers.choice((1.0, 1.0, 3.0)),
+        clock_granularity=numbers.choice((None, None, 0.01, 0.1, 0.5)),
     )
     ics = ICS | {
         **dict.fromkeys(("sack", "sack_sender", "sack_receiver"), config.uses_sack),
@@ -71,6 +78,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         "window_scale": config.window_scale,
         "limited_transmit": config.uses_limited_transmit,
         "nagle": config.nagle,
+        "byte_counting": "abc" if config.byte_counting > 1 else "no",
         "initial_window_segments": config.initial_segments,
     }
     return Drawn(Setup(config), ics, profile)
@@ -81,19 +89,63 @@ class User(Caller):
 
     def run(self, connection: Connection, now: float, /) -> None:
         """Read, write, and end as the call says."""
-        connection.read(self.call.reading)
+        if self.reads(now):
+            connection.read(self.call.reading)
         if connection.state in (State.ESTABLISHED, State.CLOSE_WAIT):
             self.go_on(connection, now, lambda: connection.abort("the user aborted", now), now)
 
 
 def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, call: Call) -> None:
-    """Let a host call; the user runs after each event of its connection."""
+    """Let a host call; the user runs after each event of its connection, and when it wants to."""
 
     def begin(now: float) -> None:
-        host.connect(remote, call.port, User(call), now)
+        user = User(call)
+        connection = host.connect(remote, call.port, user, now)
+
+        def look(now: float) -> None:
+            if connection.state is State.CLOSED:
+                return
+            host.run(connection, now)
+            if (wake := user.wake(now)) is not None:
+                simulation.call_at(wake, lambda: station.step(look))
+
+        look(now)
 
     simulation.call_at(call.at, lambda: station.step(begin))
 
+
+def _configured(
+    ics: Mapping[str, Any], undecided: Iterable[str] = (), profiles: tuple[str, ...] = (),
+    **changes: Any,
+) -> Setting:  # fmt: skip
+    return Setting(
+        lambda setup: setup.configured(**changes), ics,
+        profiles=profiles, undecided=frozenset(undecided),
+    )  # fmt: skip
+
+
+_WITHOUT_SACK = dict.fromkeys(("sack", "sack_sender", "sack_receiver", "dsack"), False)
+
+SETTINGS = {
+    "mss-256": _configured({}, ("SNR-LT-003", "SNR-REC-009", "SNR-SS-004", "SNR-WIN-002"), mss=256),
+    "mss-536": _configured({}, ("SNR-SS-004",), mss=536),
+    # No segment of the tester's 1460 octets is full.
+    "mss-9000": _configured({}, ("SNR-OPT-016", "SNR-RCV-004", "SNR-RCV-023"), mss=9000),
+    "one-segment": _configured(
+        {"initial_window_segments": 1}, initial_window_segments=1, profiles=("rfc",)
+    ),
+    "small-window": _configured(
+        {}, ("SNR-RCV-012", "SNR-SS-004"), receive_buffer=5840, send_buffer=5840
+    ),
+    "no-sack": _configured(_WITHOUT_SACK, sack=False, dsack=False),
+    "no-timestamps": _configured({"timestamps": False}, timestamps=False),
+    "no-window-scale": _configured({"window_scale": False}, ("SNR-RCV-012",), window_scale=False),
+    "half-a-second": _configured({}, delayed_ack_timeout=0.5),
+    "byte-counting": _configured({"byte_counting": "abc"}, byte_counting=2, profiles=("rfc",)),
+    # The numbers of the sender wrap, and pass 2^31, within the first segments.
+    "wrap": _configured({}, iss=(1 << 32) - 9000),
+    "half": _configured({}, iss=(1 << 31) - 9000),
+}
 
 SUBJECT = Subject(
     ics=ICS,
@@ -105,9 +157,5 @@ SUBJECT = Subject(
     make=lambda address, setup, seed: TcpHost(address, setup.config, seed, parts=setup.parts),
     draw=_draw,
     call=_call,
-    settings={
-        # The numbers of the sender wrap, and pass 2^31, within the first segments.
-        "wrap": Setting(lambda setup: setup.configured(iss=(1 << 32) - 9000), {}),
-        "half": Setting(lambda setup: setup.configured(iss=(1 << 31) - 9000), {}),
-    },
+    settings=SETTINGS,
 )

@@ -88,7 +88,7 @@ def test_recovery_when_tail_is_lost_makes_one_rescue_retransmission(script: Any)
     assert peer.ack(0, [(1, 8)]) == []
     assert peer.ack(0, [(1, 9)]) == []
     assert peer.ack(1, [(2, 9)]) == []
-    assert peer.sender.rescue_rxt == peer.sender.recover
+    assert peer.sender.rescued
 
 
 def test_full_ack_ends_recovery_at_ssthresh(script: Any) -> None:

@@ -34,7 +34,7 @@ def test_scoreboard_when_ranges_are_added_matches_a_set(
     board.remove_below(edge)
     model = {number for number in model if number >= edge}
     assert list(board.snapshot()) == runs(model)
-    assert board.highest == (max(model) + 1 if model else None)
+    assert board.highest == (max(model) + 1 if model else 0)
     lost = board.loss_edge(count, octets)
     for number in range(80):
         above = {held for held in model if held > number}

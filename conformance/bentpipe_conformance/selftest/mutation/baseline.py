@@ -173,7 +173,8 @@ def runs_of(suite: str, subject: Any, *, usual: bool = False) -> list[Run]:
     return [
         Run(item.id, profile, setting)
         for setting in ("", *(() if usual else subject.settings))
-        for profile in suite_named(suite).profiles
+        for profile in (setting and subject.settings[setting].profiles)
+        or suite_named(suite).profiles
         for item in load_cases(suite).values()
         if profile in item.profiles and not item.extra
     ]

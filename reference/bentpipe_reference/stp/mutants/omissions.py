@@ -192,3 +192,33 @@ for _check, _state, _kind in rows():
         f"stp-omits-{_check}-{_kind.name.lower()}-{_SHORT[_state]}", _breaks,
         f"{_title.format(_kind.name)} in the state {_state.title}",
     )(type("Omission", (Omitting,), {"kind": _kind, "state": _state, "treat": _treat}))  # fmt: skip
+
+
+class _MixesPorts(MeddlingHost):
+    """Gives a packet between ports that have no connection to one that shares the other port."""
+
+    shared = 0
+
+    def arriving(self, octets: bytes) -> bytes | None:
+        if len(octets) < _HEADER or type_of(octets) in (Type.BEGIN, Type.BGREJ):
+            return octets
+        ports = int.from_bytes(octets[:2], "big"), int.from_bytes(octets[2:4], "big")
+        if (self.peer, *ports) in self.endpoint.connections:
+            return octets
+        for peer, *known in self.endpoint.connections:
+            if peer == self.peer and known[self.shared] == ports[self.shared]:
+                pair = b"".join(port.to_bytes(2, "big") for port in known)
+                return rechecked(pair + octets[4:])
+        return octets
+
+
+@mutant("stp-omits-source-port", breaks="STP-CC-020")
+class MixesSourcePorts(_MixesPorts):
+    """Finds a connection without the peer's port."""
+
+    shared = 1
+
+
+@mutant("stp-omits-destination-port", breaks="STP-CC-020")
+class MixesDestinationPorts(_MixesPorts):
+    """Finds a connection without its own port."""

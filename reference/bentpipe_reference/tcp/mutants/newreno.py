@@ -166,3 +166,19 @@ class AddsTwoBack(NewRenoSender):
 
     def cwnd_after_partial_ack(self, acked: int) -> int:
         return super().cwnd_after_partial_ack(acked) + self.smss
+
+
+@mutant("snr-recovery-outlasts-recover", breaks="SNR-REC-012")
+class OutlastsRecover(SackNewRenoRfcSender):
+    """An acknowledgment of all that was sent before is taken for a partial one."""
+
+    def recovery_point(self) -> int:
+        return self.snd_max
+
+
+@mutant("snr-exit-below-the-flight", breaks="SNR-REC-013", hk99=True)
+class ExitsBelowTheFlight(NewRenoSender):
+    """Recovery ends with a window below what is outstanding."""
+
+    def exit_window(self) -> int:
+        return max(self.smss, self.flight_size - self.smss)

@@ -285,3 +285,12 @@ class RepeatsTheDoubtfulFirst(SackNewRenoRfcSender):
 
     def lost_segment(self) -> tuple[int, int] | None:
         return super().lost_segment() or self.speculative_segment()
+
+
+@mutant("snr-recovery-again-after-timeout", breaks="SNR-SAK-020")
+class RecoversAgainAfterTimeout(SackNewRenoRfcSender):
+    """A timeout during recovery does not move RecoveryPoint, and reports begin another recovery."""
+
+    def on_timeout_in_recovery(self) -> None:
+        super().on_timeout_in_recovery()
+        self.recover = self.snd_una - 1

@@ -197,6 +197,12 @@ class AllowsForTenVariances(RttEstimator):
 class GrowsNoMoreAfterTimeout(Sender):
     """After a timeout two segments are in the network until all is repaired."""
 
+    _repairing = 0
+
+    def on_timeout(self, now: float) -> None:
+        self._repairing = self.snd_max
+        super().on_timeout(now)
+
     def slow_start_increase(self, acked: int) -> int:
         growth = super().slow_start_increase(acked)
-        return growth if not self.after_timeout else min(growth, 2 * self.smss - self.cwnd)
+        return min(growth, 2 * self.smss - self.cwnd) if self.snd_una < self._repairing else growth

@@ -18,10 +18,11 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     """Pipe-controlled loss recovery (RFC 6675, section 5).
 
     Attributes:
-        rescue_rxt: RescueRxt, None while no rescue retransmission was made in this episode.
+        rescued: whether this episode has made its rescue retransmission. RescueRxt of the RFC is
+            RecoveryPoint then, above which HighACK does not rise before the episode ends.
     """
 
-    rescue_rxt: int | None = None
+    rescued = False
 
     # -- what counts as evidence --------------------------------------------------------------
 
@@ -58,7 +59,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
 
     def enter_recovery(self, now: float) -> None:
         """Section 5, step 4."""
-        self.rescue_rxt = None
+        self.rescued = False
         self.high_rxt = self.snd_una
         super().enter_recovery(now)
         if self.sack_ok:
@@ -93,11 +94,10 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     def pipe(self) -> int:
         """SetPipe of section 4: octets that the sender believes to be in the network."""
         edge = self.loss_edge()
-        total = 0
-        for left, right in self.scoreboard.gaps(self.snd_una, self.snd_max):
-            total += max(0, right - max(left, edge))
-            total += max(0, min(right, self.high_rxt) - left)
-        return total
+        return sum(
+            max(0, right - max(left, edge)) + max(0, min(right, self.high_rxt) - left)
+            for left, right in self.scoreboard.gaps(self.snd_una, self.snd_max)
+        )
 
     def next_segment(self) -> tuple[int, int] | None:
         """NextSeg of section 4: the range to send next, None when nothing qualifies."""
@@ -119,8 +119,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
 
     def speculative_segment(self) -> tuple[int, int] | None:
         """Rule 3: a missing range below the highest held octet, not counted as lost yet."""
-        highest = self.scoreboard.highest
-        return None if highest is None else self._missing_below(highest)
+        return self._missing_below(self.scoreboard.highest)
 
     def rescue_segment(self) -> tuple[int, int] | None:
         """Rule 4: once per episode, the end of the outstanding data.
@@ -128,7 +127,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         A SHOULD. Not followed where the end has arrived and the highest missing range has been
         retransmitted: another retransmission would be spurious.
         """
-        if self.rescue_rxt is not None and self.snd_una <= self.rescue_rxt:
+        if self.rescued:
             return None
         gaps = self.scoreboard.gaps(self.snd_una, self.snd_max)
         if not gaps or gaps[-1][1] <= self.high_rxt:
@@ -156,17 +155,16 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         """Send the range NextSeg chose and record it (steps C.2 and C.3)."""
         left, right = chosen
         if left < self.snd_max:
-            highest = self.scoreboard.highest
-            if highest is not None and right <= highest:
+            if right <= self.scoreboard.highest:
                 self.high_rxt = right
             else:
-                self.rescue_rxt = self.recover
+                self.rescued = True
         self.transmit(left, right, now)
 
     # -- before and after recovery ------------------------------------------------------------
 
     def limited_transmit(self, now: float) -> None:
-        """Section 5, step 3: new data as the pipe allows, at most two segments beyond cwnd."""
+        """Section 5, step 3: new data as the pipe allows."""
         if not self.sack_ok:
             super().limited_transmit(now)
             return
@@ -174,11 +172,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             return
         self.high_rxt = self.snd_una
         pipe = self.pipe()
-        while (
-            self.cwnd - pipe >= self.smss
-            and self.flight_size + self.smss <= self.cwnd + 2 * self.smss
-            and (chosen := self.new_segment()) is not None
-        ):
+        while self.cwnd - pipe >= self.smss and (chosen := self.new_segment()) is not None:
             self.transmit(*chosen, now)
             pipe += chosen[1] - chosen[0]
             self.limited_transmit_octets += chosen[1] - chosen[0]
@@ -189,17 +183,12 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         if self.sack_ok and self.snd_nxt < self.snd_max:
             self.output(now)
 
-    def outstanding(self) -> int:
+    def send_window(self) -> int:
         """After a timeout, what the receiver holds does not occupy the network.
 
         It still occupies the receiver's window (RFC 9293 section 3.8.6), so it makes room in the
         congestion window only.
         """
-        total = super().outstanding()
-        if self.after_timeout and self.scoreboard:
-            if self.snd_una > self.recover:
-                self.after_timeout = False
-            else:
-                room = max(0, self.snd_wnd - self.cwnd)
-                total -= min(room, self.scoreboard.overlap(0, self.snd_nxt))
-        return total
+        if self.snd_una > self.recover:
+            return super().send_window()
+        return min(self.cwnd + self.scoreboard.overlap(0, self.snd_nxt), self.snd_wnd)

@@ -41,7 +41,7 @@ class SelectiveRetransmission(RenoSender):
         if seq is None:
             return None
         asked_for = seq == self.snd_una and self.dupacks >= self.duplicate_threshold()
-        passed = (self.scoreboard.highest or 0) > seq + self.eligibility_distance()
+        passed = self.scoreboard.highest > seq + self.eligibility_distance()
         return seq if asked_for or passed else None
 
     def use_ack(self, now: float) -> bool:
@@ -71,14 +71,13 @@ class SelectiveRetransmission(RenoSender):
         hole = self.scoreboard.first_gap(seq, self.snd_max)
         return hole[1] if hole is not None and hole[1] < self.snd_max else None
 
-    def on_timeout_in_recovery(self) -> None:
-        """After a timeout everything may be retransmitted again."""
-        super().on_timeout_in_recovery()
-        self.high_rxt = self.snd_una
-
 
 class SackRenoSender(SelectiveRetransmission):
     """TCP SACK-Reno (HK99 section 5.3): Reno's window with selective retransmission.
 
     Each recovery phase ends with the first new ACK, so one burst can halve cwnd repeatedly.
     """
+
+    def on_timeout_in_recovery(self) -> None:
+        """After a timeout everything may be retransmitted again."""
+        self.high_rxt = self.snd_una

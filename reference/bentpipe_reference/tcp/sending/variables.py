@@ -78,7 +78,6 @@ class SenderVariables:
         dupacks: duplicate ACKs in a row.
         recover: see the variant; the end of the loss episode being repaired.
         in_recovery: whether fast recovery is in progress.
-        after_timeout: whether what was sent before the last timeout is still being repaired.
         sack_ok: whether SACK was negotiated.
         scoreboard: what the peer selectively acknowledged.
         source: where the octets come from, None until the application attaches one.
@@ -108,7 +107,6 @@ class SenderVariables:
         self.dupacks = 0
         self.recover = self.initial_recover()
         self.in_recovery = False
-        self.after_timeout = False
         self.sack_ok = False
         self.scoreboard = Scoreboard()
         self.source: Source | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import FLAGS, LEAST, Stp, octets_of, with_checksum
 from bentpipe_conformance.protocols.stp.connection import Connection
@@ -123,6 +124,15 @@ def send_foreign(connection: Connection) -> None:
             for wrong in (1, 0x8000, packet.tag):
                 connection.peer.send(craft(replace(packet, tag=packet.tag ^ wrong)))
                 connection.wait(APART_S)
+
+
+def send_elsewhere(connection: Connection) -> None:
+    """Send a packet of each type from another port of the tester, and to another one of the IUT."""
+    other = connection.peer.new_port()
+    for packet in armed(connection):
+        for stray in (replace(packet, sport=other), replace(packet, dport=UNUSED_PORT)):
+            connection.peer.send(craft(stray))
+            connection.wait(APART_S)
 
 
 def reserved(packet: Stp) -> Stp:

@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.stp.cases.faults import foreign_tag, reserved, send_foreign
+from bentpipe_conformance.protocols.stp.cases.faults import (
+    foreign_tag,
+    reserved,
+    send_elsewhere,
+    send_foreign,
+)
 from bentpipe_conformance.protocols.stp.cases.steps import half_released, holding
 from bentpipe_conformance.protocols.stp.cases.test_states import (
     CALLING,
@@ -86,6 +91,14 @@ def test_ready_every_tagged_packet_with_a_foreign_tag(connection: Connection, ba
     """Reports that would have SDs sent again, SDs and POLLs are discarded for their tag."""
     connection.ask()
     send_foreign(connection)
+    connection.ask()
+
+
+@holding("STP-CC-020", losing=[3, 5])
+def test_ready_every_packet_between_other_ports(connection: Connection, base: int) -> None:  # noqa: ARG001
+    """What comes from another port, or goes to another one, is of no connection."""
+    connection.ask()
+    send_elsewhere(connection)
     connection.ask()
 
 

@@ -240,6 +240,7 @@ def test_idle_cookies_grow_old(peer: Peer) -> None:
     wait_until(made + 905.0)
     used.begin(b"")
     peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard", cookie=peer.fresh_cookie()).abort()
 
 
 @case("STP-CC-041", "STP-CC-012", "STP-CC-001")
@@ -339,6 +340,21 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     pair[1].release()
     third.ask()
     third.release()
+
+
+@case("STP-CC-012", "STP-CC-010")
+def test_ready_many_connections_at_once(peer: Peer) -> None:
+    """Who can hold no more of them says so, and goes on with those it has."""
+    first = peer.connect("discard")
+    for _ in range(11):
+        peer.call("discard")
+        peer.wait(PAUSE_S)
+    peer.wait(peer.rtt)
+    first.ask()
+    for connection in peer.open_connections:
+        connection.abort()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard").abort()
 
 
 @case("STP-CC-012", "STP-CC-021", "STP-DT-017")

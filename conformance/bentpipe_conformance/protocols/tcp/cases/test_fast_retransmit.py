@@ -49,6 +49,23 @@ def test_established_third_duplicate_with_sack(connection: Connection) -> None:
     connection.receive(40, losing=[16])
 
 
+@connected("SNR-FR-002", needs=("sack_sender", "rack=no"), profiles=("rfc",))
+def test_established_small_reports(connection: Connection) -> None:
+    """With SACK, three acknowledgments that report little held start recovery all the same.
+
+    A sender with RACK counts segments instead.
+    """
+    connection.grow(16)
+    first, _, third, *_ = connection.collect(0)
+    connection.ack(first.end)
+    for octets in (100, 200, 300):
+        connection.ack(first.end, sack=[(third.start, third.start + octets)])
+    connection.collect(0.5 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(4)
+
+
 @connected("SNR-FR-001", "SNR-FR-007", sack=False)
 def test_established_reordering_below_threshold(connection: Connection) -> None:
     """Segments that arrive one or two places late cause no retransmission.

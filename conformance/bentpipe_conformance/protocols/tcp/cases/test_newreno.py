@@ -35,9 +35,10 @@ def _repeat(connection: Connection, ack: int, times: int) -> None:
 def test_recovery_partial_acknowledgments(connection: Connection) -> None:
     """Three losses in a window are repaired one per round trip, without a timeout.
 
-    Without SACK, each retransmission brings a partial acknowledgment.
+    Without SACK, each retransmission brings a partial acknowledgment. Later the same happens once
+    more.
     """
-    connection.receive(80, losing=[22, 25, 28])
+    connection.receive(150, losing=[22, 25, 28, 90, 93, 96])
 
 
 @connected("SNR-REC-002", sack=False)
@@ -78,6 +79,24 @@ def test_recovery_window(connection: Connection) -> None:
 def test_recovery_window_with_sack(connection: Connection) -> None:
     """With SACK, one loss in a large window: what leaves at the end of recovery."""
     connection.receive(90, losing=[24])
+
+
+@connected("SNR-REC-012", "SNR-REC-013", sack=False)
+def test_recovery_ends_with_little_outstanding(connection: Connection) -> None:
+    """Recovery ends when little is outstanding.
+
+    Without SACK, duplicates for over half of a flight inflate the window so far that a few new
+    segments leave; then the whole flight is acknowledged.
+    """
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _repeat(connection, lost.start, len(rest) // 2 + 3)
+    await_again(connection, lost.start, "a fast retransmit")
+    connection.ack(rest[-1].end)
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
 
 
 @case("SNR-REC-005", profiles=("hk99",))

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import SACK, TIMEOUT_S, show_silence, take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import (
+    SACK,
+    TIMEOUT_S,
+    await_again,
+    show_silence,
+    take_round,
+)
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 
@@ -94,11 +100,84 @@ def test_constant_window_tail_lost(connection: Connection) -> None:
     """No new data may be sent, and the end of the window is lost as well.
 
     The holes near the end are never reported lost by what is held above them: NextSeg's rule 3
-    repeats them, and its rule 4 the last segment.
+    repeats them, and its rule 4 the last segment; later once more.
     """
     connection.grow(16)
     base = connection.delivered // connection.segment
-    connection.receive(base + 60, losing=[base, base + 12, base + 15])
+    connection.receive(base + 60, losing=[base + at for at in (0, 12, 15, 40, 52, 55)])
+
+
+@connected(*PIPE, "SNR-SAK-001", "SNR-SAK-003", needs=SACK, profiles=("rfc",), timestamps=True)
+def test_flight_of_segments_more_holes_than_blocks(connection: Connection) -> None:
+    """Nine holes: with timestamps an acknowledgment has room for three blocks."""
+    _receive_flight(connection, 90, range(1, 18, 2), window=16)
+
+
+@connected(*PIPE[1:], needs=SACK, profiles=("rfc",))
+def test_flight_of_segments_second_loss_in_recovery(connection: Connection) -> None:
+    """New data that the recovery sends is lost as well, and a segment soon after its end."""
+    connection.grow(16)
+    base = connection.highest // connection.segment
+    flight = (connection.highest - connection.delivered) // connection.segment
+    losing = Counter([base + 1, base + 2 * flight + 2, base + 2 * flight + 9])
+    connection.receive(base + 2 * flight + 60, losing=losing)
+
+
+@connected(*PIPE, "SNR-SAK-001", needs=SACK, profiles=("rfc",))
+def test_flight_of_segments_reports_within_segments(connection: Connection) -> None:
+    """Blocks and acknowledgments end within segments, as from a receiver that keeps octets."""
+    connection.grow(16)
+    batch = connection.collect(0)
+    base, half = batch[0].start, connection.segment // 2
+    ends = [item.end for item in batch[2:]]
+    for end in ends:
+        connection.ack(base + half, sack=[(batch[1].end + half, end)])
+    connection.collect(0.8 * connection.rtt)
+    connection.ack(batch[1].start + half, sack=[(batch[1].end + half, ends[-1])])
+    take_round(connection)
+    connection.reception.delivered = max(connection.delivered, ends[-1])
+    connection.ack()
+    connection.receive_more(20)
+
+
+@connected(*PIPE, needs=SACK, profiles=("rfc",))
+def test_recovery_window_changes(connection: Connection) -> None:
+    """The receiver's window grows and narrows by a few segments with each acknowledgment."""
+    connection.grow(16)
+    base = connection.delivered
+    edge = connection.highest + 6 * connection.segment
+    waiting = [segment for segment in connection.inbox if segment.has_data]
+    connection.inbox.clear()
+    for index, segment in enumerate(waiting):
+        if index in (0, 5):
+            continue
+        connection.hold(segment)
+        edge += (index % 3) * connection.segment // 2
+        connection.ack(window=edge - base)
+    connection.ack(window=1 << 20)
+    connection.receive_more(60)
+
+
+@connected("SNR-SAK-020", needs=SACK, profiles=("rfc",))
+def test_timeout_in_recovery_then_reports(connection: Connection) -> None:
+    """After a timeout during recovery, reports below RecoveryPoint begin no new recovery.
+
+    The fast retransmission is lost, and the acknowledgments of what arrived come only when the
+    timer has repeated the segment once more.
+    """
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    for item in rest[:3]:
+        connection.ack(lost.start, sack=[(rest[0].start, item.end)])
+    await_again(connection, lost.start, "a fast retransmit")
+    connection.discard(0)
+    await_again(connection, lost.start, "a timeout", TIMEOUT_S)
+    for item in rest[3:11]:
+        connection.ack(lost.start, sack=[(rest[0].start, item.end)])
+    connection.discard(0.5 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
 
 
 @connected("SNR-SAK-008", needs=SACK, profiles=("hk99",))

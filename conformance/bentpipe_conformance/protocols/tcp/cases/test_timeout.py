@@ -165,10 +165,16 @@ def test_handshake_unanswered_syn_ack(peer: Peer) -> None:
 
 @case("SNR-RTO-005", profiles=("rfc",))
 def test_handshake_lost_then_data_lost(peer: Peer) -> None:
-    """The SYN-ACK was repeated, and the first data is lost: the timeout starts at three seconds."""
-    connection = peer.begin(sack=False)
-    peer.wait(peer.rtt + 3.5)
-    connection.establish()
-    lost = connection.expect()
-    connection.discard(0.1)
-    connection.take(await_retransmissions(connection, lost.start, 1))
+    """The SYN-ACK was repeated, and the first data is lost: the timeout starts at three seconds.
+
+    On one connection the SYN-ACK is repeated once if its timer begins with a second, on the other
+    more often, or for the first time if the timer begins with three.
+    """
+    for silence in (1.5, 3.5):
+        connection = peer.begin(sack=False)
+        peer.wait(peer.rtt + silence)
+        connection.establish()
+        lost = connection.expect()
+        connection.discard(0.1)
+        connection.take(await_retransmissions(connection, lost.start, 1))
+        connection.abort()

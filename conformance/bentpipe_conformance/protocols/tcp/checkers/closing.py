@@ -24,6 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     leaving_after,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 ECHO_PORT = 7
 """RFC 862."""
@@ -402,15 +403,16 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
     # Exercised by hours in which the tester sends nothing and nothing is outstanding.
     least = float(context.permitted("idle_s", 10.0))
     exercised = float(context.permitted("exercised_s", 7200.0))
+    acks = [ack for ack in flow.acks if ack.acceptable]
     outstanding = {sent.packet.number: sent for sent in flow.sent}
     for item, silence in _idle(flow):
         if silence < least:
             continue
         number = item.packet.number
-        una = max((a.ack for a in flow.acks if a.packet.number < number), default=0)
+        una = max((a.ack for a in acks if a.packet.number < number), default=0)
         sent = max((s.end for s in flow.sent if s.packet.number < number), default=0)
-        edge = max((a.window_edge for a in flow.acks if a.packet.number < number), default=0)
-        latest = next((a for a in reversed(flow.acks) if a.packet.number < number), None)
+        edge = max((a.window_edge for a in acks if a.packet.number < number), default=0)
+        latest = next((a for a in reversed(acks) if a.packet.number < number), None)
         closed = latest is None or latest.window_edge < edge or latest.window_edge <= sent
         if sent > una or closed:
             continue  # a retransmission or a window probe may be due
@@ -421,6 +423,8 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
         own = outstanding.get(number)
         if own is not None and own.start >= sent:
             continue  # its user wrote
+        if item.tcp.flags & RST and not is_own_reset(flow, item.packet):
+            continue  # its user may have aborted
         sentence = f"a segment was sent after {silence:.0f} s of idleness"
         actual = f"a segment with flags {item.tcp.flag_names}"
         yield context.violated(sentence, item, expected="silence", actual=actual)

@@ -74,6 +74,10 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             continue
         if needs_sack and m.informative < DUPLICATE_THRESHOLD:
             continue
+        by_time = needs_sack and context.ics.get("rack", True)
+        if by_time and held_segments(flow, ack) < DUPLICATE_THRESHOLD:
+            # RFC 8985 section 6.2 counts segments held, not acknowledgments.
+            continue
         if ack.ack == 0 and context.permitted("first_octet_exempt", False):
             continue
         yield from _answer_to_third(flow, context, m)

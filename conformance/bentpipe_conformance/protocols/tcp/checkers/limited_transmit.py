@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
+from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -60,7 +61,9 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         if ack.duplicates == 1:
             new = []
         new += [sent for sent in ack.responses if sent.new]
-        informed = not flow.handshake.sack or m.informative >= 2
+        # What governs is cwnd less pipe, and small reports make little room (RFC 6675 section 5).
+        reported = sum(right - left for left, right in ack.sacked)
+        informed = not flow.handshake.sack or reported >= 2 * largest_segment(flow)
         room = m.window_edge - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
@@ -148,6 +151,8 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
+        if m.last_advance is not None and m.last_advance.responses[-1].tcp.flags & PSH:
+            continue  # it emptied the queue; what leaves now may have been written since
         new = m.new_data
         octets = sum(sent.payload for sent in new)
         sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"

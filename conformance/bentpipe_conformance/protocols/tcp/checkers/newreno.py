@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, within_window
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -21,7 +21,12 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    data_waited,
+    largest_segment,
+    stopped_at,
+)
 
 LONGEST_TIMEOUT_S = 30.0
 """No sane retransmission timeout before back-off, even over a satellite, is longer."""
@@ -109,6 +114,57 @@ def _earned(m: Moment, episode: Episode) -> bool:
     """Whether a retransmission, not a late original, caused a partial acknowledgment."""
     repeats = (sent for sent in episode.retransmissions if sent.start == m.ack.una)
     return any(m.ack.time - sent.time >= ROUND_TRIP_SHARE * m.rtt for sent in repeats)
+
+
+@checker("SNR-REC-012")
+def full_acknowledgment_ends_recovery(_flow: Flow, context: Context) -> Findings:
+    """A full acknowledgment retransmits nothing (RFC 6582 section 3.2 step 3)."""
+    # Exercised by every acknowledgment that ends a fast recovery and reports nothing held.
+    for episode in context.prepared.episodes:
+        end = episode.end
+        if not episode.fast or end is None or end.sacked or disturbed_at(episode) < math.inf:
+            continue
+        again = [sent for sent in end.responses if sent.retransmission]
+        if again:
+            yield context.violated(
+                f"the acknowledgment of {end.ack}, which ended recovery, retransmitted "
+                f"{again[0].span}",
+                again[0],
+                end,
+                expected="no retransmission: recovery is over",
+                actual="a retransmission",
+            )
+        else:
+            yield context.holds("a full acknowledgment retransmitted nothing", end, episode.first)
+
+
+@checker("SNR-REC-013")
+def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
+    """A full acknowledgment that leaves less than ssthresh lets data out (RFC 6582 3.2 step 3)."""
+    # Exercised by the acknowledgment that ends a fast recovery of a busy sender.
+    if not always_sends(flow) or not acts_at_once(context.ics):
+        return
+    segment = largest_segment(flow)
+    for episode in context.prepared.episodes:
+        end = episode.end
+        if not episode.fast or end is None or disturbed_at(episode) < math.inf:
+            continue
+        flight = end.max - end.ack
+        room = end.window_edge - end.max >= 2 * segment and end.packet.number < stopped_at(flow)
+        target = context.permitted("share") * episode.flight - 2 * segment
+        if not room or flight + segment > target:
+            continue
+        new = [sent for sent in end.responses if sent.new]
+        yield judged(
+            context,
+            bool(new),
+            f"recovery ended with {flight} octets outstanding",
+            end,
+            *new[:1],
+            episode.first,
+            expected="a segment of new data at least",
+            actual="nothing",
+        )
 
 
 @checker("SNR-REC-003")

@@ -1,4 +1,4 @@
-"""Checkers for how much a recovery with SACK sends, and what first (SNR-SAK-017 to -019).
+"""Checkers for how much a recovery with SACK sends, and what first (SNR-SAK-017 to -020).
 
 RFC 6675 section 5 leaves nothing but cwnd hidden: it is ssthresh during a recovery, which the data
 outstanding at the beginning bounds.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
@@ -150,6 +150,46 @@ def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
     if before.doubtful is not None:
         right = sent.start == before.doubtful[0]
         return None if right else f"the missing offset {before.doubtful[0]}"
+    if before.rescued and sent.start >= before.highest:
+        return "nothing more, as the end of the outstanding data was repeated before"
     if before.tail is not None and sent.end != before.tail[1]:
         return f"the end of the outstanding data, offset {before.tail[1] - 1}"
     return None
+
+
+@checker("SNR-SAK-020")
+def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findings:
+    """After a timeout in a recovery none begins below RecoveryPoint (RFC 6675 section 5.1)."""
+    # Exercised by three reports of newly held data below RecoveryPoint after such a timeout.
+    if not flow.handshake.sack or not acts_at_once(context.ics):
+        return
+    for fast in context.prepared.episodes:
+        timeout = fast.interrupted
+        if not fast.fast or timeout is None or not timeout.first.timed:
+            continue
+        again = {timeout.first.start}
+        reports = 0
+        events: list[Sent | Ack] = [*timeout.sent[1:], *timeout.acks]
+        for event in sorted(events, key=lambda item: item.packet.number):
+            if isinstance(event, Ack):
+                reports = 0 if event.advance else reports + (event.newly_sacked > 0)
+                if event is timeout.end or not event.acceptable:
+                    break
+                if reports == DUPLICATE_THRESHOLD and not any(
+                    sent.start in again for sent in event.responses
+                ):
+                    sentence = f"reports below RecoveryPoint {fast.recover} began no recovery"
+                    yield context.holds(sentence, event, timeout.first)
+            elif event.timed:
+                break
+            elif event.retransmission and event.start in again:
+                yield context.violated(
+                    f"offset {event.start} was retransmitted twice after the timeout",
+                    event,
+                    timeout.first,
+                    expected="no new recovery below RecoveryPoint",
+                    actual=f"a fast retransmission after {reports} reports",
+                )
+                break
+            else:
+                again.add(event.start)

@@ -77,12 +77,12 @@ def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
         what = "data with reserved bits"
-        if answer.timely == "in time" and answer.reply is not None:
+        if answer.reply is not None:  # how soon is another requirement's business
             yield context.holds(f"{what} was accepted", answer.reply, arrival)
         elif answer.timely == "late":
-            expected = f"an acknowledgment up to offset {arrival.end} within {LONGEST_DELAY_S} s"
+            expected = f"an acknowledgment up to offset {arrival.end}"
             yield context.violated(
-                f"{what} was not acknowledged in time", arrival, expected=expected, actual="none"
+                f"{what} was not acknowledged", arrival, expected=expected, actual="none"
             )
 
 

@@ -72,7 +72,7 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
                 sentence = f"data up to {event.end} exceeds {unscaled}, the unscaled window"
                 yield context.holds(sentence, event, last)
                 return
-            if event.end == unscaled and event.payload < flow.mss // 2:
+            if event.end == unscaled and event.payload < flow.segment // 2:
                 filled = event
     if filled is not None:
         yield context.violated(

@@ -32,6 +32,7 @@ class Choice:
         lost: rule 1: the lowest range that counts as lost and was not retransmitted.
         doubtful: rule 3: the lowest range below ``highest`` that was not retransmitted.
         tail: rule 4: the highest outstanding range not held, while no rescue has repeated it.
+        rescued: whether the recovery has made its rescue retransmission.
     """
 
     pipe: int
@@ -41,6 +42,7 @@ class Choice:
     lost: Range | None
     doubtful: Range | None
     tail: Range | None
+    rescued: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class _Tracker:
         tail = gaps[-1] if gaps and gaps[-1][1] > self._high_rxt and not self._rescued else None
         return Choice(
             above[0] + again, above[1] + again, self._high_rxt, highest, self._first_gap(edge),
-            self._first_gap(highest), tail,
+            self._first_gap(highest), tail, self._rescued,
         )  # fmt: skip
 
     def sent(self, sent: Sent) -> None:

@@ -26,7 +26,7 @@ class _Stamped:
     """A timestamped segment the IUT may not have processed when its next segment left.
 
     No acknowledgment beyond ``limit`` can have left before it was processed, none beyond ``reach``
-    without more.
+    without more. ``sure`` says that its value certainly is TS.Recent if ``updated``.
     """
 
     time: float
@@ -37,6 +37,7 @@ class _Stamped:
     updated: bool
     limit: int
     reach: int
+    sure: bool
 
 
 class Receiver:
@@ -186,7 +187,7 @@ class Receiver:
             # It makes no difference when the IUT processed it.
             return
         self._stamped.append(
-            _Stamped(time, start, end, value, before, updated, self._limit, self._limit)
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit, usable)
         )
 
     # -- leaving
@@ -264,7 +265,7 @@ class Receiver:
                     possible.add(item.tsval)
                     if not _any_newer(later, item.tsval):
                         kept.add(item.tsval)
-            if item.updated:
+            if item.updated and item.sure:
                 insort(later, item.tsval)
         self._recent |= kept
         return frozenset(possible)
