@@ -139,7 +139,7 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
             expected = f"data from offset {sent.max}"
             yield context.violated(sentence, sent, expected=expected, actual=sent.span)
             return
-        if not sent.payload:
+        if not sent.payload or sent.tcp.missing or sent.start < 0:
             continue
         stream.add(sent.start, sent.tcp.payload)
         if stream.disputed(sent.start, end):
